@@ -1,0 +1,26 @@
+/** A fault of the world: disk, peer, registry, port. Thrown; `hint` tells the operator what to do next. */
+export class EdgeError extends Error {
+  override readonly name = "EdgeError";
+  readonly code: EdgeErrorCode;
+  readonly hint: string | undefined;
+
+  constructor(code: EdgeErrorCode, message: string, options: { cause?: unknown; hint?: string } = {}) {
+    super(message, { cause: options.cause });
+    this.code = code;
+    this.hint = options.hint;
+  }
+}
+
+export type EdgeErrorCode = "mesh_config_invalid" | "port_taken" | "file_unreadable" | "control_plane_unreachable" | "envoy_missing" | "usage";
+
+/** A bug of ours: states what must hold. */
+export function invariant(condition: unknown, message: string): asserts condition {
+  if (!condition) throw new Error(`invariant broken: ${message}`);
+}
+
+/** Makes a `switch` over a closed union exhaustive. */
+export function assertNever(value: never): never {
+  throw new Error(`unexpected value: ${JSON.stringify(value)}`);
+}
+
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -1,0 +1,28 @@
+import type { ConfigObject } from "./object.ts";
+import type { FieldPath, Problem } from "./problem.ts";
+import type { ProblemCode } from "./problem-codes.ts";
+
+/** Collects what is wrong with one object while it is parsed and validated. Paths are relative to the document, e.g. ["spec", "hosts", 0]. */
+export interface Report {
+  (code: ProblemCode, path: FieldPath, message: string): void;
+}
+
+/** All there is to know of one kind. The table of kinds drives parsing, validation, CRDs and the command line. */
+export interface KindDef<S = unknown> {
+  readonly kind: string;
+  readonly group: string;
+  /** Served versions, preferred first. */
+  readonly versions: readonly string[];
+  readonly plural: string;
+  readonly singular: string;
+  readonly shortNames: readonly string[];
+  readonly scope: "Namespaced" | "Cluster";
+  /** Field of the document that holds the content: "spec" for most; "" for kinds such as Secret or EndpointSlice whose fields stand at the top. */
+  readonly body: "spec" | "";
+  /** Reads the body (JSON-shaped, may be undefined) strictly into the internal form; reports unknown fields and wrong types. */
+  readonly parse: (body: unknown, report: Report) => S;
+  /** Semantic rules, as Istio's admission webhook applies them. Not called when parsing found an error. */
+  readonly validate: (object: ConfigObject<S>, report: Report) => void;
+}
+
+export type { Problem };

@@ -1,0 +1,66 @@
+/**
+ * A validated configuration object: immutable, typed, the same form for every served version of its kind.
+ * Where it was written (file and line) is not part of it: that is asked of the store, so that moving an object within a file changes nothing.
+ */
+export interface ConfigObject<S = unknown> {
+  readonly kind: string;
+  readonly group: string;
+  /** Version it was written in, e.g. "v1". */
+  readonly version: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  /** metadata.creationTimestamp in ms, 0 where absent. Older objects win conflicts, then namespace and name decide. */
+  readonly createdAt: number;
+  readonly generation: number;
+  /** For Istio kinds the protobuf-es message of the spec; for Kubernetes core kinds a plain typed record (see each kind). */
+  readonly spec: S;
+  /** Hash of everything above: equal hashes mean nothing changed. */
+  readonly hash: string;
+}
+
+export interface ObjectRef {
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+/** Identity of an object in the store and in the engine: `Kind/namespace/name`, with the group for kinds that two groups share. */
+export const objectKey = (ref: ObjectRef): string => `${ref.kind}/${ref.namespace}/${ref.name}`;
+
+/** Where a document was written. `line` is 1-based. */
+export interface Origin {
+  readonly source: string;
+  readonly file?: string;
+  readonly line?: number;
+}
+
+export const formatOrigin = (origin: Origin): string =>
+  origin.file === undefined ? origin.source : origin.line === undefined ? origin.file : `${origin.file}:${origin.line}`;
+
+/** What a source delivers: one document, not judged yet. The store parses and validates it. */
+export interface RawObject {
+  readonly origin: Origin;
+  /** Stable identity of the document inside its source (e.g. file and index): used only for documents that have no readable name. */
+  readonly slot: string;
+  /** JSON-shaped content; undefined when the text could not be read (then `fault` says why). */
+  readonly content: unknown;
+  readonly fault?: string;
+  /** Namespace for objects that carry none (the sub-directory, for files). */
+  readonly defaultNamespace?: string;
+  /** Text of the document, to find the line of a field when something is wrong. Not kept after judging. */
+  readonly text?: string;
+}
+
+/** What a source says. `reset` replaces everything it said before, so a lost watch is healed by sending one. */
+export type SourceEvent =
+  | { readonly type: "reset"; readonly objects: readonly RawObject[] }
+  /** Each scope (for files: a file path) is replaced whole: its objects are now exactly these; none = the scope is gone. */
+  | { readonly type: "replace"; readonly scopes: readonly { readonly scope: string; readonly objects: readonly RawObject[] }[] };
+
+export interface ConfigSource {
+  readonly name: string;
+  /** Yields one `reset`, then any events, until `signal` aborts. Bad documents are passed on: the store judges them. */
+  events(signal: AbortSignal): AsyncIterable<SourceEvent>;
+}

@@ -1,0 +1,51 @@
+import type { Locality } from "./locality.ts";
+
+export type ProxyType = "sidecar" | "router" | "waypoint";
+export type Interception = "REDIRECT" | "TPROXY" | "NONE";
+
+/**
+ * What generators may know of a proxy: plain values, made once per stream from its node, its identity and the registry.
+ * No query receives a whole view: each is keyed by the attributes it needs, so its result is shared by all proxies that agree on those.
+ */
+export interface ProxyView {
+  readonly id: string;
+  readonly type: ProxyType;
+  readonly name: string;
+  readonly namespace: string;
+  /** DNS suffix of short names, e.g. `shop.svc.cluster.local`. */
+  readonly dnsDomain: string;
+  /** First is the primary one. */
+  readonly addresses: readonly string[];
+  readonly labels: Readonly<Record<string, string>>;
+  readonly serviceAccount: string;
+  readonly locality: Locality;
+  readonly network: string;
+  readonly clusterId: string;
+  readonly nodeName: string;
+  readonly interception: Interception;
+  /** Agent DNS proxying is on: host names resolve to auto-allocated addresses. */
+  readonly dnsCapture: boolean;
+  readonly istioVersion: string;
+  /** Object key of the Sidecar that applies, or undefined. */
+  readonly sidecar: string | undefined;
+  /** For routers: names of ports the gateway's service maps, unprivileged pod, etc. are read from here. */
+  readonly metadata: ProxyMetadata;
+}
+
+/** The few entries of Istio's node metadata that change what is generated. */
+export interface ProxyMetadata {
+  readonly httpProxyPort: number;
+  readonly tlsClientRootCert: string | undefined;
+  readonly tlsServerCertChain: string | undefined;
+  readonly idleTimeout: string | undefined;
+  readonly unprivilegedPod: boolean;
+  readonly requestedNetworkView: readonly string[];
+  readonly vhds: boolean;
+  /** Merged ProxyConfig as canonical JSON: node metadata PROXY_CONFIG over mesh defaults. */
+  readonly proxyConfig: string;
+  /** All node metadata as canonical JSON: for EnvoyFilter matches and debug output only. */
+  readonly raw: string;
+}
+
+export const supportsIpv4 = (view: Pick<ProxyView, "addresses">): boolean => view.addresses.some((address) => !address.includes(":"));
+export const supportsIpv6 = (view: Pick<ProxyView, "addresses">): boolean => view.addresses.some((address) => address.includes(":"));

@@ -1,0 +1,53 @@
+import type { Protocol } from "./protocol.ts";
+
+/** How the endpoints of a service are found. */
+export type Resolution = "static" | "dns" | "dnsRoundRobin" | "none" | "alias";
+
+export interface ServicePort {
+  readonly name: string;
+  readonly number: number;
+  readonly protocol: Protocol;
+}
+
+/** Names a service: several namespaces may declare the same host. */
+export interface ServiceRef {
+  readonly namespace: string;
+  readonly host: string;
+}
+
+/**
+ * A service as the mesh knows it, whatever object it came from. It carries no endpoints: those change far more often and are
+ * asked for separately, so that a change of endpoints re-runs nothing that only reads the service.
+ */
+export interface Service extends ServiceRef {
+  /** Name of the object it was made from (the Service or ServiceEntry). */
+  readonly name: string;
+  readonly source: "Kubernetes" | "External" | "Consul";
+  /** Key of the object it was made from, see `objectKey`. */
+  readonly objectKey: string;
+  readonly ports: readonly ServicePort[];
+  /** Virtual addresses or CIDR ranges; empty when it has none. */
+  readonly addresses: readonly string[];
+  /** Address given by us (240.240.0.0/16, 2001:2::/48) to a host that has none, so that TCP ports can be told apart. */
+  readonly autoAddresses: readonly string[];
+  readonly resolution: Resolution;
+  /** No virtual address and clients connect to endpoints directly (clusterIP: None). */
+  readonly headless: boolean;
+  readonly meshExternal: boolean;
+  /** "." own namespace, "*" all, or namespace names; `~` nobody. Already defaulted from MeshConfig. */
+  readonly exportTo: readonly string[];
+  readonly labels: Readonly<Record<string, string>>;
+  /** Workload selector, where it has one. */
+  readonly selector: Readonly<Record<string, string>> | undefined;
+  /** SANs the user demands of the endpoints (ServiceEntry.subjectAltNames). */
+  readonly subjectAltNames: readonly string[];
+  /** Kubernetes ExternalName target, for resolution "alias". */
+  readonly externalName: string | undefined;
+  /** externalTrafficPolicy/internalTrafficPolicy Local, trafficDistribution. */
+  readonly nodeLocal: boolean;
+  readonly trafficDistribution: "any" | "preferClose" | "preferSameNode";
+  readonly publishNotReadyAddresses: boolean;
+  readonly createdAt: number;
+}
+
+export const serviceKey = (ref: ServiceRef): string => `${ref.namespace}/${ref.host}`;

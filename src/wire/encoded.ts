@@ -1,0 +1,23 @@
+/**
+ * A resource as it goes over the wire. Encoded once, shared by every stream that is sent it, never modified.
+ * `version` is a hash of the body, so equal content has equal versions in every replica and after a restart.
+ */
+export interface Encoded {
+  readonly typeUrl: string;
+  readonly name: string;
+  readonly version: string;
+  /** The serialized message itself (not wrapped in an Any). */
+  readonly body: Uint8Array;
+}
+
+/** A set of resources of one type, offered to every proxy that agrees on what they were made from. Identity means equality. */
+export interface ResourceSet {
+  readonly resources: ReadonlyMap<string, Encoded>;
+  /** Names whose generator threw: they are neither changed nor removed for those who hold them. */
+  readonly failed: readonly FailedResource[];
+}
+
+export interface FailedResource {
+  readonly name: string;
+  readonly message: string;
+}

@@ -1,0 +1,71 @@
+// Generates src/gen from Envoy's API (npm package @grpc/grpc-js-xds) and from proto/. Plain JavaScript: it runs before anything else exists.
+import { execFileSync } from "node:child_process";
+import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+
+/** Files whose content decides what is generated: set-up generates again only when one of them changed. */
+export const GENERATOR_INPUTS = ["tools/generate-code.mjs", "proto", "package-lock.json"];
+
+/** Writes `src/gen` whole or not at all: code is generated beside it and renamed into place. */
+export function generateCode(root) {
+  const work = join(root, ".cache/gen");
+  rmSync(work, { recursive: true, force: true });
+  mkdirSync(join(work, "proto"), { recursive: true });
+  copyEnvoyProtos(root, join(work, "proto"));
+  applyOverlay(root, join(work, "proto"));
+  for (const own of ["istio", "opentelemetry"]) cpSync(join(root, "proto", own), join(work, "proto", own), { recursive: true });
+  writeFileSync(join(work, "buf.yaml"), "version: v2\nmodules:\n  - path: proto\n");
+  writeFileSync(join(work, "buf.gen.yaml"), bufTemplate());
+  const paths = rootPaths(root, join(work, "proto")).flatMap((path) => ["--path", join("proto", path)]);
+  const bin = join(root, "node_modules/.bin");
+  execFileSync(join(bin, "buf"), ["generate", "--include-imports", ...paths], {
+    cwd: work,
+    stdio: ["ignore", "inherit", "inherit"],
+    env: { ...process.env, PATH: `${bin}:${process.env.PATH}` },
+  });
+  const target = join(root, "src/gen");
+  rmSync(target, { recursive: true, force: true });
+  mkdirSync(dirname(target), { recursive: true });
+  renameSync(join(work, "out"), target);
+}
+
+function bufTemplate() {
+  return ["version: v2", "plugins:", "  - local: protoc-gen-es", "    out: out", "    include_imports: true", "    strategy: all", "    opt: [target=js+dts, import_extension=js]", ""].join("\n");
+}
+
+/** The descriptors are spread over four roots in the package; the validation rules lack one option that the protos use. */
+function copyEnvoyProtos(root, out) {
+  const deps = join(root, "node_modules/@grpc/grpc-js-xds/deps");
+  for (const part of ["envoy-api/envoy", "xds/xds", "xds/udpa", "protoc-gen-validate/validate", "googleapis/google/rpc", "googleapis/google/api"]) {
+    const from = join(deps, part);
+    const name = part.split("/").slice(1).join("/");
+    if (existsSync(from)) cpSync(from, join(out, name), { recursive: true, filter: (path) => !/\.(go|py|bazel|md)$/.test(path) });
+  }
+  const rules = join(out, "validate/validate.proto");
+  const text = readFileSync(rules, "utf8");
+  if (!/message StringRules \{[^}]*ignore_empty/s.test(text)) {
+    writeFileSync(rules, text.replace("message StringRules {", "message StringRules {\n  optional bool ignore_empty = 26;"));
+  }
+}
+
+function applyOverlay(root, out) {
+  for (const line of meaningfulLines(join(root, "proto/envoy-overlay.txt"))) {
+    const [file, message, ...field] = line.split(" ");
+    const path = join(out, file);
+    const text = readFileSync(path, "utf8");
+    const opening = `message ${message} {`;
+    if (!text.includes(opening)) throw new Error(`proto/envoy-overlay.txt: ${file} has no message ${message}`);
+    const declaration = field.join(" ");
+    if (!text.includes(` ${declaration}`)) writeFileSync(path, text.replace(opening, `${opening}\n  ${declaration}`));
+  }
+}
+
+function rootPaths(root, out) {
+  const roots = meaningfulLines(join(root, "proto/envoy-roots.txt"));
+  for (const path of roots) if (!existsSync(join(out, path))) throw new Error(`proto/envoy-roots.txt: ${path} is not in @grpc/grpc-js-xds`);
+  return [...roots, "istio"];
+}
+
+function meaningfulLines(file) {
+  return readFileSync(file, "utf8").split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+}
