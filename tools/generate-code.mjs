@@ -1,6 +1,6 @@
 // Generates src/gen from Envoy's API (npm package @grpc/grpc-js-xds) and from proto/. Plain JavaScript: it runs before anything else exists.
 import { execFileSync } from "node:child_process";
-import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 
 /** Files whose content decides what is generated: set-up generates again only when one of them changed. */
@@ -23,10 +23,21 @@ export function generateCode(root) {
     stdio: ["ignore", "inherit", "inherit"],
     env: { ...process.env, PATH: `${bin}:${process.env.PATH}` },
   });
+  writeFileIndex(join(work, "out"));
   const target = join(root, "src/gen");
   rmSync(target, { recursive: true, force: true });
   mkdirSync(dirname(target), { recursive: true });
   renameSync(join(work, "out"), target);
+}
+
+/** `all-files.js` lists every generated file, so that dumps as JSON can resolve any message inside an `Any`. */
+export function writeFileIndex(out) {
+  const paths = readdirSync(out, { recursive: true }).map((path) => path.replaceAll("\\", "/")).filter((path) => path.endsWith("_pb.js")).sort();
+  const exportOf = (path) => /export const (file_[a-z0-9_]+)\b/.exec(readFileSync(join(out, path), "utf8"))?.[1];
+  const files = paths.map((path) => ({ path, name: exportOf(path) })).filter((file) => file.name !== undefined);
+  const lines = [...files.map((file) => `import { ${file.name} } from "./${file.path}";`), "", "export const allFiles = [", ...files.map((file) => `  ${file.name},`), "];", ""];
+  writeFileSync(join(out, "all-files.js"), lines.join("\n"));
+  writeFileSync(join(out, "all-files.d.ts"), 'import type { DescFile } from "@bufbuild/protobuf";\n\nexport declare const allFiles: readonly DescFile[];\n');
 }
 
 function bufTemplate() {

@@ -49,8 +49,15 @@ export interface RawObject {
   readonly fault?: string;
   /** Namespace for objects that carry none (the sub-directory, for files). */
   readonly defaultNamespace?: string;
-  /** Text of the document, to find the line of a field when something is wrong. Not kept after judging. */
+  /** Text of the document, to find the line of a field when something is wrong. Begins at `origin.line`. Not kept after judging. */
   readonly text?: string;
+  /** The scope a `replace` would name for it (for files: the path below the directory). Default: `slot`. */
+  readonly scope?: string;
+  /**
+   * Hash of what the document says. A document with the digest it had before need not be judged again, so a source may make
+   * `content` a getter that parses only when asked. Without a digest every delivery is judged.
+   */
+  readonly digest?: string;
 }
 
 /** What a source says. `reset` replaces everything it said before, so a lost watch is healed by sending one. */

@@ -26,9 +26,13 @@ export interface ProxyView {
   /** Agent DNS proxying is on: host names resolve to auto-allocated addresses. */
   readonly dnsCapture: boolean;
   readonly istioVersion: string;
+  /**
+   * Whether the workload can get a certificate (an agent or SPIRE serves SDS beside it). Without one it is sent plaintext configuration
+   * only: a listener or cluster that names a secret nobody serves would warm for ever. Node metadata WORKLOAD_IDENTITY "none" says so.
+   */
+  readonly hasIdentity: boolean;
   /** Object key of the Sidecar that applies, or undefined. */
   readonly sidecar: string | undefined;
-  /** For routers: names of ports the gateway's service maps, unprivileged pod, etc. are read from here. */
   readonly metadata: ProxyMetadata;
 }
 

@@ -1,5 +1,5 @@
 import type { ProxyView } from "../model/proxy.ts";
-import type { ResourceSet } from "../wire/encoded.ts";
+import type { Encoded, ResourceSet } from "../wire/encoded.ts";
 
 /** A set of resource names, interned: equal sets are the same object, so a thousand streams that subscribe to the same names hold one. */
 export interface NameSet {
@@ -14,7 +14,8 @@ export interface Wanted {
 }
 
 /**
- * Where resources of one type come from. `xds/` knows names and versions, not meaning: `bin/` fills the table of providers.
+ * Where resources of one type come from. `xds/` knows names and versions, not meaning: `bin/` fills the table of providers, and its order is
+ * the order in which types are sent.
  */
 export interface ResourceProvider {
   readonly typeUrl: string;
@@ -24,4 +25,19 @@ export interface ResourceProvider {
   offered(view: ProxyView, wanted: Wanted): ResourceSet;
   /** Object keys that one resource was made from, for logs and `config_dump?why`. */
   provenance(view: ProxyView, name: string): readonly string[];
+  /** Resources of another type that a client needs again after one of these was sent, although they did not change. */
+  readonly companion?: Companion;
+  /** Types whose responses in flight are waited for before resources of this type are added or changed: make before break. */
+  readonly sendAfter?: readonly string[];
+  /** Types that must be acknowledged before resources of this type are removed: they may still refer to them. */
+  readonly removeAfter?: readonly string[];
+  /** Served before others and out of a reserve of its own, so that it never waits behind large responses. */
+  readonly urgent?: boolean;
+}
+
+/** Envoy keeps a changed EDS cluster warming until its assignment comes again: the assignment is the companion of the cluster. */
+export interface Companion {
+  readonly typeUrl: string;
+  /** Names of the companion's resources that this one needs. */
+  namesOf(resource: Encoded): readonly string[];
 }

@@ -1,0 +1,79 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { closeSync, openSync } from "node:fs";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import type { Clock } from "../base/clock.ts";
+import { EdgeError } from "../base/errors.ts";
+
+export interface EnvoyOptions {
+  readonly binary: string;
+  /** Directory for the bootstrap file and the log. */
+  readonly workDir: string;
+  readonly name: string;
+  /** Bootstrap as JSON text. */
+  readonly bootstrap: string;
+  readonly adminPort: number;
+  readonly clock: Clock;
+  readonly logLevel?: string;
+}
+
+/** A running Envoy. `stop` ends it and waits. */
+export interface EnvoyProcess {
+  readonly adminPort: number;
+  readonly logFile: string;
+  /** Resolves when Envoy has its first configuration, rejects with the tail of its log when it exits or the time is over. */
+  ready(timeoutMs: number): Promise<void>;
+  admin(path: string): Promise<string>;
+  stop(): Promise<void>;
+  readonly exited: Promise<number | null>;
+}
+
+/** Starts one Envoy. It shares nothing with other Envoys on the machine: no hot restart, its own log. */
+export async function startEnvoy(options: EnvoyOptions): Promise<EnvoyProcess> {
+  const file = join(options.workDir, `${options.name}.bootstrap.json`);
+  const logFile = join(options.workDir, `${options.name}.log`);
+  await writeFile(file, options.bootstrap, { mode: 0o600 });
+  const log = openSync(logFile, "a", 0o600);
+  const child = spawn(options.binary, ["-c", file, "--disable-hot-restart", "-l", options.logLevel ?? "warning", "--drain-time-s", "1"], {
+    stdio: ["ignore", log, log],
+  });
+  closeSync(log);
+  const exited = new Promise<number | null>((resolve) => child.once("exit", resolve).once("error", () => resolve(null)));
+  const admin = async (path: string): Promise<string> => (await fetch(`http://127.0.0.1:${options.adminPort}${path}`)).text();
+  return {
+    adminPort: options.adminPort,
+    logFile,
+    exited,
+    admin,
+    ready: (timeoutMs) => waitReady({ child, admin, logFile, clock: options.clock, timeoutMs }),
+    async stop() {
+      if (child.exitCode === null && child.signalCode === null) child.kill("SIGTERM");
+      const kill = options.clock.after(5_000, () => child.kill("SIGKILL"));
+      await exited;
+      kill();
+    },
+  };
+}
+
+interface Waiting {
+  readonly child: ChildProcess;
+  readonly admin: (path: string) => Promise<string>;
+  readonly logFile: string;
+  readonly clock: Clock;
+  readonly timeoutMs: number;
+}
+
+async function waitReady({ child, admin, logFile, clock, timeoutMs }: Waiting): Promise<void> {
+  const deadline = clock.monotonic() + timeoutMs;
+  while (clock.monotonic() < deadline) {
+    if (child.exitCode !== null || child.signalCode !== null) throw new EdgeError("envoy_missing", `Envoy ended at start: ${await tail(logFile)}`);
+    const state = await admin("/ready").catch(() => "");
+    if (state.startsWith("LIVE")) return;
+    await clock.sleep(50);
+  }
+  throw new EdgeError("envoy_missing", `Envoy was not ready after ${timeoutMs} ms: ${await tail(logFile)}`);
+}
+
+async function tail(file: string): Promise<string> {
+  return (await readFile(file, "utf8").catch(() => "")).split("\n").slice(-12).join("\n");
+}

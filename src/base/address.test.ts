@@ -1,0 +1,88 @@
+import assert from "node:assert/strict";
+import { isIPv6 } from "node:net";
+import fc from "fast-check";
+import { describe, it } from "vitest";
+import { canonicalAddress, cidrContains, cidrCovers, compareAddresses, formatCidr, formatIp, ipFamily, parseCidr, parseIp } from "./address.ts";
+
+describe("addresses", () => {
+  const spellings: readonly [text: string, want: string][] = [
+    ["10.0.0.1", "10.0.0.1"],
+    ["2001:DB8:0:0:0:0:0:1", "2001:db8::1"],
+    ["0:0:0:0:0:0:0:0", "::"],
+    ["::1", "::1"],
+    ["1::", "1::"],
+    ["2001:db8:0:0:1:0:0:1", "2001:db8::1:0:0:1"],
+    ["1:0:2:0:3:0:4:0", "1:0:2:0:3:0:4:0"],
+    ["::ffff:10.0.0.1", "::ffff:a00:1"],
+    ["fe80::1%eth0", "fe80::1"],
+    ["web.example.com", "web.example.com"],
+    ["not:an:address", "not:an:address"],
+  ];
+  for (const [text, want] of spellings) it(`${text} is written ${want}`, () => assert.equal(canonicalAddress(text), want));
+
+  it("knows the family", () => {
+    assert.deepEqual(["10.0.0.1", "::1", "10.0.0.0/8", "a.b", ""].map(ipFamily), [4, 6, 0, 0, 0]);
+  });
+
+  it("reads back what it writes", () => {
+    fc.assert(
+      fc.property(fc.bigInt({ min: 0n, max: (1n << 128n) - 1n }), (value) => {
+        const text = formatIp({ family: 6, value });
+        assert.ok(isIPv6(text), text);
+        assert.deepEqual(parseIp(text), { family: 6, value });
+      }),
+    );
+    fc.assert(fc.property(fc.ipV4(), (text) => assert.equal(formatIp(parseIp(text) ?? { family: 4, value: 0n }), text)));
+    fc.assert(fc.property(fc.ipV6(), (text) => assert.equal(canonicalAddress(canonicalAddress(text)), canonicalAddress(text))));
+  });
+
+  it("sorts by family, number, then text", () => {
+    const texts = ["web", "::1", "10.0.0.10", "10.0.0.9", "api"];
+    assert.deepEqual(texts.sort(compareAddresses), ["10.0.0.9", "10.0.0.10", "::1", "api", "web"]);
+  });
+});
+
+describe("ranges", () => {
+  const ranges: readonly [text: string, want: string | undefined][] = [
+    ["10.1.2.3/8", "10.0.0.0/8"],
+    ["10.1.2.3/32", "10.1.2.3"],
+    ["10.1.2.3", "10.1.2.3"],
+    ["0.0.0.0/0", "0.0.0.0/0"],
+    ["2001:DB8::1/32", "2001:db8::/32"],
+    ["10.0.0.0/33", undefined],
+    ["10.0.0.0/-1", undefined],
+    ["10.0.0.0/", undefined],
+    ["10.0.0.0/8/8", undefined],
+    ["web/8", undefined],
+  ];
+  for (const [text, want] of ranges) {
+    it(`${text} is ${want ?? "no range"}`, () => {
+      const cidr = parseCidr(text);
+      assert.equal(cidr === undefined ? undefined : formatCidr(cidr), want);
+    });
+  }
+
+  const inside: readonly [range: string, address: string, want: boolean][] = [
+    ["10.0.0.0/8", "10.255.0.1", true],
+    ["10.0.0.0/8", "11.0.0.1", false],
+    ["0.0.0.0/0", "1.2.3.4", true],
+    ["0.0.0.0/0", "::1", false],
+    ["2001:2::/48", "2001:2::f", true],
+    ["2001:2::/48", "2001:2:1::f", false],
+  ];
+  for (const [range, address, want] of inside) {
+    it(`${range} ${want ? "holds" : "does not hold"} ${address}`, () => {
+      const [cidr, ip] = [parseCidr(range), parseIp(address)];
+      assert.ok(cidr !== undefined && ip !== undefined);
+      assert.equal(cidrContains(cidr, ip), want);
+    });
+  }
+
+  it("covers smaller ranges only", () => {
+    const [wide, narrow] = [parseCidr("10.0.0.0/8"), parseCidr("10.1.0.0/16")];
+    assert.ok(wide !== undefined && narrow !== undefined);
+    assert.equal(cidrCovers(wide, narrow), true);
+    assert.equal(cidrCovers(narrow, wide), false);
+    assert.equal(cidrCovers(wide, wide), true);
+  });
+});

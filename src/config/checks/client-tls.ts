@@ -1,0 +1,24 @@
+import { type ClientTLSSettings, ClientTLSSettings_TLSmode as Mode } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
+import type { Place } from "./place.ts";
+
+/** TLS towards a destination. Certificates come by credential or by path, never both. */
+export function checkClientTls(tls: ClientTLSSettings, place: Place): void {
+  if (tls.insecureSkipVerify === true) checkSkipVerify(tls, place);
+  const byCredential = tls.credentialName !== "" && (tls.mode === Mode.SIMPLE || tls.mode === Mode.MUTUAL);
+  if (byCredential) {
+    for (const name of ["clientCertificate", "privateKey", "caCertificates", "caCrl"] as const) {
+      if (tls[name] !== "") place.in(name).fault("field.conflict", "cannot be combined with credentialName");
+    }
+  } else if (tls.mode === Mode.MUTUAL) {
+    for (const name of ["clientCertificate", "privateKey"] as const) if (tls[name] === "") place.in(name).fault("field.required", "mode MUTUAL needs it");
+  }
+}
+
+/** Settings for verifying a server contradict not verifying it. A credential may hold just the client's own certificate in mode MUTUAL. */
+function checkSkipVerify(tls: ClientTLSSettings, place: Place): void {
+  if (tls.mode !== Mode.SIMPLE && tls.mode !== Mode.MUTUAL) return;
+  const conflict = "cannot be combined with insecureSkipVerify";
+  if (tls.caCertificates !== "") place.in("caCertificates").fault("field.conflict", conflict);
+  if (tls.subjectAltNames.length > 0) place.in("subjectAltNames").fault("field.conflict", conflict);
+  if (tls.mode === Mode.SIMPLE && tls.credentialName !== "") place.in("credentialName").fault("field.conflict", conflict);
+}

@@ -1,0 +1,73 @@
+import { quote } from "./quote.ts";
+
+const TOKEN = /^[-!#$%&'*+.^_`|~A-Za-z0-9]+$/;
+const STRICT = /^[-_A-Za-z0-9]+$/;
+const JWT_CLAIM = /^@request\.auth\.claims(?:\..+|\[.+\])$/;
+const EMPTY = "a header name must not be empty";
+
+const isAuthority = (name: string): boolean => name.toLowerCase() === ":authority" || name.toLowerCase() === "host";
+
+/** Whether a key of a header match means a claim of the verified token instead of a header. */
+export const isJwtClaim = (name: string): boolean => JWT_CLAIM.test(name);
+
+/** Names of headers to match, copy or allow: an HTTP token, or a pseudo header such as `:authority`. */
+export function headerNameFault(name: string): string | undefined {
+  if (name === "") return EMPTY;
+  return TOKEN.test(name.startsWith(":") ? name.slice(1) : name) ? undefined : `${quote(name)} is not a header name`;
+}
+
+/** Keys of header matches in a VirtualService: a header, or `@request.auth.claims.…` for a claim of the token. */
+export const headerOrClaimFault = (name: string): string | undefined => (isJwtClaim(name) ? undefined : headerNameFault(name));
+
+/** Names of headers we make up ourselves: plain letters, digits, dashes and underscores. */
+export function strictHeaderNameFault(name: string): string | undefined {
+  if (name === "") return EMPTY;
+  return STRICT.test(name) ? undefined : `${quote(name)} is not a plain header name`;
+}
+
+/** Names of headers to add, set or remove. Envoy changes no pseudo header; the host has a field of its own. */
+export function headerChangeFault(name: string): string | undefined {
+  if (name === "") return EMPTY;
+  if (name.toLowerCase() === "host") return "the Host header cannot be changed here";
+  return name.startsWith(":") ? `${quote(name)} is a pseudo header and cannot be changed` : undefined;
+}
+
+/** The same for setting request headers, where Istio reads `:authority` and `host` as a rewrite of the authority. */
+export const requestHeaderChangeFault = (name: string): string | undefined => (isAuthority(name) ? undefined : headerChangeFault(name));
+
+/** Whether the header stands for the authority of the request. */
+export const isAuthorityHeader = isAuthority;
+
+/** Values may hold Envoy's command operators (`%HOSTNAME%`, `%REQ(x):10%`); a lone percent sign is written `%%`. */
+export function headerValueFault(value: string): string | undefined {
+  for (let at = value.indexOf("%"); at !== -1; at = value.indexOf("%", at)) {
+    const end = value[at + 1] === "%" ? at + 2 : operatorEnd(value, at + 1);
+    if (end === -1) return `${quote(value)} has a percent sign that starts no complete operator such as %HOSTNAME%; write %% for the sign itself`;
+    at = end;
+  }
+  return undefined;
+}
+
+/** Index behind the operator that starts at `from` (behind its first percent sign), or -1. */
+function operatorEnd(value: string, from: number): number {
+  const name = /^[A-Z0-9_]+/i.exec(value.slice(from, from + 128))?.[0] ?? "";
+  let at = from + name.length;
+  if (name === "") return -1;
+  if (value[at] === "(") {
+    at = argumentsEnd(value, at + 1);
+    if (at === -1) return -1;
+    at += /^:\d+/.exec(value.slice(at, at + 12))?.[0].length ?? 0;
+  }
+  return value[at] === "%" ? at + 1 : -1;
+}
+
+/** Index behind the bracket that closes the arguments; brackets inside quotes do not count. */
+function argumentsEnd(value: string, from: number): number {
+  let quoted = false;
+  for (let at = from; at < value.length; at++) {
+    if (value[at] === "\\") at++;
+    else if (value[at] === '"') quoted = !quoted;
+    else if (value[at] === ")" && !quoted) return at + 1;
+  }
+  return -1;
+}

@@ -1,0 +1,40 @@
+import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
+import { type Place, placeOf } from "../checks/place.ts";
+import type { KindDef } from "../kind-def.ts";
+import type { ConfigObject } from "../object.ts";
+import { readMessage } from "../parse/read-message.ts";
+import { compileRules, type SchemaRules } from "../parse/schema-rules.ts";
+
+/** What makes up one of Istio's kinds. */
+export interface IstioKind<D extends DescMessage> extends Pick<KindDef, "kind" | "group" | "versions" | "plural" | "singular" | "shortNames"> {
+  /** Message of the spec. All served versions share it. */
+  readonly schema: D;
+  /** What the CRD's schema demands of the JSON and the message can no longer tell. */
+  readonly rules: SchemaRules;
+  /** Whether the CRD demands a spec. */
+  readonly needsSpec?: boolean;
+  /** Semantic rules. `place` is the spec. */
+  readonly check: (spec: MessageShape<D>, place: Place, object: ConfigObject<MessageShape<D>>) => void;
+}
+
+/** Builds the table row of an Istio kind: strict reading into the message, then the CRD's bounds, then the rules of the admission webhook. */
+export function istioKind<D extends DescMessage>(def: IstioKind<D>): KindDef<MessageShape<D>> {
+  const checkRules = compileRules(def.rules);
+  return {
+    kind: def.kind,
+    group: def.group,
+    versions: def.versions,
+    plural: def.plural,
+    singular: def.singular,
+    shortNames: def.shortNames,
+    scope: "Namespaced",
+    body: "spec",
+    parse(body, report) {
+      const absent = body === undefined || body === null;
+      if (absent && def.needsSpec === true) report("field.required", ["spec"], "must be set");
+      checkRules(body, report, ["spec"]);
+      return readMessage(def.schema, body, report, ["spec"]);
+    },
+    validate: (object, report) => def.check(object.spec, placeOf(report, ["spec"]), object),
+  };
+}

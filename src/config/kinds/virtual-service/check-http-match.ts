@@ -1,0 +1,33 @@
+import type { HTTPMatchRequest } from "../../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
+import { checkGatewayNames } from "../../checks/gateway-names.ts";
+import { headerOrClaimFault } from "../../checks/header.ts";
+import { isDnsLabel } from "../../checks/host-name.ts";
+import { checkLabels } from "../../checks/labels.ts";
+import type { Place } from "../../checks/place.ts";
+import { portFault } from "../../checks/port.ts";
+import { quote } from "../../checks/quote.ts";
+import { checkStringMatch } from "./check-string-match.ts";
+
+/** What requests a route takes. */
+export function checkHttpMatch(match: HTTPMatchRequest, place: Place): void {
+  for (const name of ["headers", "withoutHeaders"] as const) {
+    for (const [header, value] of Object.entries(match[name])) {
+      place.in(name).check("field.invalid", headerOrClaimFault(header));
+      checkStringMatch(value, place.in(name, header));
+    }
+  }
+  for (const [param, value] of Object.entries(match.queryParams)) checkStringMatch(value, place.in("queryParams", param));
+  for (const name of ["uri", "scheme", "method", "authority"] as const) {
+    const value = match[name];
+    if (value !== undefined) checkStringMatch(value, place.in(name));
+  }
+  checkSource(match, place);
+}
+
+/** Where a connection comes from and goes to: common to HTTP, TLS and TCP matches. */
+export function checkSource(match: Pick<HTTPMatchRequest, "port" | "sourceLabels" | "gateways" | "sourceNamespace">, place: Place): void {
+  if (match.port !== 0) place.in("port").check("field.port", portFault(match.port));
+  checkLabels(match.sourceLabels, place.in("sourceLabels"));
+  checkGatewayNames(match.gateways, place.in("gateways"));
+  if (match.sourceNamespace !== "" && !isDnsLabel(match.sourceNamespace)) place.in("sourceNamespace").fault("field.invalid", `${quote(match.sourceNamespace)} is not a namespace`);
+}

@@ -1,0 +1,104 @@
+import { StatusCode } from "../../gen/envoy/type/v3/http_status_pb.js";
+import type {
+  MeshConfig_ExtensionProvider,
+  MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationGrpcProvider,
+  MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationHttpProvider,
+  MeshConfig_ExtensionProvider_LightstepTracingProvider,
+  MeshConfig_ExtensionProvider_OpenTelemetryTracingProvider,
+} from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
+import { isAddress } from "../checks/address.ts";
+import { fqdnFault, isDnsLabel, wildcardDomainFault } from "../checks/host-name.ts";
+import type { Place } from "../checks/place.ts";
+import { portFault } from "../checks/port.ts";
+import { quote } from "../checks/quote.ts";
+
+/** The list of providers: each has a name of its own and is well formed. */
+export function validateExtensionProviders(providers: readonly MeshConfig_ExtensionProvider[], place: Place): void {
+  const names = new Set<string>();
+  for (const [index, provider] of providers.entries()) {
+    const at = place.in(index);
+    if (provider.name === "") at.in("name").fault("field.required", "must be set");
+    else if (names.has(provider.name)) at.in("name").fault("field.duplicate", `another provider is called ${quote(provider.name)}`);
+    names.add(provider.name);
+    validateExtensionProvider(provider, at);
+  }
+}
+
+/** One provider, whatever it is. */
+export function validateExtensionProvider({ provider }: MeshConfig_ExtensionProvider, place: Place): void {
+  const at = provider.case === undefined ? place : place.in(provider.case);
+  switch (provider.case) {
+    case "envoyExtAuthzHttp":
+      return validateExtAuthzHttp(provider.value, at);
+    case "envoyExtAuthzGrpc":
+      return validateExtAuthzGrpc(provider.value, at);
+    case "lightstep":
+      return validateLightstep(provider.value, at);
+    case "opentelemetry":
+      return validateOpenTelemetry(provider.value, at);
+    case "zipkin":
+    case "datadog":
+    case "opencensus":
+    case "skywalking":
+    case "envoyHttpAls":
+    case "envoyTcpAls":
+    case "envoyOtelAls":
+    case "sds":
+      return validateServiceAndPort(provider.value, at);
+    case "prometheus":
+    case "stackdriver":
+    case "envoyFileAccessLog":
+      return;
+    case undefined:
+      return at.fault("field.required", "says no kind of provider");
+  }
+}
+
+/** What every provider that is called over the network has. */
+export function validateServiceAndPort(provider: { readonly service: string; readonly port: number }, place: Place): void {
+  place.in("service").check("field.host", extensionServiceFault(provider.service));
+  place.in("port").check("field.port", portFault(provider.port));
+}
+
+/** LightStep also wants a token. */
+export function validateLightstep(provider: MeshConfig_ExtensionProvider_LightstepTracingProvider, place: Place): void {
+  validateServiceAndPort(provider, place);
+  if (provider.accessToken === "") place.in("accessToken").fault("field.required", "must be set");
+}
+
+/** Spans go out over one protocol only. */
+export function validateOpenTelemetry(provider: MeshConfig_ExtensionProvider_OpenTelemetryTracingProvider, place: Place): void {
+  validateServiceAndPort(provider, place);
+  if (provider.grpc !== undefined && provider.http !== undefined) place.in("http").fault("field.conflict", "cannot be set together with grpc");
+}
+
+export function validateExtAuthzGrpc(provider: MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationGrpcProvider, place: Place): void {
+  validateServiceAndPort(provider, place);
+  place.in("statusOnError").check("field.invalid", statusOnErrorFault(provider.statusOnError));
+}
+
+export function validateExtAuthzHttp(provider: MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationHttpProvider, place: Place): void {
+  validateServiceAndPort(provider, place);
+  place.in("statusOnError").check("field.invalid", statusOnErrorFault(provider.statusOnError));
+  const { pathPrefix } = provider;
+  if (pathPrefix !== "" && (!pathPrefix.startsWith("/") || !isPath(pathPrefix))) {
+    place.in("pathPrefix").fault("field.invalid", `${quote(pathPrefix)} is not a path that begins with /`);
+  }
+}
+
+/** The service of a provider: a host name or IP address, or namespace/host where the namespace decides among equal names. */
+export function extensionServiceFault(service: string): string | undefined {
+  if (service === "") return "must be set";
+  const slash = service.indexOf("/");
+  if (slash === -1) return isAddress(service) ? undefined : fqdnFault(service);
+  const namespace = service.slice(0, slash);
+  if (!["*", ".", "~"].includes(namespace) && !isDnsLabel(namespace)) return `${quote(namespace)} is not a namespace`;
+  return wildcardDomainFault(service.slice(slash + 1));
+}
+
+const statusOnErrorFault = (status: string): string | undefined =>
+  status === "" || (/^\d{1,3}$/.test(status) && STATUS_CODES.has(Number(status))) ? undefined : `${quote(status)} is not an HTTP status that Envoy sends`;
+
+const STATUS_CODES: ReadonlySet<unknown> = new Set(Object.values(StatusCode));
+
+const isPath = (text: string): boolean => !/%(?![0-9a-fA-F]{2})|[\u0000-\u001f\u007f]/.test(text);

@@ -1,0 +1,77 @@
+import { canonicalAddress } from "../base/address.ts";
+import { type Labels, labelPairs } from "../base/labels.ts";
+import type { ServiceEntry } from "../gen/istio/networking/v1alpha3/service_entry_pb.js";
+import type { WorkloadEntry } from "../gen/istio/networking/v1alpha3/workload_entry_pb.js";
+import type { Endpoints, EndpointSlice, Pod, ServiceSpec } from "../registry/kubernetes-shapes.ts";
+import type { ConfigObject } from "./object.ts";
+
+/**
+ * Ways into the table of objects beside the key. A query that looks something up through one of them reads just the rows concerned, so a
+ * change elsewhere does not re-run it.
+ */
+export const OBJECT_INDEXES = {
+  /** `VirtualService` */
+  kind: (object: ConfigObject): readonly string[] => [object.kind],
+  /** `VirtualService/shop` */
+  kindNamespace: (object: ConfigObject): readonly string[] => [`${object.kind}/${object.namespace}`],
+  /** ServiceEntries by each host they declare: `api.example.com` */
+  host: (object: ConfigObject): readonly string[] => (object.kind === "ServiceEntry" ? [...new Set((object.spec as ServiceEntry).hosts)] : []),
+  /** What names the address of a workload, with its namespace: `shop/10.1.2.3` */
+  address: (object: ConfigObject): readonly string[] => [
+    ...new Set(addressesOf(object).map((address) => `${object.namespace}/${canonicalAddress(address)}`)),
+  ],
+  /** What can be selected, by each of its labels: `Pod/shop/app=web`. EndpointSlices by that of their Service only. */
+  label: (object: ConfigObject): readonly string[] => selectableLabels(object).map((pair) => `${object.kind}/${object.namespace}/${pair}`),
+  /** What selects workloads, by the first label of its selector, or `*` where the selector is empty: `Service/shop/app=web` */
+  selector: (object: ConfigObject): readonly string[] => {
+    const selector = selectorOf(object);
+    return selector === undefined ? [] : [`${object.kind}/${object.namespace}/${labelPairs(selector)[0] ?? "*"}`];
+  },
+} as const;
+
+function addressesOf(object: ConfigObject): readonly string[] {
+  switch (object.kind) {
+    case "ServiceEntry":
+      return (object.spec as ServiceEntry).endpoints.map(({ address }) => address);
+    case "WorkloadEntry":
+      return [(object.spec as WorkloadEntry).address];
+    case "Pod":
+      return podAddresses(object.spec as Pod);
+    case "EndpointSlice":
+      return ((object.spec as EndpointSlice).endpoints ?? []).flatMap(({ addresses }) => addresses);
+    case "Endpoints":
+      return ((object.spec as Endpoints).subsets ?? []).flatMap((subset) =>
+        [...(subset.addresses ?? []), ...(subset.notReadyAddresses ?? [])].map(({ ip }) => ip),
+      );
+    default:
+      return [];
+  }
+}
+
+/** Pods on the host's network share the node's address with others: it does not tell which pod is meant. */
+function podAddresses({ spec, status }: Pod): readonly string[] {
+  if (spec?.hostNetwork === true) return [];
+  return [...(status?.podIP === undefined ? [] : [status.podIP]), ...(status?.podIPs ?? []).map(({ ip }) => ip)];
+}
+
+/** A WorkloadEntry of a WorkloadGroup may get labels from it: it is listed as `@grouped` too, for a closer look. */
+function selectableLabels(object: ConfigObject): readonly string[] {
+  switch (object.kind) {
+    case "Pod":
+      return labelPairs(object.labels);
+    case "WorkloadEntry": {
+      const own = labelPairs({ ...(object.spec as WorkloadEntry).labels, ...object.labels });
+      return object.annotations["istio.io/autoRegistrationGroup"] === undefined ? own : [...own, "@grouped"];
+    }
+    case "EndpointSlice":
+      return labelPairs(object.labels).filter((pair) => pair.startsWith("kubernetes.io/service-name="));
+    default:
+      return [];
+  }
+}
+
+function selectorOf(object: ConfigObject): Labels | undefined {
+  if (object.kind === "ServiceEntry") return (object.spec as ServiceEntry).workloadSelector?.labels;
+  const selector = object.kind === "Service" ? (object.spec as ServiceSpec).selector : undefined;
+  return selector === undefined || Object.keys(selector).length === 0 ? undefined : selector;
+}

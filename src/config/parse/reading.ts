@@ -1,0 +1,48 @@
+import type { Registry } from "@bufbuild/protobuf";
+import type { Report } from "../kind-def.ts";
+import type { ProblemCode } from "../problem-codes.ts";
+
+/** Deeper nesting is refused: no real object comes near, and it would cost stack. */
+export const MAX_DEPTH = 100;
+
+/** State of one reading: where we are, and where faults go. `path` grows and shrinks with the walk, so that healthy input allocates nothing for it. */
+export interface Reading {
+  readonly report: Report;
+  readonly path: (string | number)[];
+  /** Code for fields the schema does not have; undefined lets them pass. */
+  readonly unknownField: ProblemCode | undefined;
+  /** Finds the messages inside google.protobuf.Any; without it any content passes. */
+  readonly registry: Registry | undefined;
+}
+
+/** Turns a JSON-shaped value into what a field holds; undefined when it was refused and reported. */
+export type Reader = (json: unknown, reading: Reading) => unknown;
+
+/** Reports a fault at the present place. */
+export function refuse(reading: Reading, code: ProblemCode, message: string): undefined {
+  reading.report(code, [...reading.path], message);
+  return undefined;
+}
+
+/** Reports that a value has another type than the field wants. */
+export const refuseType = (reading: Reading, json: unknown, wanted: string): undefined =>
+  refuse(reading, "schema.wrong-type", `must be ${wanted}, not ${typeName(json)}`);
+
+export const isRecord = (json: unknown): json is Readonly<Record<string, unknown>> =>
+  typeof json === "object" && json !== null && !Array.isArray(json);
+
+/** Names the JSON type of a value for messages; never its content, which may be secret. */
+export function typeName(json: unknown): string {
+  if (json === null) return "null";
+  if (Array.isArray(json)) return "a list";
+  switch (typeof json) {
+    case "object":
+      return "an object";
+    case "string":
+      return "a text";
+    case "undefined":
+      return "nothing";
+    default:
+      return `a ${typeof json}`;
+  }
+}

@@ -1,0 +1,89 @@
+import { type DescMessage, fromJson, type JsonValue } from "@bufbuild/protobuf";
+import { quote } from "../checks/quote.ts";
+import { parseGoDuration } from "./go-duration.ts";
+import { isRecord, MAX_DEPTH, type Reader, type Reading, refuse, refuseType, typeName } from "./reading.ts";
+
+/** Messages that JSON writes in a form of their own. Wrappers are not here: fields hold them as plain scalars. */
+export function wellKnownReader(desc: DescMessage): Reader | undefined {
+  switch (desc.typeName) {
+    case "google.protobuf.Duration":
+      return readDuration;
+    case "google.protobuf.Struct":
+    case "google.protobuf.Value":
+    case "google.protobuf.ListValue":
+    case "google.protobuf.Timestamp":
+    case "google.protobuf.FieldMask":
+      return (json, reading) => convert(desc, json, reading);
+    case "google.protobuf.Any":
+      return readAny(desc);
+    default:
+      return undefined;
+  }
+}
+
+/** Fields of type Struct hold the object itself: it is copied, so that it is JSON for certain and nobody else's. */
+export function readJsonObject(json: unknown, reading: Reading): unknown {
+  return isRecord(json) ? copyJson(json, reading) : refuseType(reading, json, "an object");
+}
+
+function readDuration(json: unknown, reading: Reading): unknown {
+  if (typeof json !== "string") return refuseType(reading, json, "a duration such as 100ms or 1h30m");
+  return parseGoDuration(json) ?? refuse(reading, "schema.wrong-type", `${quote(json)} is not a duration such as 100ms or 1h30m`);
+}
+
+function convert(desc: DescMessage, json: unknown, reading: Reading): unknown {
+  const copy = copyJson(json, reading);
+  if (copy === undefined) return undefined;
+  try {
+    return fromJson(desc, copy);
+  } catch {
+    return refuse(reading, "schema.wrong-type", `must be a ${desc.name}, not ${typeName(json)}`);
+  }
+}
+
+function readAny(desc: DescMessage): Reader {
+  return (json, reading) => {
+    if (!isRecord(json) || typeof json["@type"] !== "string") return refuseType(reading, json, 'an object with "@type"');
+    if (reading.registry === undefined) return refuse(reading, "schema.wrong-type", "messages of arbitrary type cannot be given here");
+    const copy = copyJson(json, reading);
+    if (copy === undefined) return undefined;
+    try {
+      return fromJson(desc, copy, { registry: reading.registry });
+    } catch {
+      return refuse(reading, "schema.wrong-type", `must be a ${quote(json["@type"])}`);
+    }
+  };
+}
+
+/** A deep copy that holds JSON and nothing else; undefined when something else was found, and reported. */
+function copyJson(json: unknown, reading: Reading): JsonValue | undefined {
+  if (json === null || typeof json === "string" || typeof json === "boolean") return json;
+  if (typeof json === "number") return Number.isFinite(json) ? json : refuseType(reading, json, "JSON");
+  if (reading.path.length > MAX_DEPTH) return refuse(reading, "document.unreadable", "nests too deeply");
+  if (Array.isArray(json)) return copyList(json, reading);
+  return isRecord(json) ? copyObject(json, reading) : refuseType(reading, json, "JSON");
+}
+
+function copyList(json: readonly unknown[], reading: Reading): JsonValue | undefined {
+  const list: JsonValue[] = [];
+  for (let index = 0; index < json.length; index++) {
+    reading.path.push(index);
+    const item = copyJson(json[index], reading);
+    reading.path.pop();
+    if (item === undefined) return undefined;
+    list.push(item);
+  }
+  return list;
+}
+
+function copyObject(json: Readonly<Record<string, unknown>>, reading: Reading): JsonValue | undefined {
+  const object: Record<string, JsonValue> = {};
+  for (const key of Object.keys(json)) {
+    reading.path.push(key);
+    const value = key === "__proto__" ? refuse(reading, "field.invalid", "is not allowed as a key") : copyJson(json[key], reading);
+    reading.path.pop();
+    if (value === undefined) return undefined;
+    object[key] = value;
+  }
+  return object;
+}

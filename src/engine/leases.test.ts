@@ -1,0 +1,69 @@
+import { describe, expect, it } from "vitest";
+import { itemEngine } from "./item-engine.ts";
+
+describe("leases", () => {
+  it("keep what they reach; the rest is forgotten and computed anew when asked", () => {
+    const { engine, items, define, runsOf } = itemEngine();
+    const leaf = define("leaf", (key) => items.get(key)?.n ?? 0);
+    const top = define("top", (key) => leaf(key) + 1);
+    const lease = engine.lease("class");
+    lease.run(() => top("a"));
+    lease.extend(() => top("b"));
+    top("c");
+    expect(engine.sweep()).toBe(2);
+    expect(runsOf(() => [top("a"), top("b")])).toEqual([]);
+    expect(runsOf(() => top("c"))).toEqual(["top(c)", "leaf(c)"]);
+    lease.run(() => leaf("b"));
+    expect(engine.sweep()).toBe(5);
+    expect(engine.stats()).toMatchObject({ nodes: 1, edges: 1, watched: 1, forgotten: 7 });
+    lease.release();
+    lease.release();
+    expect(engine.sweep()).toBe(1);
+    expect(engine.stats()).toMatchObject({ nodes: 0, edges: 0, watched: 0 });
+  });
+
+  it("hold on to what was read before a throw, and survive sweeping and reuse inside", () => {
+    const { engine, define } = itemEngine();
+    const leaf = define("leaf", (key) => key);
+    const lease = engine.lease("class");
+    const inner = engine.lease("inner");
+    const run = () =>
+      lease.run(() => {
+        leaf("a");
+        engine.sweep();
+        inner.run(() => leaf("b"));
+        lease.run(() => leaf("c"));
+        throw new Error("stop");
+      });
+    expect(run).toThrow("stop");
+    expect(engine.sweep()).toBe(1);
+    expect(engine.stats().nodes).toBe(2);
+  });
+
+  it("leave nothing behind of a million absent keys", () => {
+    const { engine, items, define } = itemEngine();
+    const asks = define("asks", (key) => [items.get(key), items.has(key), items.list("ns", key), items.keys("ns", key)].length);
+    for (let i = 0; i < 20_000; i++) asks(`absent-${i}`);
+    expect(engine.stats()).toMatchObject({ nodes: 20_000, watched: 80_000 });
+    expect(engine.sweep()).toBe(20_000);
+    expect(engine.stats()).toMatchObject({ nodes: 0, edges: 0, watched: 0, inputs: 0 });
+    for (let i = 0; i < 100; i++) [items.get(`b-${i}`), items.list("ns", `b-${i}`)];
+    expect(engine.stats().watched).toBe(0);
+  });
+
+  it("are swept in slices when asked to", () => {
+    const { engine, define } = itemEngine();
+    const leaf = define("leaf", (key) => key);
+    const top = define("top", (key) => leaf(key));
+    for (let i = 0; i < 10; i++) top(String(i));
+    expect([engine.sweep(8), engine.sweep(8), engine.sweep(8), engine.sweep(8)]).toEqual([8, 8, 4, 0]);
+    expect(engine.stats().nodes).toBe(0);
+  });
+
+  it("may not be used, nor may sweep, inside a query", () => {
+    const { engine, define } = itemEngine();
+    const lease = engine.lease("one");
+    expect(() => define("leasing", () => lease.run(() => 1))("")).toThrow("lease one inside a query");
+    expect(() => define("sweeping", () => engine.sweep())("")).toThrow("sweep inside a query");
+  });
+});

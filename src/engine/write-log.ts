@@ -1,0 +1,59 @@
+import type { Graph } from "./graph.ts";
+import type { InputTable } from "./input-table.ts";
+
+type AnyTable = InputTable<unknown>;
+
+/**
+ * Writes and the batches around them. While a batch runs, the rows it found are remembered: to undo it when it throws,
+ * and to know at its end whether anything really changed (a row written there and back did not).
+ */
+export class WriteLog {
+  readonly #graph: Graph;
+  #originals: Map<AnyTable, Map<string, unknown>> | undefined;
+
+  constructor(graph: Graph) {
+    this.#graph = graph;
+  }
+
+  /** Writes one row. */
+  write(table: AnyTable, key: string, value: unknown): void {
+    this.#graph.assertIdle(`write to table ${table.name}`);
+    const before = table.row(key);
+    if (!table.apply(key, value)) return;
+    if (this.#originals === undefined) this.#graph.revision++;
+    else remember(this.#originals, table, key, before);
+  }
+
+  /** Runs `fn` as one change. A batch inside a batch is a part of it that can fail on its own. */
+  batch(fn: () => void): boolean {
+    this.#graph.assertIdle("batch");
+    const outer = this.#originals;
+    const mine = new Map<AnyTable, Map<string, unknown>>();
+    this.#originals = mine;
+    try {
+      fn();
+    } catch (error) {
+      for (const [table, key, before] of entries(mine)) table.apply(key, before);
+      throw error;
+    } finally {
+      this.#originals = outer;
+    }
+    const changed = entries(mine).filter(([table, key, before]) => !table.sameRow(before, table.row(key)));
+    if (outer !== undefined) for (const [table, key, before] of entries(mine)) remember(outer, table, key, before);
+    else if (changed.length > 0) this.#graph.revision++;
+    return changed.length > 0;
+  }
+}
+
+function remember(log: Map<AnyTable, Map<string, unknown>>, table: AnyTable, key: string, before: unknown): void {
+  let rows = log.get(table);
+  if (rows === undefined) {
+    rows = new Map();
+    log.set(table, rows);
+  }
+  if (!rows.has(key)) rows.set(key, before);
+}
+
+function entries(log: ReadonlyMap<AnyTable, ReadonlyMap<string, unknown>>): [AnyTable, string, unknown][] {
+  return [...log].flatMap(([table, rows]) => [...rows].map(([key, before]): [AnyTable, string, unknown] => [table, key, before]));
+}

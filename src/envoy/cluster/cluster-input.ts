@@ -1,0 +1,104 @@
+import type { LoadAssignmentInput } from "../endpoint/load-assignment.ts";
+import type { UpstreamTlsInput } from "../tls/index.ts";
+
+/** All that may influence one cluster. It is also the cache key, so the builder can read nothing else. */
+export interface ClusterInput {
+  readonly name: string;
+  readonly discovery: "eds" | "strictDns" | "logicalDns" | "originalDst" | "static";
+  readonly connectTimeoutMs: number;
+  readonly loadBalancer: LoadBalancerInput;
+  readonly limits: LimitsInput | undefined;
+  readonly outlier: OutlierInput | undefined;
+  readonly http: HttpProtocolInput | undefined;
+  readonly transport: TransportInput;
+  readonly keepalive: KeepaliveInput | undefined;
+  /** Addresses connections are made from, the preferred one first; empty = the system chooses. */
+  readonly bind: readonly string[];
+  /** Endpoints of clusters that do not ask for them by EDS. */
+  readonly assignment: LoadAssignmentInput | undefined;
+  readonly dns: DnsInput | undefined;
+  readonly metadata: ClusterMetadataInput | undefined;
+}
+
+export interface LoadBalancerInput {
+  readonly algorithm: LoadBalancerAlgorithm;
+  /** Share of healthy hosts, in percent, below which health is ignored; undefined = Envoy's own default (50). */
+  readonly panicThreshold: number | undefined;
+  /** Weights of localities count: needed for distribution and failover between them. */
+  readonly localityWeighted: boolean;
+}
+
+export type LoadBalancerAlgorithm =
+  | { readonly kind: "roundRobin" | "leastRequest"; readonly warmup: WarmupInput | undefined }
+  | { readonly kind: "random" | "clusterProvided" }
+  | { readonly kind: "ringHash"; readonly minimumRingSize: number; readonly byHostname: boolean }
+  | { readonly kind: "maglev"; readonly tableSize: number; readonly byHostname: boolean };
+
+/** A new host gets traffic little by little during this time. */
+export interface WarmupInput {
+  readonly windowMs: number;
+  readonly minimumPercent: number | undefined;
+  readonly aggression: number | undefined;
+}
+
+/** Circuit breaker thresholds; undefined = no limit. Envoy's own defaults (1024) are never wanted. */
+export interface LimitsInput {
+  readonly connections: number | undefined;
+  readonly pendingRequests: number | undefined;
+  readonly requests: number | undefined;
+  readonly retries: number | undefined;
+  readonly retryBudget: { readonly percent: number; readonly minConcurrency: number } | undefined;
+}
+
+/** Ejection of hosts that fail. undefined = not said, so Envoy's default holds; 0 = that reason is switched off. */
+export interface OutlierInput {
+  readonly consecutive5xx: number | undefined;
+  readonly consecutiveGatewayFailures: number | undefined;
+  readonly splitLocalOrigin: boolean;
+  readonly consecutiveLocalOriginFailures: number | undefined;
+  readonly intervalMs: number | undefined;
+  readonly baseEjectionMs: number | undefined;
+  readonly maxEjectionPercent: number | undefined;
+}
+
+export interface HttpProtocolInput {
+  /** HTTP version spoken upstream; `downstream` = the one the client speaks. */
+  readonly version: "http1" | "http2" | "downstream";
+  readonly idleTimeoutMs: number | undefined;
+  readonly maxRequestsPerConnection: number | undefined;
+  readonly maxConnectionDurationMs: number | undefined;
+  readonly maxConcurrentStreams: number | undefined;
+  readonly http2Keepalive: { readonly intervalMs: number | undefined; readonly timeoutMs: number | undefined } | undefined;
+  /** Take SNI, and the name the certificate must carry, from the request's host. */
+  readonly autoSni: boolean;
+  readonly autoSanValidation: boolean;
+}
+
+/** How connections are secured. `auto`: mutual TLS to endpoints whose metadata says they take it, plain text to the others. */
+export interface TransportInput {
+  readonly security:
+    | { readonly kind: "plain" }
+    | { readonly kind: "tls"; readonly tls: UpstreamTlsInput }
+    | { readonly kind: "auto"; readonly tls: UpstreamTlsInput };
+  readonly proxyProtocol: "v1" | "v2" | undefined;
+}
+
+export interface KeepaliveInput {
+  readonly probes: number | undefined;
+  readonly timeSeconds: number | undefined;
+  readonly intervalSeconds: number | undefined;
+}
+
+export interface DnsInput {
+  readonly family: "v4" | "v6" | "all";
+  readonly refreshMs: number;
+}
+
+/** What tools and filters may want to know of a cluster, under Istio's metadata namespace. */
+export interface ClusterMetadataInput {
+  /** Path of the DestinationRule it was shaped by. */
+  readonly config: string | undefined;
+  readonly subset: string | undefined;
+  readonly services: readonly { readonly host: string; readonly name: string; readonly namespace: string }[];
+  readonly external: boolean;
+}

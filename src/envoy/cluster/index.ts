@@ -1,0 +1,13 @@
+export { buildCluster } from "./build-cluster.ts";
+export type * from "./cluster-input.ts";
+export {
+  BLACK_HOLE_CLUSTER,
+  INBOUND_PASSTHROUGH_CLUSTER,
+  inboundClusterName,
+  type OutboundClusterName,
+  outboundClusterName,
+  PASSTHROUGH_CLUSTER,
+  type ParsedClusterName,
+  parseOutboundClusterName,
+  sniClusterName,
+} from "./cluster-name.ts";

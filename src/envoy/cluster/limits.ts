@@ -1,0 +1,22 @@
+import { create } from "@bufbuild/protobuf";
+import { type CircuitBreakers, CircuitBreakersSchema } from "../../gen/envoy/config/cluster/v3/circuit_breaker_pb.js";
+import type { LimitsInput } from "./cluster-input.ts";
+
+const NO_LIMIT = 0xffff_ffff;
+
+/** What is not limited by configuration is not limited at all: limits belong to whoever runs the destination, not to a default. */
+export function circuitBreakers(input: LimitsInput): CircuitBreakers {
+  const { connections, pendingRequests, requests, retries, retryBudget } = input;
+  return create(CircuitBreakersSchema, {
+    thresholds: [
+      {
+        maxConnections: connections ?? NO_LIMIT,
+        maxPendingRequests: pendingRequests ?? NO_LIMIT,
+        maxRequests: requests ?? NO_LIMIT,
+        ...(retryBudget === undefined
+          ? { maxRetries: retries ?? NO_LIMIT }
+          : { retryBudget: { budgetPercent: { value: retryBudget.percent }, minRetryConcurrency: retryBudget.minConcurrency } }),
+      },
+    ],
+  });
+}

@@ -1,0 +1,59 @@
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { Cluster_LbPolicy, type ClusterSchema, type Cluster_SlowStartConfigSchema } from "../../gen/envoy/config/cluster/v3/cluster_pb.js";
+import type { LoadBalancerAlgorithm, LoadBalancerInput, WarmupInput } from "./cluster-input.ts";
+
+type ClusterInit = MessageInitShape<typeof ClusterSchema>;
+
+/** Runtime key under which an operator may override the aggression of a warm-up; Envoy demands one. */
+const AGGRESSION_KEY = "upstream.warmup_aggression";
+
+/** The fields of a cluster that say how a host is chosen. */
+export function loadBalancerFields(input: LoadBalancerInput): Pick<ClusterInit, "lbPolicy" | "lbConfig" | "commonLbConfig"> {
+  const { algorithm, panicThreshold, localityWeighted } = input;
+  const byHostname = (algorithm.kind === "ringHash" || algorithm.kind === "maglev") && algorithm.byHostname;
+  const common = {
+    ...(panicThreshold !== undefined && { healthyPanicThreshold: { value: panicThreshold } }),
+    ...(localityWeighted && { localityConfigSpecifier: { case: "localityWeightedLbConfig", value: {} } as const }),
+    ...(byHostname && { consistentHashingLbConfig: { useHostnameForHashing: true } }),
+  };
+  return { ...algorithmFields(algorithm), ...(Object.keys(common).length > 0 && { commonLbConfig: common }) };
+}
+
+function algorithmFields(algorithm: LoadBalancerAlgorithm): Pick<ClusterInit, "lbPolicy" | "lbConfig"> {
+  switch (algorithm.kind) {
+    case "random":
+      return { lbPolicy: Cluster_LbPolicy.RANDOM };
+    case "clusterProvided":
+      return { lbPolicy: Cluster_LbPolicy.CLUSTER_PROVIDED };
+    case "roundRobin":
+      return {
+        lbPolicy: Cluster_LbPolicy.ROUND_ROBIN,
+        ...(algorithm.warmup !== undefined && {
+          lbConfig: { case: "roundRobinLbConfig", value: { slowStartConfig: slowStart(algorithm.warmup) } },
+        }),
+      };
+    case "leastRequest":
+      return {
+        lbPolicy: Cluster_LbPolicy.LEAST_REQUEST,
+        ...(algorithm.warmup !== undefined && {
+          lbConfig: { case: "leastRequestLbConfig", value: { slowStartConfig: slowStart(algorithm.warmup) } },
+        }),
+      };
+    case "ringHash":
+      return {
+        lbPolicy: Cluster_LbPolicy.RING_HASH,
+        lbConfig: { case: "ringHashLbConfig", value: { minimumRingSize: BigInt(algorithm.minimumRingSize) } },
+      };
+    case "maglev":
+      return { lbPolicy: Cluster_LbPolicy.MAGLEV, lbConfig: { case: "maglevLbConfig", value: { tableSize: BigInt(algorithm.tableSize) } } };
+  }
+}
+
+function slowStart(warmup: WarmupInput): MessageInitShape<typeof Cluster_SlowStartConfigSchema> {
+  return {
+    slowStartWindow: durationFromMs(warmup.windowMs),
+    ...(warmup.aggression !== undefined && { aggression: { defaultValue: warmup.aggression, runtimeKey: AGGRESSION_KEY } }),
+    ...(warmup.minimumPercent !== undefined && { minWeightPercent: { value: warmup.minimumPercent } }),
+  };
+}

@@ -1,0 +1,107 @@
+import { create, type JsonObject } from "@bufbuild/protobuf";
+import { anyOf } from "../../wire/encode.ts";
+import { type AccessLog, type AccessLogFilter, AccessLogFilterSchema, AccessLogSchema } from "../../gen/envoy/config/accesslog/v3/accesslog_pb.js";
+import { ApiVersion } from "../../gen/envoy/config/core/v3/config_source_pb.js";
+import { FileAccessLogSchema } from "../../gen/envoy/extensions/access_loggers/file/v3/file_pb.js";
+import { ExpressionFilterSchema } from "../../gen/envoy/extensions/access_loggers/filters/cel/v3/cel_pb.js";
+import {
+  type CommonGrpcAccessLogConfig,
+  CommonGrpcAccessLogConfigSchema,
+  HttpGrpcAccessLogConfigSchema,
+  TcpGrpcAccessLogConfigSchema,
+} from "../../gen/envoy/extensions/access_loggers/grpc/v3/als_pb.js";
+
+/** One access log of a filter chain or listener. */
+export type AccessLogInput = FileLogInput | GrpcLogInput;
+
+interface LogFilterInput {
+  /** CEL expression over Envoy's attributes that a request must satisfy to be logged (Telemetry accessLogging.filter). */
+  readonly expression?: string;
+}
+
+export interface FileLogInput extends LogFilterInput {
+  readonly kind: "file";
+  readonly path: string;
+  readonly format: { readonly text: string } | { readonly json: JsonObject };
+  readonly omitEmptyValues: boolean;
+}
+
+/** Logs sent to a collector over Envoy's access log service. */
+export interface GrpcLogInput extends LogFilterInput {
+  readonly kind: "grpcHttp" | "grpcTcp";
+  readonly logName: string;
+  readonly cluster: string;
+  readonly authority: string;
+  readonly filterState: readonly string[];
+  readonly requestHeaders: readonly string[];
+  readonly responseHeaders: readonly string[];
+  readonly responseTrailers: readonly string[];
+}
+
+/** Access logs of a connection manager or TCP proxy. */
+export const accessLogs = (logs: readonly AccessLogInput[]): AccessLog[] => logs.map((log) => accessLog(log, expressionFilter(log)));
+
+/**
+ * The same logs on a listener, for what no filter chain took: Envoy would otherwise drop such connections without a trace. Only those are
+ * logged there (response flag NR), since all others are logged by their chain.
+ */
+export function listenerAccessLogs(logs: readonly AccessLogInput[]): AccessLog[] {
+  const noRoute = create(AccessLogFilterSchema, { filterSpecifier: { case: "responseFlagFilter", value: { flags: ["NR"] } } });
+  return logs.map((log) => {
+    const own = expressionFilter(log);
+    const both = own === undefined ? noRoute : create(AccessLogFilterSchema, { filterSpecifier: { case: "andFilter", value: { filters: [noRoute, own] } } });
+    return accessLog(log, both);
+  });
+}
+
+function accessLog(log: AccessLogInput, filter: AccessLogFilter | undefined): AccessLog {
+  return create(AccessLogSchema, { ...configuration(log), ...(filter !== undefined && { filter }) });
+}
+
+function configuration(log: AccessLogInput) {
+  switch (log.kind) {
+    case "file":
+      return named("envoy.access_loggers.file", anyOf(FileAccessLogSchema, fileLog(log)));
+    case "grpcHttp":
+      return named("envoy.access_loggers.http_grpc", anyOf(HttpGrpcAccessLogConfigSchema, httpLog(log)));
+    case "grpcTcp":
+      return named("envoy.tcp_grpc_access_log", anyOf(TcpGrpcAccessLogConfigSchema, create(TcpGrpcAccessLogConfigSchema, { commonConfig: collector(log) })));
+  }
+}
+
+const named = (name: string, value: ReturnType<typeof anyOf>) => ({ name, configType: { case: "typedConfig", value } as const });
+
+function fileLog({ path, format, omitEmptyValues }: FileLogInput) {
+  const logFormat =
+    "text" in format
+      ? { omitEmptyValues, format: { case: "textFormatSource", value: { specifier: { case: "inlineString", value: format.text } } } as const }
+      : { omitEmptyValues, format: { case: "jsonFormat", value: format.json } as const, jsonFormatOptions: { sortProperties: false } };
+  return create(FileAccessLogSchema, { path, accessLogFormat: { case: "logFormat", value: logFormat } });
+}
+
+const httpLog = (log: GrpcLogInput) =>
+  create(HttpGrpcAccessLogConfigSchema, {
+    commonConfig: collector(log),
+    additionalRequestHeadersToLog: [...log.requestHeaders],
+    additionalResponseHeadersToLog: [...log.responseHeaders],
+    additionalResponseTrailersToLog: [...log.responseTrailers],
+  });
+
+const collector = (log: GrpcLogInput): CommonGrpcAccessLogConfig =>
+  create(CommonGrpcAccessLogConfigSchema, {
+    logName: log.logName,
+    grpcService: { targetSpecifier: { case: "envoyGrpc", value: { clusterName: log.cluster, authority: log.authority } } },
+    transportApiVersion: ApiVersion.V3,
+    filterStateObjectsToLog: [...log.filterState],
+  });
+
+function expressionFilter({ expression }: LogFilterInput): AccessLogFilter | undefined {
+  if (expression === undefined) return undefined;
+  const config = anyOf(ExpressionFilterSchema, create(ExpressionFilterSchema, { expression }));
+  return create(AccessLogFilterSchema, {
+    filterSpecifier: {
+      case: "extensionFilter",
+      value: { name: "envoy.access_loggers.extension_filters.cel", configType: { case: "typedConfig", value: config } },
+    },
+  });
+}

@@ -1,0 +1,51 @@
+import { create } from "@bufbuild/protobuf";
+import { CorsSchema } from "../../gen/envoy/extensions/filters/http/cors/v3/cors_pb.js";
+import { HTTPFaultSchema } from "../../gen/envoy/extensions/filters/http/fault/v3/fault_pb.js";
+import { FilterConfigSchema as GrpcStatsSchema } from "../../gen/envoy/extensions/filters/http/grpc_stats/v3/config_pb.js";
+import { GrpcWebSchema } from "../../gen/envoy/extensions/filters/http/grpc_web/v3/grpc_web_pb.js";
+import { RouterSchema } from "../../gen/envoy/extensions/filters/http/router/v3/router_pb.js";
+import { type HttpFilter, HttpFilterSchema } from "../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
+import { anyOf } from "../../wire/encode.ts";
+import type { Any } from "@bufbuild/protobuf/wkt";
+
+/** All that decides which HTTP filters a connection manager gets. */
+export interface HttpFiltersInput {
+  /** The port is declared to speak gRPC-Web: its requests are turned into gRPC. */
+  readonly grpcWeb: boolean;
+  /** Keep `x-envoy-*` headers off requests and responses (ProxyConfig proxyHeaders.envoyDebugHeaders.disabled). */
+  readonly suppressEnvoyHeaders: boolean;
+}
+
+type FilterMaker = (input: HttpFiltersInput) => readonly HttpFilter[];
+
+/**
+ * The HTTP filters of every connection manager, in the order requests pass them. The order is Istio's; what Istio adds that upstream Envoy
+ * does not have is left out. Filters of policies belong where the comments say.
+ */
+const HTTP_FILTER_ORDER: readonly FilterMaker[] = [
+  // Extensions of phase AUTHN come first: they may see requests that nobody has authenticated.
+  // Request authentication (JWT) comes before authorization, which reads the claims it found; extensions of phase AUTHZ stand between them.
+  // External authorization (CUSTOM), then DENY and ALLOW rules: whatever follows sees allowed requests only.
+  // gRPC-Web becomes gRPC before anything counts or routes it.
+  ({ grpcWeb }) => (grpcWeb ? [filter("envoy.filters.http.grpc_web", anyOf(GrpcWebSchema, create(GrpcWebSchema)))] : []),
+  // Counts gRPC messages of what was let in, also of requests that the next filters answer themselves.
+  () => [filter("envoy.filters.http.grpc_stats", GRPC_STATS)],
+  // Extensions of phase STATS and of no phase: they must see the request as the client sent it, before faults are injected.
+  // Injected delays and aborts are configured per route; before CORS, as in Istio, so that a fault hits preflights too.
+  () => [filter("envoy.filters.http.fault", anyOf(HTTPFaultSchema, create(HTTPFaultSchema)))],
+  // Answers preflights by the policy of the route.
+  () => [filter("envoy.filters.http.cors", anyOf(CorsSchema, create(CorsSchema)))],
+  // Session affinity chooses the host last, just before the router asks for one.
+  // The router ends the chain: Envoy demands it.
+  ({ suppressEnvoyHeaders }) => [filter("envoy.filters.http.router", anyOf(RouterSchema, create(RouterSchema, { suppressEnvoyHeaders })))],
+];
+
+/** The HTTP filters of one connection manager, in order. */
+export const httpFilters = (input: HttpFiltersInput): HttpFilter[] => HTTP_FILTER_ORDER.flatMap((make) => make(input));
+
+const GRPC_STATS = anyOf(
+  GrpcStatsSchema,
+  create(GrpcStatsSchema, { emitFilterState: true, perMethodStatSpecifier: { case: "statsForAllMethods", value: { value: false } } }),
+);
+
+const filter = (name: string, typedConfig: Any): HttpFilter => create(HttpFilterSchema, { name, configType: { case: "typedConfig", value: typedConfig } });

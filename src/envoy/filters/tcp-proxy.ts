@@ -1,0 +1,60 @@
+import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { type Filter, FilterSchema } from "../../gen/envoy/config/listener/v3/listener_components_pb.js";
+import { MongoProxySchema } from "../../gen/envoy/extensions/filters/network/mongo_proxy/v3/mongo_proxy_pb.js";
+import { TcpProxySchema } from "../../gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.js";
+import { anyOf } from "../../wire/encode.ts";
+import { type AccessLogInput, accessLogs } from "./access-log.ts";
+
+/** One destination of a connection and its share. */
+export interface TcpDestination {
+  readonly cluster: string;
+  readonly weight: number;
+}
+
+/** Where and how connections of one filter chain are forwarded. */
+export interface TcpProxyInput {
+  readonly statPrefix: string;
+  /** One: all connections go there and its weight means nothing. Several: they share by weight. */
+  readonly destinations: readonly TcpDestination[];
+  readonly accessLogs: readonly AccessLogInput[];
+  readonly idleTimeoutMs?: number;
+  /** Choose the host by the client's address (DestinationRule consistentHash.useSourceIp). */
+  readonly hashSourceIp?: boolean;
+  /** Ask the destination, a proxy itself, to connect further (DestinationRule trafficPolicy.tunnel). */
+  readonly tunnel?: { readonly target: string; readonly usePost: boolean };
+  /** Decode the protocol in passing, for statistics. */
+  readonly decode?: "mongo";
+}
+
+/** The network filters of a TCP filter chain, in order: what decodes comes before what forwards, which must be last. */
+export function tcpFilters(input: TcpProxyInput): Filter[] {
+  return [...(input.decode === "mongo" ? [mongoProxy(input.statPrefix)] : []), tcpProxy(input)];
+}
+
+function tcpProxy(input: TcpProxyInput): Filter {
+  const message = create(TcpProxySchema, {
+    statPrefix: input.statPrefix,
+    clusterSpecifier: clusterSpecifier(input.destinations),
+    accessLog: accessLogs(input.accessLogs),
+    ...(input.idleTimeoutMs !== undefined && { idleTimeout: durationFromMs(input.idleTimeoutMs) }),
+    ...(input.hashSourceIp === true && { hashPolicy: [{ policySpecifier: { case: "sourceIp" as const, value: {} } }] }),
+    ...(input.tunnel !== undefined && { tunnelingConfig: { hostname: input.tunnel.target, usePost: input.tunnel.usePost } }),
+  });
+  return create(FilterSchema, {
+    name: "envoy.filters.network.tcp_proxy",
+    configType: { case: "typedConfig", value: anyOf(TcpProxySchema, message) },
+  });
+}
+
+function clusterSpecifier(destinations: readonly TcpDestination[]) {
+  const [first, ...others] = destinations;
+  if (first !== undefined && others.length === 0) return { case: "cluster", value: first.cluster } as const;
+  return { case: "weightedClusters", value: { clusters: destinations.map(({ cluster, weight }) => ({ name: cluster, weight })) } } as const;
+}
+
+const mongoProxy = (statPrefix: string): Filter =>
+  create(FilterSchema, {
+    name: "envoy.filters.network.mongo_proxy",
+    configType: { case: "typedConfig", value: anyOf(MongoProxySchema, create(MongoProxySchema, { statPrefix })) },
+  });

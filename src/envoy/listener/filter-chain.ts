@@ -1,0 +1,59 @@
+import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { formatIp, parseCidr } from "../../base/address.ts";
+import { type FilterChain, type FilterChainMatch, FilterChainMatchSchema, FilterChainSchema } from "../../gen/envoy/config/listener/v3/listener_components_pb.js";
+import { type HttpManagerInput, httpConnectionManager } from "../filters/http-connection-manager.ts";
+import { type TcpProxyInput, tcpFilters } from "../filters/tcp-proxy.ts";
+import { type DownstreamTlsInput, downstreamTlsContext, downstreamTlsSocket } from "../tls/index.ts";
+
+/** Which connections a filter chain takes. Nothing said: all of them. */
+export interface ChainMatch {
+  readonly destinationPort?: number;
+  readonly transport?: "tls" | "raw_buffer";
+  readonly applicationProtocols?: readonly string[];
+  readonly serverNames?: readonly string[];
+  /** Destination addresses, as CIDR. */
+  readonly destinations?: readonly string[];
+}
+
+/** One filter chain: what it takes, how it is decrypted, what is done with it. */
+export interface FilterChainInput {
+  readonly name?: string;
+  readonly match: ChainMatch;
+  readonly content: { readonly http: HttpManagerInput } | { readonly tcp: TcpProxyInput };
+  readonly tls?: DownstreamTlsInput;
+  /** How long a client may take for the TLS handshake. */
+  readonly handshakeTimeoutMs?: number;
+}
+
+/** Builds one filter chain. */
+export function buildFilterChain(input: FilterChainInput): FilterChain {
+  const match = chainMatch(input.match);
+  return create(FilterChainSchema, {
+    name: input.name ?? "",
+    ...(match !== undefined && { filterChainMatch: match }),
+    filters: "http" in input.content ? [httpConnectionManager(input.content.http)] : tcpFilters(input.content.tcp),
+    ...(input.tls !== undefined && { transportSocket: downstreamTlsSocket(downstreamTlsContext(input.tls)) }),
+    ...(input.handshakeTimeoutMs !== undefined && { transportSocketConnectTimeout: durationFromMs(input.handshakeTimeoutMs) }),
+  });
+}
+
+/** Whether a chain takes every connection: Envoy allows one such chain per listener. */
+export const takesAll = (match: ChainMatch): boolean => Object.values(match).every((part) => part === undefined);
+
+function chainMatch(match: ChainMatch): FilterChainMatch | undefined {
+  if (takesAll(match)) return undefined;
+  return create(FilterChainMatchSchema, {
+    ...(match.destinationPort !== undefined && { destinationPort: match.destinationPort }),
+    transportProtocol: match.transport ?? "",
+    applicationProtocols: [...(match.applicationProtocols ?? [])],
+    serverNames: [...(match.serverNames ?? [])],
+    prefixRanges: (match.destinations ?? []).map(prefixRange),
+  });
+}
+
+function prefixRange(text: string) {
+  const cidr = parseCidr(text);
+  if (cidr === undefined) throw new Error(`not an address range: ${text}`);
+  return { addressPrefix: formatIp({ family: cidr.family, value: cidr.base }), prefixLen: cidr.prefix };
+}

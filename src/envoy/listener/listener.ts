@@ -1,0 +1,66 @@
+import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { type Address, AddressSchema } from "../../gen/envoy/config/core/v3/address_pb.js";
+import { TrafficDirection } from "../../gen/envoy/config/core/v3/base_pb.js";
+import { type Listener, ListenerSchema } from "../../gen/envoy/config/listener/v3/listener_pb.js";
+import { type AccessLogInput, listenerAccessLogs } from "../filters/access-log.ts";
+import { buildFilterChain, type FilterChainInput } from "./filter-chain.ts";
+import { type ListenerFiltersInput, listenerFilters } from "./listener-filters.ts";
+
+/** Where a listener stands. The first address is the listener's own, the others are further ones of another family. */
+export type BindInput = { readonly addresses: readonly string[]; readonly port: number } | { readonly unixPath: string; readonly mode?: number };
+
+/** All that may influence one listener. It is also the cache key, so the builder can read nothing else. */
+export interface ListenerInput {
+  readonly name: string;
+  readonly bind: BindInput;
+  readonly direction: "outbound" | "inbound";
+  /** False where connections reach it only through the listener that all traffic is redirected to. */
+  readonly bindToPort: boolean;
+  /** Hand connections to the listener of their original destination. */
+  readonly useOriginalDestination?: boolean;
+  /** TPROXY: accept connections to foreign addresses. */
+  readonly transparent?: boolean;
+  readonly filters: ListenerFiltersInput;
+  /** How long inspection may wait for a first byte before the connection goes on uninspected; 0 = as long as it takes. */
+  readonly inspectionTimeoutMs?: number;
+  readonly chains: readonly FilterChainInput[];
+  readonly defaultChain?: FilterChainInput;
+  /** Logs of connections that no chain took. */
+  readonly accessLogs: readonly AccessLogInput[];
+}
+
+/** One connection per loop keeps workers even: without it the first worker takes what comes in a burst. */
+const ACCEPT_PER_EVENT = 1;
+
+/** Builds a listener. Pure: equal inputs give equal bytes. */
+export function buildListener(input: ListenerInput): Listener {
+  return create(ListenerSchema, {
+    name: input.name,
+    ...addresses(input.bind),
+    trafficDirection: input.direction === "inbound" ? TrafficDirection.INBOUND : TrafficDirection.OUTBOUND,
+    ...(input.bindToPort ? { maxConnectionsToAcceptPerSocketEvent: ACCEPT_PER_EVENT } : { bindToPort: false }),
+    ...(input.useOriginalDestination === true && { useOriginalDst: true }),
+    ...(input.transparent === true && { transparent: true }),
+    listenerFilters: listenerFilters(input.filters),
+    ...(input.inspectionTimeoutMs !== undefined && {
+      listenerFiltersTimeout: durationFromMs(input.inspectionTimeoutMs),
+      continueOnListenerFiltersTimeout: true,
+    }),
+    filterChains: input.chains.map(buildFilterChain),
+    ...(input.defaultChain !== undefined && { defaultFilterChain: buildFilterChain(input.defaultChain) }),
+    accessLog: listenerAccessLogs(input.accessLogs),
+  });
+}
+
+function addresses(bind: BindInput) {
+  if ("unixPath" in bind) {
+    const address = create(AddressSchema, { address: { case: "pipe", value: { path: bind.unixPath, mode: bind.mode ?? 0 } } });
+    return { address };
+  }
+  const [first = "0.0.0.0", ...others] = bind.addresses;
+  return { address: socket(first, bind.port), additionalAddresses: others.map((other) => ({ address: socket(other, bind.port) })) };
+}
+
+const socket = (address: string, port: number): Address =>
+  create(AddressSchema, { address: { case: "socketAddress", value: { address, portSpecifier: { case: "portValue", value: port } } } });

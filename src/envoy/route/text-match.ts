@@ -1,0 +1,40 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { HeaderMatcherSchema, QueryParameterMatcherSchema } from "../../gen/envoy/config/route/v3/route_components_pb.js";
+import type { MetadataMatcherSchema } from "../../gen/envoy/type/matcher/v3/metadata_pb.js";
+import type { StringMatcherSchema } from "../../gen/envoy/type/matcher/v3/string_pb.js";
+import type { ClaimMatch, HeaderMatch, TextMatch } from "./route-input.ts";
+
+/** A string matcher. A prefix or regex that takes everything stays what it is: "present" is a different question. */
+export function stringMatcher({ kind, value }: TextMatch): MessageInitShape<typeof StringMatcherSchema> {
+  switch (kind) {
+    case "exact":
+      return { matchPattern: { case: "exact", value } };
+    case "prefix":
+      return { matchPattern: { case: "prefix", value } };
+    case "regex":
+      return { matchPattern: { case: "safeRegex", value: { regex: value } } };
+  }
+}
+
+export function headerMatcher({ name, match, invert }: HeaderMatch): MessageInitShape<typeof HeaderMatcherSchema> {
+  const inverted = invert ? { invertMatch: true } : {};
+  if (match === undefined) return { name, ...inverted, headerMatchSpecifier: { case: "presentMatch", value: true } };
+  return { name, ...inverted, headerMatchSpecifier: { case: "stringMatch", value: stringMatcher(match) } };
+}
+
+export function queryMatcher(name: string, match: TextMatch | undefined): MessageInitShape<typeof QueryParameterMatcherSchema> {
+  if (match === undefined) return { name, queryParameterMatchSpecifier: { case: "presentMatch", value: true } };
+  return { name, queryParameterMatchSpecifier: { case: "stringMatch", value: stringMatcher(match) } };
+}
+
+/** Claims may be a text or a list of texts; either form matches. */
+export function claimMatcher({ path, match, invert }: ClaimMatch): MessageInitShape<typeof MetadataMatcherSchema> {
+  const text = { matchPattern: { case: "stringMatch" as const, value: stringMatcher(match) } };
+  const list = { matchPattern: { case: "listMatch" as const, value: { matchPattern: { case: "oneOf" as const, value: text } } } };
+  return {
+    filter: "envoy.filters.http.jwt_authn",
+    path: ["payload", ...path].map((key) => ({ segment: { case: "key" as const, value: key } })),
+    value: { matchPattern: { case: "orMatch", value: { valueMatchers: [text, list] } } },
+    invert,
+  };
+}

@@ -1,0 +1,27 @@
+import { create } from "@bufbuild/protobuf";
+import { type TransportSocket, TransportSocketSchema } from "../../gen/envoy/config/core/v3/base_pb.js";
+import { RawBufferSchema } from "../../gen/envoy/extensions/transport_sockets/raw_buffer/v3/raw_buffer_pb.js";
+import {
+  type DownstreamTlsContext,
+  DownstreamTlsContextSchema,
+  type UpstreamTlsContext,
+  UpstreamTlsContextSchema,
+} from "../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js";
+import { anyOf } from "../../wire/encode.ts";
+
+const TLS = "envoy.transport_sockets.tls";
+
+/** Transport socket of a cluster that speaks TLS. */
+export const upstreamTlsSocket = (context: UpstreamTlsContext): TransportSocket =>
+  create(TransportSocketSchema, { name: TLS, configType: { case: "typedConfig", value: anyOf(UpstreamTlsContextSchema, context) } });
+
+/** Transport socket of a filter chain that speaks TLS. */
+export const downstreamTlsSocket = (context: DownstreamTlsContext): TransportSocket =>
+  create(TransportSocketSchema, { name: TLS, configType: { case: "typedConfig", value: anyOf(DownstreamTlsContextSchema, context) } });
+
+/** Plain text, said explicitly: needed where other sockets stand beside it in a list of matches. */
+export const rawBufferSocket = (): TransportSocket =>
+  create(TransportSocketSchema, {
+    name: "envoy.transport_sockets.raw_buffer",
+    configType: { case: "typedConfig", value: anyOf(RawBufferSchema, create(RawBufferSchema)) },
+  });

@@ -1,0 +1,43 @@
+import { create } from "@bufbuild/protobuf";
+import {
+  
+  type UpstreamTlsContext,
+  UpstreamTlsContextSchema,
+} from "../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js";
+import { TlsParameters_TlsProtocol } from "../../gen/envoy/extensions/transport_sockets/tls/v3/common_pb.js";
+import { sdsSecret } from "./sds-secret.ts";
+import { combinedValidation, type PeerValidation } from "./validation.ts";
+
+/** The client side of a TLS connection. */
+export interface UpstreamTlsInput {
+  /** SDS name of the certificate to present; absent = none is presented. */
+  readonly certificate?: string;
+  /** How the server is verified; absent = not at all. */
+  readonly validation?: PeerValidation;
+  readonly sni?: string;
+  readonly alpn: readonly string[];
+  /** Minimum version the mesh asks for (MeshConfig meshMTLS / tlsDefaults); TLS 1.2 where it says nothing. */
+  readonly minVersion?: "TLSv1_2" | "TLSv1_3";
+  readonly cipherSuites?: readonly string[];
+  readonly ecdhCurves?: readonly string[];
+}
+
+/** Builds the TLS context of a cluster. Versions follow Istio: 1.2 to 1.3 on the client side. */
+export function upstreamTlsContext(input: UpstreamTlsInput): UpstreamTlsContext {
+  return create(UpstreamTlsContextSchema, {
+    sni: input.sni ?? "",
+    commonTlsContext: {
+      alpnProtocols: [...input.alpn],
+      tlsParams: {
+        tlsMinimumProtocolVersion: TlsParameters_TlsProtocol[input.minVersion ?? "TLSv1_2"],
+        tlsMaximumProtocolVersion: TlsParameters_TlsProtocol.TLSv1_3,
+        cipherSuites: [...(input.cipherSuites ?? [])],
+        ecdhCurves: [...(input.ecdhCurves ?? [])],
+      },
+      tlsCertificateSdsSecretConfigs: input.certificate === undefined ? [] : [sdsSecret(input.certificate)],
+      ...(input.validation !== undefined && {
+        validationContextType: { case: "combinedValidationContext", value: combinedValidation(input.validation) },
+      }),
+    },
+  });
+}

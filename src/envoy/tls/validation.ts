@@ -1,0 +1,40 @@
+import { create } from "@bufbuild/protobuf";
+import {
+  type CommonTlsContext_CombinedCertificateValidationContext,
+  CommonTlsContext_CombinedCertificateValidationContextSchema,
+} from "../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js";
+import { sdsSecret } from "./sds-secret.ts";
+
+/** How a subject alternative name of the peer must look. */
+export type SanMatch = { readonly exact: string } | { readonly prefix: string } | { readonly suffix: string };
+
+/** What the certificate of a peer is checked against. */
+export interface PeerValidation {
+  /** SDS name of the CA bundle. */
+  readonly roots: string;
+  /** One of these must be in the certificate; empty = any name will do. */
+  readonly subjectAltNames: readonly SanMatch[];
+  /** Path of a revocation list on the proxy's machine. */
+  readonly crlFile?: string;
+  readonly spkiPins?: readonly string[];
+  readonly certificateHashes?: readonly string[];
+}
+
+/** Roots come over SDS, the rest stands in the context: both parts together are what Envoy calls a combined context. */
+export function combinedValidation(input: PeerValidation): CommonTlsContext_CombinedCertificateValidationContext {
+  return create(CommonTlsContext_CombinedCertificateValidationContextSchema, {
+    defaultValidationContext: {
+      matchSubjectAltNames: input.subjectAltNames.map((san) => ({ matchPattern: matchPattern(san) })),
+      ...(input.crlFile !== undefined && { crl: { specifier: { case: "filename", value: input.crlFile } } }),
+      verifyCertificateSpki: [...(input.spkiPins ?? [])],
+      verifyCertificateHash: [...(input.certificateHashes ?? [])],
+    },
+    validationContextSdsSecretConfig: sdsSecret(input.roots),
+  });
+}
+
+function matchPattern(san: SanMatch) {
+  if ("exact" in san) return { case: "exact", value: san.exact } as const;
+  if ("prefix" in san) return { case: "prefix", value: san.prefix } as const;
+  return { case: "suffix", value: san.suffix } as const;
+}

@@ -1,0 +1,60 @@
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import type { ClusterInput, LoadBalancerAlgorithm, OutlierInput, WarmupInput } from "../../envoy/cluster/index.ts";
+import {
+  type LoadBalancerSettings,
+  type LoadBalancerSettings_ConsistentHashLB,
+  LoadBalancerSettings_SimpleLB as SimpleLb,
+  type OutlierDetection,
+} from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
+
+const DEFAULT_RING_SIZE = 1_024;
+const DEFAULT_TABLE_SIZE = 65_537;
+
+/** Whether connections keep the address the client chose, instead of being balanced. */
+export const isPassthrough = (settings: LoadBalancerSettings | undefined): boolean =>
+  settings?.lbPolicy.case === "simple" && settings.lbPolicy.value === SimpleLb.PASSTHROUGH;
+
+/** The algorithm a DestinationRule asks for; least request where it says nothing, as in Istio. */
+export function algorithmOf(settings: LoadBalancerSettings | undefined, discovery: ClusterInput["discovery"]): LoadBalancerAlgorithm {
+  if (discovery === "originalDst") return { kind: "clusterProvided" };
+  const policy = settings?.lbPolicy;
+  if (policy?.case === "consistentHash") return hashAlgorithm(policy.value, discovery === "strictDns" || discovery === "logicalDns");
+  const warmup = warmupOf(settings);
+  switch (policy?.value) {
+    case SimpleLb.ROUND_ROBIN:
+      return { kind: "roundRobin", warmup };
+    case SimpleLb.RANDOM:
+      return { kind: "random" };
+    default:
+      return { kind: "leastRequest", warmup };
+  }
+}
+
+/** Hosts found by DNS are hashed by name: their addresses change without meaning. */
+function hashAlgorithm(hash: LoadBalancerSettings_ConsistentHashLB, byHostname: boolean): LoadBalancerAlgorithm {
+  if (hash.hashAlgorithm.case === "maglev") {
+    return { kind: "maglev", tableSize: Number(hash.hashAlgorithm.value.tableSize) || DEFAULT_TABLE_SIZE, byHostname };
+  }
+  const size = hash.hashAlgorithm.case === "ringHash" ? hash.hashAlgorithm.value.minimumRingSize : hash.minimumRingSize;
+  return { kind: "ringHash", minimumRingSize: Number(size) || DEFAULT_RING_SIZE, byHostname };
+}
+
+function warmupOf(settings: LoadBalancerSettings | undefined): WarmupInput | undefined {
+  const window = settings?.warmup?.duration ?? settings?.warmupDurationSecs;
+  if (window === undefined) return undefined;
+  return { windowMs: durationMs(window), minimumPercent: settings?.warmup?.minimumPercent, aggression: settings?.warmup?.aggression };
+}
+
+/** Outlier detection; an empty block switches it on with Envoy's defaults. */
+export function outlierOf(settings: OutlierDetection | undefined): OutlierInput | undefined {
+  if (settings === undefined) return undefined;
+  return {
+    consecutive5xx: settings.consecutive5xxErrors,
+    consecutiveGatewayFailures: settings.consecutiveGatewayErrors,
+    splitLocalOrigin: settings.splitExternalLocalOriginErrors,
+    consecutiveLocalOriginFailures: settings.consecutiveLocalOriginFailures,
+    intervalMs: settings.interval === undefined ? undefined : durationMs(settings.interval),
+    baseEjectionMs: settings.baseEjectionTime === undefined ? undefined : durationMs(settings.baseEjectionTime),
+    maxEjectionPercent: settings.maxEjectionPercent > 0 ? settings.maxEjectionPercent : undefined,
+  };
+}

@@ -1,0 +1,146 @@
+import { type OutboundClusterName, sniClusterName, type TransportInput } from "../../envoy/cluster/index.ts";
+import {
+  credential,
+  credentialRoots,
+  fileCertificate,
+  fileRoots,
+  MESH_ROOTS,
+  type PeerValidation,
+  SYSTEM_ROOTS,
+  type UpstreamTlsInput,
+  WORKLOAD_CERTIFICATE,
+} from "../../envoy/tls/index.ts";
+import { type MeshConfig, MeshConfig_TLSConfig_TLSProtocol as MeshTlsVersion } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
+import { type ClientTLSSettings, ClientTLSSettings_TLSmode as TlsMode } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
+
+/** What decides how a client secures connections to one cluster. */
+export interface ClientTlsQuery {
+  readonly cluster: OutboundClusterName;
+  readonly settings: ClientTLSSettings | undefined;
+  readonly mesh: MeshConfig;
+  /** The client can get a certificate of the mesh. */
+  readonly identity: boolean;
+  /** Names in `credentialName` may be used: at gateways, and where the rule selects its workloads. */
+  readonly credentials: boolean;
+  /** Servers may be expected to take mutual TLS where nothing is said: not outside the mesh, not where it is switched off. */
+  readonly automatic: boolean;
+  /** Endpoints are not known to the proxy one by one, so their metadata cannot decide. */
+  readonly addressless: boolean;
+  readonly http2: boolean;
+  /** `ns/account` of the servers. Asked only where needed. */
+  readonly serviceAccounts: () => readonly string[];
+  /** Names a ServiceEntry demands of the servers. */
+  readonly subjectAltNames: readonly string[];
+}
+
+export interface ClientTls {
+  readonly security: TransportInput["security"];
+  readonly autoSni: boolean;
+  readonly autoSanValidation: boolean;
+}
+
+const PLAIN: ClientTls = { security: { kind: "plain" }, autoSni: false, autoSanValidation: false };
+
+/**
+ * Chooses plain text, TLS or mutual TLS. Where no rule says anything and the mesh has automatic mutual TLS, each endpoint decides by its
+ * metadata (Istio's documentation, "Auto mutual TLS").
+ */
+export function clientTls(query: ClientTlsQuery): ClientTls {
+  const { settings, identity, automatic, addressless } = query;
+  if (settings === undefined) {
+    if (!automatic || !identity) return PLAIN;
+    return { ...PLAIN, security: { kind: addressless ? "tls" : "auto", tls: meshTls(query) } };
+  }
+  switch (settings.mode) {
+    case TlsMode.ISTIO_MUTUAL:
+      return identity ? { ...PLAIN, security: { kind: "tls", tls: meshTls(query) } } : PLAIN;
+    case TlsMode.SIMPLE:
+    case TlsMode.MUTUAL:
+      return originatedTls(query, settings);
+    default:
+      return PLAIN;
+  }
+}
+
+/** Mutual TLS inside the mesh: own certificate, the mesh's roots, the service accounts of the servers as names. */
+function meshTls({ cluster, settings, mesh, http2, serviceAccounts, subjectAltNames }: ClientTlsQuery): UpstreamTlsInput {
+  const demanded = settings?.subjectAltNames ?? [];
+  const names = demanded.length > 0 ? demanded : [...new Set([...subjectAltNames, ...serviceAccounts().flatMap((account) => identitiesOf(account, mesh))])];
+  return {
+    certificate: WORKLOAD_CERTIFICATE,
+    validation: { roots: MESH_ROOTS, subjectAltNames: names.toSorted().map((exact) => ({ exact })) },
+    sni: settings?.sni || sniClusterName(cluster),
+    alpn: http2 ? ["istio", "h2"] : ["istio"],
+    ...(mesh.meshMTLS?.minProtocolVersion === MeshTlsVersion.TLSV1_3 && { minVersion: "TLSv1_3" as const }),
+  };
+}
+
+/** SPIFFE ids of a service account in the trust domain of the mesh and in those it also trusts. */
+function identitiesOf(account: string, mesh: MeshConfig): readonly string[] {
+  const [namespace = "", name = ""] = account.split("/");
+  const domains = [mesh.trustDomain || "cluster.local", ...mesh.trustDomainAliases];
+  return domains.map((domain) => `spiffe://${domain}/ns/${namespace}/sa/${name}`);
+}
+
+/** TLS the proxy speaks for the application. SNI, and the name to verify, follow the request's host where the rule names none. */
+function originatedTls(query: ClientTlsQuery, settings: ClientTLSSettings): ClientTls {
+  const { mesh, subjectAltNames, http2 } = query;
+  const credentialName = query.credentials ? settings.credentialName : "";
+  const demanded = settings.subjectAltNames.length > 0 ? settings.subjectAltNames : subjectAltNames;
+  const certificate = settings.mode === TlsMode.MUTUAL ? clientCertificate(settings, credentialName) : undefined;
+  const validation = validationOf({ settings, credentialName, names: demanded, mesh });
+  demandServed(query, [certificate, validation?.roots]);
+  const auto = settings.sni === "";
+  return {
+    autoSni: auto,
+    autoSanValidation: auto && demanded.length === 0 && validation !== undefined,
+    security: {
+      kind: "tls",
+      tls: {
+        ...(certificate !== undefined && { certificate }),
+        ...(validation !== undefined && { validation }),
+        ...(settings.sni !== "" && { sni: settings.sni }),
+        alpn: http2 ? ["h2"] : [],
+        ...tlsDefaults(mesh),
+      },
+    },
+  };
+}
+
+function clientCertificate(settings: ClientTLSSettings, credentialName: string): string | undefined {
+  if (credentialName !== "") return credential(credentialName);
+  return settings.clientCertificate === "" ? undefined : fileCertificate(settings.clientCertificate, settings.privateKey);
+}
+
+interface ValidationQuery {
+  readonly settings: ClientTLSSettings;
+  readonly credentialName: string;
+  readonly names: readonly string[];
+  readonly mesh: MeshConfig;
+}
+
+/** Servers are verified against the system's roots where the rule names no others, unless the rule or the mesh says not to. */
+function validationOf({ settings, credentialName, names, mesh }: ValidationQuery): PeerValidation | undefined {
+  if (settings.insecureSkipVerify === true) return undefined;
+  const rest = { subjectAltNames: names.map((exact) => ({ exact })), ...(settings.caCrl !== "" && { crlFile: settings.caCrl }) };
+  if (credentialName !== "") return { roots: credentialRoots(credentialName), ...rest };
+  if (settings.caCertificates !== "") return { roots: fileRoots(settings.caCertificates), ...rest };
+  return mesh.verifyCertificateAtClient === false ? undefined : { roots: SYSTEM_ROOTS, ...rest };
+}
+
+/** Falling back to plain text where a rule demands TLS would give the user's data away: such a cluster is not made, and the reason shown. */
+function demandServed({ identity, cluster }: ClientTlsQuery, secrets: readonly (string | undefined)[]): void {
+  const missing = identity ? undefined : secrets.find((secret) => secret !== undefined && !secret.includes("://"));
+  if (missing === undefined) return;
+  throw new Error(`TLS to ${cluster.host} needs the secret ${missing}, which an agent beside the proxy serves; this proxy has none`);
+}
+
+function tlsDefaults(mesh: MeshConfig): Pick<UpstreamTlsInput, "minVersion" | "cipherSuites" | "ecdhCurves"> {
+  const defaults = mesh.tlsDefaults;
+  if (defaults === undefined) return {};
+  return {
+    ...(defaults.minProtocolVersion === MeshTlsVersion.TLSV1_3 && { minVersion: "TLSv1_3" as const }),
+    ...(defaults.cipherSuites.length > 0 && { cipherSuites: defaults.cipherSuites }),
+    ...(defaults.ecdhCurves.length > 0 && { ecdhCurves: defaults.ecdhCurves }),
+  };
+}

@@ -1,0 +1,86 @@
+import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
+import type { HttpProtocolInput, KeepaliveInput, LimitsInput } from "../../envoy/cluster/index.ts";
+import { type MeshConfig, MeshConfig_H2UpgradePolicy } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
+import type { TrafficPolicy_RetryBudget } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
+import {
+  type ConnectionPoolSettings,
+  ConnectionPoolSettings_HTTPSettings_H2UpgradePolicy as H2Upgrade,
+} from "../../gen/istio/networking/v1alpha3/shared_pb.js";
+import { isHttp, isHttp2, type Protocol } from "../../model/protocol.ts";
+
+type Pool = ConnectionPoolSettings | undefined;
+
+/** Thresholds of a connection pool. 0 means "not said" in the Istio API. */
+export function limitsOf(pool: Pool, budget?: TrafficPolicy_RetryBudget | undefined): LimitsInput {
+  return {
+    connections: positive(pool?.tcp?.maxConnections),
+    pendingRequests: positive(pool?.http?.http1MaxPendingRequests),
+    requests: positive(pool?.http?.http2MaxRequests),
+    retries: positive(pool?.http?.maxRetries),
+    retryBudget: budget === undefined ? undefined : { percent: budget.percent ?? 20, minConcurrency: budget.minRetryConcurrency || 3 },
+  };
+}
+
+export const connectTimeoutOf = (pool: Pool, mesh: MeshConfig): number => millis(pool?.tcp?.connectTimeout) ?? millis(mesh.connectTimeout) ?? 10_000;
+
+/** Keepalive of a destination, else of the mesh; undefined = the system's own. */
+export function keepaliveOf(pool: Pool, mesh: MeshConfig): KeepaliveInput | undefined {
+  const settings = pool?.tcp?.tcpKeepalive ?? mesh.tcpKeepalive;
+  if (settings === undefined) return undefined;
+  return { probes: positive(settings.probes), timeSeconds: seconds(settings.time), intervalSeconds: seconds(settings.interval) };
+}
+
+/** What decides the HTTP version towards a destination. */
+export interface HttpVersionQuery {
+  readonly protocol: Protocol;
+  readonly pool: Pool;
+  readonly mesh: MeshConfig;
+  /** Ports without a declared protocol are sniffed: they speak upstream what the client speaks. */
+  readonly sniff: boolean;
+}
+
+/**
+ * HTTP version spoken to a destination, undefined where nothing but TCP is. A DestinationRule that asks for an upgrade gets it on any
+ * port; the mesh-wide policy upgrades declared HTTP ports only, because a sniffed port may turn out to carry something else.
+ */
+export function httpVersionOf({ protocol, pool, mesh, sniff }: HttpVersionQuery): HttpProtocolInput["version"] | undefined {
+  if (pool?.http?.useClientProtocol === true) return "downstream";
+  const own = pool?.http?.h2UpgradePolicy;
+  if (own === H2Upgrade.UPGRADE || isHttp2(protocol)) return "http2";
+  if (protocol === "Auto") return sniff ? "downstream" : undefined;
+  if (!isHttp(protocol) || own === H2Upgrade.DO_NOT_UPGRADE) return undefined;
+  return mesh.h2UpgradePolicy === MeshConfig_H2UpgradePolicy.UPGRADE ? "http2" : undefined;
+}
+
+export interface HttpOptionsQuery {
+  readonly version: HttpProtocolInput["version"] | undefined;
+  readonly pool: Pool;
+  readonly autoSni: boolean;
+  readonly autoSanValidation: boolean;
+}
+
+/** HTTP options of a cluster; undefined where Envoy's defaults say the same. The idle timeout of TCP holds where HTTP has none of its own. */
+export function httpOptionsOf({ version, pool, autoSni, autoSanValidation }: HttpOptionsQuery): HttpProtocolInput | undefined {
+  const keepalive = pool?.http?.http2KeepAlive;
+  const http2 = version === "http2" || version === "downstream";
+  const options: HttpProtocolInput = {
+    version: version ?? "http1",
+    idleTimeoutMs: millis(pool?.http?.idleTimeout) ?? millis(pool?.tcp?.idleTimeout),
+    maxRequestsPerConnection: positive(pool?.http?.maxRequestsPerConnection),
+    maxConnectionDurationMs: millis(pool?.tcp?.maxConnectionDuration),
+    maxConcurrentStreams: http2 ? positive(pool?.http?.maxConcurrentStreams) : undefined,
+    http2Keepalive: http2 && keepalive !== undefined ? { intervalMs: millis(keepalive.interval), timeoutMs: millis(keepalive.timeout) } : undefined,
+    autoSni,
+    autoSanValidation,
+  };
+  const { version: _, ...rest } = options;
+  const said = version !== undefined || Object.values(rest).some((value) => value !== undefined && value !== false);
+  return said ? options : undefined;
+}
+
+const millis = (duration: Duration | undefined): number | undefined => (duration === undefined ? undefined : durationMs(duration));
+
+/** Envoy counts keepalive in whole seconds, at least one. */
+const seconds = (duration: Duration | undefined): number | undefined => (duration === undefined ? undefined : Math.max(1, Math.round(durationMs(duration) / 1000)));
+
+const positive = (value: number | undefined): number | undefined => (value === undefined || value <= 0 ? undefined : value);

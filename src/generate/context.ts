@@ -1,0 +1,135 @@
+import type { Inputs } from "../config/inputs.ts";
+import type { Engine } from "../engine/index.ts";
+import type { DestinationRule } from "../gen/istio/networking/v1alpha3/destination_rule_pb.js";
+import type { Server } from "../gen/istio/networking/v1alpha3/gateway_pb.js";
+import type { VirtualService } from "../gen/istio/networking/v1alpha3/virtual_service_pb.js";
+import type { ServiceRef } from "../model/service.ts";
+import type { Registry } from "../registry/registry.ts";
+
+/** Process settings that change what is generated; the rest of the settings never gets here. */
+export interface GenerateSettings {
+  readonly clusterDomain: string;
+  readonly clusterId: string;
+  readonly sniffOutbound: boolean;
+  readonly sniffInbound: boolean;
+  readonly edsForHeadless: boolean;
+  readonly defaultRequestTimeoutMs: number;
+}
+
+/** Names what a workload may see: its namespace and the Sidecar that applies to it (object key), if any. */
+export interface ScopeKey {
+  readonly namespace: string;
+  readonly sidecar: string | undefined;
+}
+
+export const scopeId = (key: ScopeKey): string => `${key.namespace}|${key.sidecar ?? ""}`;
+
+/** A service that a scope imports. `ports` narrows it to some of its ports where a Sidecar names the port it wants. */
+export interface ScopedService extends ServiceRef {
+  readonly ports: readonly number[] | undefined;
+}
+
+/** One egress listener of a scope. Without a Sidecar there is exactly one, with no port. */
+export interface EgressScope {
+  readonly port: { readonly number: number; readonly protocol: string; readonly name: string } | undefined;
+  readonly bind: string;
+  readonly captureMode: "DEFAULT" | "IPTABLES" | "NONE";
+  /** Services imported by this listener, one per host, sorted by host. */
+  readonly services: readonly ScopedService[];
+  /** Object keys of VirtualServices bound to the mesh and visible here, in order of precedence. */
+  readonly virtualServices: readonly string[];
+}
+
+/** What a set of workloads may see. Holds references, never content, so it changes only when membership does. */
+export interface Scope extends ScopeKey {
+  readonly egress: readonly EgressScope[];
+  /** Union of the egress listeners' services, one per host, sorted by host. */
+  readonly services: readonly ScopedService[];
+  readonly outboundPolicy: "ALLOW_ANY" | "REGISTRY_ONLY";
+  /** Where unknown traffic is sent instead of passing through (Sidecar outboundTrafficPolicy.egressProxy). */
+  readonly egressProxy: { readonly host: string; readonly subset: string; readonly port: number } | undefined;
+}
+
+/** A VirtualService ready to generate from: host names are full, delegates are merged in, rules are in order. */
+export interface ResolvedVirtualService {
+  readonly key: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly createdAt: number;
+  readonly spec: VirtualService;
+}
+
+/** Destination rules for one host, merged as Istio merges them. `spec.host` is full. */
+export interface ResolvedDestinationRule {
+  readonly keys: readonly string[];
+  readonly namespace: string;
+  readonly spec: DestinationRule;
+}
+
+/** What of a router decides the servers it runs. `targetPorts` are the ports its Service maps. */
+export interface GatewayQuery {
+  readonly namespace: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly targetPorts: readonly { readonly port: number; readonly targets: readonly number[] }[];
+}
+
+export interface GatewayServer {
+  /** "ns/name" of the Gateway. */
+  readonly gateway: string;
+  readonly namespace: string;
+  readonly server: Server;
+  readonly family: "http" | "https" | "tls" | "tcp";
+  /** Port the listener opens, after the Service's mapping; `server.port.number` is what users wrote. */
+  readonly port: number;
+  readonly bind: string;
+  /** `namespace` "*" takes VirtualServices of all namespaces. */
+  readonly hosts: readonly { readonly namespace: string; readonly host: string }[];
+  /** Name of the route table, for families that have one. */
+  readonly routeName: string | undefined;
+}
+
+export interface GatewayPort {
+  readonly port: number;
+  readonly bind: string;
+  readonly kind: "http" | "tls" | "tcp";
+  readonly servers: readonly GatewayServer[];
+}
+
+export interface MergedGateway {
+  readonly ports: readonly GatewayPort[];
+}
+
+/** Look-ups that every generator shares. Each method is an engine query: reads are recorded, equal answers keep their identity. */
+export interface Lookups {
+  scope(key: ScopeKey): Scope;
+  virtualService(key: string): ResolvedVirtualService | undefined;
+  /** Keys of VirtualServices bound to a gateway ("ns/name") and visible in the namespace of the gateway's workload, in order of precedence. */
+  gatewayVirtualServices(gateway: string, namespace: string): readonly string[];
+  /** Servers of all Gateways that select a router; make the query with `gatewayQueryOf`. */
+  mergedGateway(query: GatewayQuery): MergedGateway;
+  /** The service a host means to a client in a namespace: the visible one that takes precedence. */
+  visibleService(host: string, namespace: string): ServiceRef | undefined;
+  /**
+   * The rule a client uses for a host: looked up in the client's namespace, then the service's, then the root namespace (exportTo applies).
+   * `labels` are the client workload's, for rules with a workloadSelector; pass undefined for the rules without one.
+   */
+  destinationRule(query: DestinationRuleQuery): ResolvedDestinationRule | undefined;
+  /** Whether rules with a workloadSelector exist in a namespace: only then does a client's label set matter. */
+  hasSelectiveDestinationRules(namespace: string): boolean;
+}
+
+export interface DestinationRuleQuery {
+  readonly host: string;
+  readonly clientNamespace: string;
+  readonly serviceNamespace: string;
+  readonly labels: Readonly<Record<string, string>> | undefined;
+}
+
+/** What generators are made from. Built once per engine in `bin/` (and by tests): no globals, no "push context". */
+export interface GenerateContext {
+  readonly engine: Engine;
+  readonly inputs: Inputs;
+  readonly registry: Registry;
+  readonly lookups: Lookups;
+  readonly settings: GenerateSettings;
+}

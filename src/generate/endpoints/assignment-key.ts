@@ -1,0 +1,115 @@
+import type { Labels } from "../../base/labels.ts";
+import type { LocalityLoadBalancerSetting } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
+import type { Locality } from "../../model/locality.ts";
+import type { ProxyView } from "../../model/proxy.ts";
+import type { ServiceRef } from "../../model/service.ts";
+import { matchesLocality } from "./locality-match.ts";
+
+/** What a load assignment is made from, as far as it does not depend on where the client runs. */
+export interface AssignmentPlan {
+  readonly cluster: string;
+  readonly service: ServiceRef;
+  readonly port: number;
+  /** Labels of the subset. */
+  readonly labels: Labels;
+  /** `offer`: endpoints say whether they take mutual TLS; `hide`: they do not, the cluster has decided; `only`: the others are left out. */
+  readonly mutualTls: "offer" | "hide" | "only";
+  /** Send unhealthy endpoints too: the cluster tolerates some of them (minHealthPercent). */
+  readonly unhealthy: boolean;
+  readonly clusterLocal: boolean;
+  readonly nodeLocal: boolean;
+  readonly locality: LocalityRules | undefined;
+}
+
+/** How endpoints are ranked by where they are. */
+export type LocalityRules =
+  | { readonly kind: "distribute"; readonly rules: readonly { readonly from: string; readonly to: Readonly<Record<string, number>> }[] }
+  | { readonly kind: "failover"; readonly regions: Readonly<Record<string, string>> }
+  | { readonly kind: "priority"; readonly labels: readonly string[] };
+
+/** What must be known of a client to make its assignments. */
+export interface PlaceNeeds {
+  readonly locality: boolean;
+  readonly labels: readonly string[];
+  readonly nodeName: boolean;
+  readonly clusterId: boolean;
+  readonly network: boolean;
+}
+
+/** What is known of where a client runs: exactly what is needed, so that clients that agree on it share their assignments. */
+export interface Place {
+  readonly locality?: Locality;
+  readonly labels?: Labels;
+  readonly nodeName?: string;
+  readonly clusterId?: string;
+  readonly network?: { readonly own: string; readonly view: readonly string[] };
+}
+
+/** Everything one load assignment depends on besides endpoints and policies of their workloads. `id` spells it out. */
+export interface AssignmentKey {
+  readonly id: string;
+  readonly plan: AssignmentPlan;
+  readonly place: Place;
+}
+
+export const NO_NEEDS: PlaceNeeds = { locality: false, labels: [], nodeName: false, clusterId: false, network: false };
+
+/** What the plans need to know, all together. */
+export function needsOf(plans: readonly AssignmentPlan[], networks: boolean): PlaceNeeds {
+  const labels = new Set<string>();
+  for (const { locality } of plans) if (locality?.kind === "priority") for (const label of locality.labels) labels.add(label.split("=", 1)[0] ?? label);
+  return {
+    locality: plans.some(({ locality }) => locality?.kind === "distribute" || locality?.kind === "failover"),
+    labels: [...labels].sort(),
+    nodeName: plans.some(({ nodeLocal }) => nodeLocal),
+    clusterId: plans.some(({ clusterLocal }) => clusterLocal),
+    network: networks,
+  };
+}
+
+/** Takes from a proxy what is needed. */
+export function placeOf(view: ProxyView, needs: PlaceNeeds): Place {
+  const known = needs.labels.length === 0 ? {} : topologyLabels(view);
+  return {
+    ...(needs.locality && { locality: view.locality }),
+    ...(needs.labels.length > 0 && { labels: Object.fromEntries(needs.labels.map((label) => [label, known[label] ?? ""])) }),
+    ...(needs.nodeName && { nodeName: view.nodeName }),
+    ...(needs.clusterId && { clusterId: view.clusterId }),
+    ...(needs.network && { network: { own: view.network, view: view.metadata.requestedNetworkView } }),
+  };
+}
+
+/** Narrows a place to what one plan looks at, so that assignments without rules about places are shared by all. */
+export function assignmentKey(plan: AssignmentPlan, place: Place): AssignmentKey {
+  const { locality: rules } = plan;
+  const narrowed: Place = {
+    ...(rules !== undefined && rules.kind !== "priority" && place.locality !== undefined && { locality: place.locality }),
+    ...(rules?.kind === "priority" && place.labels !== undefined && { labels: place.labels }),
+    ...(plan.nodeLocal && place.nodeName !== undefined && { nodeName: place.nodeName }),
+    ...(plan.clusterLocal && place.clusterId !== undefined && { clusterId: place.clusterId }),
+    ...(place.network !== undefined && { network: place.network }),
+  };
+  const { cluster, service, port: _, ...rest } = plan;
+  return { id: `${cluster}@${service.namespace}${JSON.stringify([rest, narrowed])}`, plan, place: narrowed };
+}
+
+/** Labels of a workload with those that follow from where it runs, as `failoverPriority` may name them. */
+export function topologyLabels(of: Pick<ProxyView, "labels" | "locality" | "network" | "clusterId" | "nodeName">): Labels {
+  const { region, zone, subzone } = of.locality;
+  return {
+    ...of.labels,
+    ...(region !== "" && { "topology.kubernetes.io/region": region }),
+    ...(zone !== "" && { "topology.kubernetes.io/zone": zone }),
+    ...(subzone !== "" && { "topology.istio.io/subzone": subzone }),
+    ...(of.network !== "" && { "topology.istio.io/network": of.network }),
+    ...(of.clusterId !== "" && { "topology.istio.io/cluster": of.clusterId }),
+    ...(of.nodeName !== "" && { "kubernetes.io/hostname": of.nodeName }),
+  };
+}
+
+export type LocalitySetting = LocalityLoadBalancerSetting;
+
+/** The first rule of a distribution that a client's locality matches. */
+export function distributionFor(rules: LocalityRules & { readonly kind: "distribute" }, locality: Locality): Readonly<Record<string, number>> | undefined {
+  return rules.rules.find(({ from }) => matchesLocality(from, locality))?.to;
+}

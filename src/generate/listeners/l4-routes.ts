@@ -1,0 +1,103 @@
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import type { TcpDestination, TcpProxyInput } from "../../envoy/filters/tcp-proxy.ts";
+import type { TrafficPolicy } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
+import type { Destination, RouteDestination } from "../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
+import type { GenerateContext } from "../context.ts";
+import type { ChainSettings } from "./settings/chain-settings.ts";
+
+type Context = Pick<GenerateContext, "registry" | "lookups">;
+
+/** Who asks: visibility of services and rules depends on it. */
+export interface Client {
+  readonly namespace: string;
+  /** Labels, where rules with a workloadSelector exist in the namespace. */
+  readonly ruleLabels: Readonly<Record<string, string>> | undefined;
+}
+
+/** One place connections go to. */
+export interface Target {
+  readonly host: string;
+  readonly subset: string;
+  readonly port: number;
+  readonly serviceNamespace: string;
+}
+
+export interface Forwarding {
+  readonly client: Client;
+  readonly settings: ChainSettings;
+  /** Port the listener stands for: what a destination means that names none. */
+  readonly port: number;
+  /** Decode what the port is declared to speak. */
+  readonly decode?: "mongo";
+}
+
+const clusterOf = ({ host, subset, port }: Target): string => `outbound|${port}|${subset}|${host}`;
+
+/** Forwarding to one target, by the traffic policy the client has for it. */
+export function toTarget(ctx: Context, target: Target, forwarding: Forwarding): TcpProxyInput {
+  const cluster = clusterOf(target);
+  return proxy(cluster, [{ cluster, weight: 0 }], { ctx, target, forwarding });
+}
+
+/** Forwarding by the routes of a VirtualService rule. Statistics are named after the object where several targets share connections. */
+export function byRoutes(ctx: Context, rule: { readonly routes: readonly RouteDestination[]; readonly title: string }, forwarding: Forwarding): TcpProxyInput | undefined {
+  const live = rule.routes.filter(({ weight }) => weight > 0);
+  const used = live.length > 0 ? live : rule.routes.slice(0, 1);
+  const targets = used.flatMap(({ destination, weight }) => {
+    const target = destination === undefined ? undefined : targetOf(ctx, destination, forwarding);
+    return target === undefined ? [] : [{ target, weight }];
+  });
+  const [first] = targets;
+  if (first === undefined) return undefined;
+  if (targets.length === 1) return toTarget(ctx, first.target, forwarding);
+  const destinations = targets.map(({ target, weight }) => ({ cluster: clusterOf(target), weight }));
+  return proxy(rule.title, destinations, { ctx, target: first.target, forwarding });
+}
+
+/** A destination without a port means the only port of its service, or else the port the client connected to. */
+function targetOf(ctx: Context, { host, subset, port }: Destination, forwarding: Forwarding): Target {
+  const ref = ctx.lookups.visibleService(host, forwarding.client.namespace);
+  const ports = ref === undefined ? [] : (ctx.registry.service(ref)?.ports ?? []);
+  const only = ports.length === 1 ? ports[0]?.number : undefined;
+  return { host, subset, port: port?.number || only || forwarding.port, serviceNamespace: ref?.namespace ?? forwarding.client.namespace };
+}
+
+interface ProxyParts {
+  readonly ctx: Context;
+  readonly target: Target;
+  readonly forwarding: Forwarding;
+}
+
+function proxy(statPrefix: string, destinations: readonly TcpDestination[], { ctx, target, forwarding }: ProxyParts): TcpProxyInput {
+  const { general, subset } = policiesOf(ctx, target, forwarding.client);
+  const idle = general?.connectionPool?.tcp?.idleTimeout;
+  const idleTimeoutMs = idle === undefined ? forwarding.settings.idleTimeoutMs : durationMs(idle);
+  const tunnel = (subset ?? general)?.tunnel;
+  return {
+    statPrefix,
+    destinations,
+    accessLogs: forwarding.settings.accessLogs,
+    ...(idleTimeoutMs !== undefined && { idleTimeoutMs }),
+    ...(hashesSource(subset ?? general) && { hashSourceIp: true }),
+    ...(tunnel !== undefined && { tunnel: { target: hostAndPort(tunnel.targetHost, tunnel.targetPort), usePost: tunnel.protocol.toUpperCase() === "POST" } }),
+    ...(forwarding.decode !== undefined && { decode: forwarding.decode }),
+  };
+}
+
+function policiesOf(ctx: Context, target: Target, client: Client): { readonly general: TrafficPolicy | undefined; readonly subset: TrafficPolicy | undefined } {
+  const rule = ctx.lookups.destinationRule({
+    host: target.host,
+    clientNamespace: client.namespace,
+    serviceNamespace: target.serviceNamespace,
+    labels: client.ruleLabels,
+  });
+  const subset = target.subset === "" ? undefined : rule?.spec.subsets.find(({ name }) => name === target.subset)?.trafficPolicy;
+  return { general: rule?.spec.trafficPolicy, subset };
+}
+
+function hashesSource(policy: TrafficPolicy | undefined): boolean {
+  const hash = policy?.loadBalancer?.lbPolicy;
+  return hash?.case === "consistentHash" && hash.value.hashKey.case === "useSourceIp" && hash.value.hashKey.value;
+}
+
+const hostAndPort = (host: string, port: number): string => (host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`);

@@ -1,0 +1,69 @@
+import { matchesHost } from "../../../base/hostname.ts";
+import { matchesLabels } from "../../../base/labels.ts";
+import type { Query } from "../../../engine/index.ts";
+import type { L4MatchAttributes, TLSMatchAttributes } from "../../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
+import { type GenerateContext, type ResolvedVirtualService, type ScopeKey, scopeId } from "../../context.ts";
+
+/** The gateway name that means all sidecars. */
+const MESH = "mesh";
+
+interface EgressQuery extends ScopeKey {
+  readonly egress: number;
+}
+
+/** VirtualServices with TCP or TLS rules. Most meshes have few, so they are looked through for each service that may be meant. */
+export interface L4Rules {
+  /** Those of an egress listener that name a host, in order of precedence. */
+  forHost(query: EgressQuery, host: string): readonly ResolvedVirtualService[];
+  /** Label keys that rules of a scope match clients by: only these of a proxy's labels can change its listeners. */
+  readonly sourceLabelKeys: Query<ScopeKey, readonly string[]>;
+}
+
+export function defineL4Rules(ctx: Pick<GenerateContext, "engine" | "lookups">): L4Rules {
+  const ofEgress = ctx.engine.query<EgressQuery, readonly { readonly key: string; readonly hosts: readonly string[] }[]>({
+    name: "l4VirtualServices",
+    id: (query) => `${scopeId(query)}#${query.egress}`,
+    compute: ({ egress, ...key }) =>
+      (ctx.lookups.scope(key).egress[egress]?.virtualServices ?? []).flatMap((name) => {
+        const spec = ctx.lookups.virtualService(name)?.spec;
+        return spec === undefined || spec.tcp.length + spec.tls.length === 0 ? [] : [{ key: name, hosts: spec.hosts }];
+      }),
+  });
+  return {
+    forHost: (query, host) =>
+      ofEgress(query)
+        .filter(({ hosts }) => hosts.some((pattern) => matchesHost(pattern, host)))
+        .map(({ key }) => ctx.lookups.virtualService(key))
+        .filter((found) => found !== undefined),
+    sourceLabelKeys: ctx.engine.query<ScopeKey, readonly string[]>({
+      name: "l4SourceLabelKeys",
+      id: scopeId,
+      compute: (key) => {
+        const objects = ctx.lookups.scope(key).egress.flatMap((_, egress) => ofEgress({ ...key, egress }));
+        const specs = objects.flatMap((object) => ctx.lookups.virtualService(object.key)?.spec ?? []);
+        const matches = specs.flatMap(({ tcp, tls }) => [...tcp, ...tls].flatMap((rule): readonly (L4MatchAttributes | TLSMatchAttributes)[] => rule.match));
+        return [...new Set(matches.flatMap(({ sourceLabels }) => Object.keys(sourceLabels)))].sort();
+      },
+    }),
+  };
+}
+
+/** What a rule's match may ask of the client, all known when configuration is generated. */
+export interface MatchSubject {
+  readonly port: number;
+  readonly namespace: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly gateway: string;
+}
+
+/** Whether the part of a match that is decided now holds; what is left (SNI, destination ranges) is for Envoy. */
+export function matchesSubject(match: L4MatchAttributes | TLSMatchAttributes, subject: MatchSubject): boolean {
+  return (
+    (match.port === 0 || match.port === subject.port) &&
+    (match.gateways.length === 0 || match.gateways.includes(subject.gateway)) &&
+    (match.sourceNamespace === "" || match.sourceNamespace === subject.namespace) &&
+    matchesLabels(match.sourceLabels, subject.labels)
+  );
+}
+
+export const meshSubject = (subject: Omit<MatchSubject, "gateway">): MatchSubject => ({ ...subject, gateway: MESH });

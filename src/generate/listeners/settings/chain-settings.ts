@@ -1,0 +1,118 @@
+import { fromJson, type JsonValue } from "@bufbuild/protobuf";
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import type { AccessLogInput } from "../../../envoy/filters/access-log.ts";
+import type { ClientCertDetails, ForwardClientCert, HttpSettings } from "../../../envoy/filters/http-connection-manager.ts";
+import type { ConfigObject } from "../../../config/object.ts";
+import type { Query } from "../../../engine/index.ts";
+import { type MeshConfig, MeshConfig_ProxyPathNormalization_NormalizationType as Normalization } from "../../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
+import { type ProxyConfig, ProxyConfigSchema } from "../../../gen/istio/mesh/v1alpha1/proxy_config_pb.js";
+import { ForwardClientCertDetails } from "../../../gen/istio/mesh/v1alpha1/shared_pb.js";
+import type { Telemetry } from "../../../gen/istio/telemetry/v1alpha1/telemetry_pb.js";
+import type { GenerateContext } from "../../context.ts";
+import { accessLogsOf } from "./access-logs.ts";
+import { tracingOf } from "./tracing.ts";
+import { canonical, type SettingsTraits, type Side } from "../traits.ts";
+
+/** Settings that all filter chains of one side of a proxy share. */
+export interface ChainSettings {
+  readonly http: HttpSettings;
+  readonly accessLogs: readonly AccessLogInput[];
+  /** Idle TCP connections are closed after this; absent = Envoy's default of an hour. */
+  readonly idleTimeoutMs: number | undefined;
+  readonly server: string | "leave";
+  readonly clientCert: ClientCertDetails;
+  readonly trustedHops: number;
+  readonly proxyProtocol: boolean;
+  /** How long protocol detection may wait; 0 = as long as it takes. */
+  readonly inspectionTimeoutMs: number;
+}
+
+export type SettingsKey = SettingsTraits & { readonly side: Side };
+
+/** Settings by what they come from: MeshConfig, ProxyConfig, Telemetry. */
+export function defineChainSettings(ctx: Pick<GenerateContext, "engine" | "inputs">): Query<SettingsKey, ChainSettings> {
+  return ctx.engine.query<SettingsKey, ChainSettings>({
+    name: "chainSettings",
+    id: canonical,
+    compute: (key) => {
+      const mesh = ctx.inputs.mesh.get("mesh");
+      if (mesh === undefined) throw new Error("there is no MeshConfig");
+      const telemetry = key.telemetry.map((name) => ctx.inputs.objects.get(name) as ConfigObject<Telemetry> | undefined).flatMap((object) => (object === undefined ? [] : [object.spec]));
+      return settingsOf(mesh, telemetry, key);
+    },
+  });
+}
+
+function settingsOf(mesh: MeshConfig, telemetry: readonly Telemetry[], key: SettingsKey): ChainSettings {
+  const proxyConfig = proxyConfigOf(mesh, key.proxyConfig);
+  const headers = proxyConfig?.proxyHeaders;
+  const logs = accessLogsOf(mesh, telemetry, key.side);
+  const idleTimeoutMs = key.idleTimeout === undefined ? undefined : milliseconds(key.idleTimeout);
+  return {
+    http: {
+      pathNormalization: PATH_NORMALIZATION[mesh.pathNormalization?.normalization ?? Normalization.DEFAULT],
+      accessLogs: logs,
+      ...tracingOf({ mesh, proxyConfig, telemetry, side: key.side, tracingService: key.tracingService }),
+      generateRequestId: headers?.requestId?.disabled !== true,
+      suppressEnvoyHeaders: headers?.envoyDebugHeaders?.disabled === true,
+      ...(idleTimeoutMs !== undefined && { idleTimeoutMs }),
+    },
+    accessLogs: logs,
+    idleTimeoutMs,
+    server: headers?.server?.disabled === true ? "leave" : headers?.server?.value || "istio-envoy",
+    clientCert: clientCertOf(proxyConfig, key.side),
+    trustedHops: proxyConfig?.gatewayTopology?.numTrustedProxies ?? 0,
+    proxyProtocol: proxyConfig?.gatewayTopology?.proxyProtocol !== undefined,
+    inspectionTimeoutMs: mesh.protocolDetectionTimeout === undefined ? 0 : durationMs(mesh.protocolDetectionTimeout),
+  };
+}
+
+const PATH_NORMALIZATION = {
+  [Normalization.DEFAULT]: "base",
+  [Normalization.NONE]: "none",
+  [Normalization.BASE]: "base",
+  [Normalization.MERGE_SLASHES]: "mergeSlashes",
+  [Normalization.DECODE_AND_MERGE_SLASHES]: "decodeAndMergeSlashes",
+} as const satisfies Record<Normalization, HttpSettings["pathNormalization"]>;
+
+/** Node metadata PROXY_CONFIG, even an empty one, takes the place of the mesh's `defaultConfig` as a whole, as in Istio. */
+function proxyConfigOf(mesh: MeshConfig, json: string): ProxyConfig | undefined {
+  if (json === "") return mesh.defaultConfig;
+  try {
+    return fromJson(ProxyConfigSchema, JSON.parse(json) as JsonValue, { ignoreUnknownFields: true });
+  } catch {
+    return mesh.defaultConfig;
+  }
+}
+
+const FORWARD = {
+  [ForwardClientCertDetails.UNDEFINED]: undefined,
+  [ForwardClientCertDetails.SANITIZE]: "SANITIZE",
+  [ForwardClientCertDetails.FORWARD_ONLY]: "FORWARD_ONLY",
+  [ForwardClientCertDetails.APPEND_FORWARD]: "APPEND_FORWARD",
+  [ForwardClientCertDetails.SANITIZE_SET]: "SANITIZE_SET",
+  [ForwardClientCertDetails.ALWAYS_FORWARD_ONLY]: "ALWAYS_FORWARD_ONLY",
+} as const satisfies Record<ForwardClientCertDetails, ForwardClientCert | undefined>;
+
+/** A gateway starts the list of client certificates anew, since anybody may be in front of it; a sidecar adds to it. */
+function clientCertOf(config: ProxyConfig | undefined, side: Side): ClientCertDetails {
+  const add = config?.proxyHeaders?.setCurrentClientCertDetails;
+  if (side === "gateway") {
+    const forward = FORWARD[config?.gatewayTopology?.forwardClientCertDetails ?? ForwardClientCertDetails.UNDEFINED];
+    return { forward: forward ?? "SANITIZE_SET", add: { subject: true, cert: true, dns: true, uri: true, chain: false } };
+  }
+  const forward = FORWARD[config?.proxyHeaders?.forwardedClientCert ?? ForwardClientCertDetails.UNDEFINED];
+  return {
+    forward: forward ?? "APPEND_FORWARD",
+    add: { subject: add?.subject ?? true, uri: add?.uri ?? true, dns: add?.dns ?? true, cert: add?.cert ?? false, chain: add?.chain ?? false },
+  };
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
+
+/** A Go duration such as `1h30m`, as node metadata carries it; undefined where it is none. */
+function milliseconds(text: string): number | undefined {
+  const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/g)];
+  if (parts.length === 0 || parts.map(([part]) => part).join("") !== text) return undefined;
+  return parts.reduce((sum, [, amount, unit]) => sum + Number(amount) * (UNIT_MS[unit ?? ""] ?? 0), 0);
+}

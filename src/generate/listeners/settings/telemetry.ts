@@ -1,0 +1,46 @@
+import { matchesLabels } from "../../../base/labels.ts";
+import { type ConfigObject, objectKey } from "../../../config/object.ts";
+import type { Query } from "../../../engine/index.ts";
+import { type Telemetry, WorkloadMode } from "../../../gen/istio/telemetry/v1alpha1/telemetry_pb.js";
+import type { GenerateContext } from "../../context.ts";
+import { byPrecedence } from "../../lookups/precedence.ts";
+import type { Side } from "../traits.ts";
+
+type Context = Pick<GenerateContext, "engine" | "inputs">;
+
+export interface WorkloadQuery {
+  readonly namespace: string;
+  readonly labels: Readonly<Record<string, string>>;
+}
+
+/**
+ * The Telemetry objects that apply to a workload, by Istio's "Scope, Inheritance, and Overrides": the root namespace's, then the
+ * namespace's, then the one that selects the workload; the oldest of each level counts.
+ */
+export function defineTelemetryChoice(ctx: Context): Query<WorkloadQuery, readonly string[]> {
+  const inNamespace = ctx.engine.query<string, readonly ConfigObject<Telemetry>[]>({
+    name: "telemetryIn",
+    compute: (namespace) => [...(ctx.inputs.objects.list("kindNamespace", `Telemetry/${namespace}`) as readonly ConfigObject<Telemetry>[])].sort(byPrecedence),
+  });
+  const general = (namespace: string) => inNamespace(namespace).find(({ spec }) => !isSelective(spec));
+  return ctx.engine.query<WorkloadQuery, readonly string[]>({
+    name: "telemetryFor",
+    id: ({ namespace, labels }) => `${namespace}|${JSON.stringify(labels)}`,
+    compute: ({ namespace, labels }) => {
+      const root = ctx.inputs.mesh.get("mesh")?.rootNamespace ?? "istio-system";
+      const selecting = inNamespace(namespace).find(({ spec }) => spec.selector !== undefined && isSelective(spec) && matchesLabels(spec.selector.matchLabels, labels));
+      const levels = [general(root), namespace === root ? undefined : general(namespace), selecting];
+      return levels.filter((object) => object !== undefined).map(objectKey);
+    },
+  });
+}
+
+/** Objects bound to a resource by name are not for workloads at large. */
+const isSelective = (spec: Telemetry): boolean =>
+  Object.keys(spec.selector?.matchLabels ?? {}).length > 0 || spec.targetRef !== undefined || spec.targetRefs.length > 0;
+
+/** Whether a rule for a workload mode applies on a side; a gateway is a client of what is behind it. */
+export function appliesTo(mode: WorkloadMode | undefined, side: Side): boolean {
+  if (mode === undefined || mode === WorkloadMode.CLIENT_AND_SERVER) return true;
+  return mode === (side === "server" ? WorkloadMode.SERVER : WorkloadMode.CLIENT);
+}

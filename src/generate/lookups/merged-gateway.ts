@@ -1,0 +1,96 @@
+import { matchesLabels } from "../../base/labels.ts";
+import type { ConfigObject } from "../../config/object.ts";
+import type { Query } from "../../engine/index.ts";
+import type { Gateway, Server } from "../../gen/istio/networking/v1alpha3/gateway_pb.js";
+import { ServerTLSSettings_TLSmode as TlsMode } from "../../gen/istio/networking/v1alpha3/shared_pb.js";
+import type { ProxyView } from "../../model/proxy.ts";
+import type { GatewayPort, GatewayQuery, GatewayServer, GenerateContext, MergedGateway } from "../context.ts";
+import { byPrecedence } from "./precedence.ts";
+
+type Context = Pick<GenerateContext, "engine" | "inputs" | "registry">;
+
+/**
+ * What of a router matters for the Gateways that select it. A Service in front of it may map port 80 to 8080: then the listener
+ * opens on 8080, while routes and matches go on saying 80.
+ */
+export function gatewayQueryOf(ctx: Context, view: Pick<ProxyView, "namespace" | "labels" | "addresses">): GatewayQuery {
+  const targets = new Map<number, Set<number>>();
+  for (const { servicePort, endpoint } of view.addresses.flatMap((address) => ctx.registry.instancesAt(address, view.namespace))) {
+    targets.set(servicePort.number, (targets.get(servicePort.number) ?? new Set()).add(endpoint.port));
+  }
+  const targetPorts = [...targets].map(([port, numbers]) => ({ port, targets: [...numbers].sort((a, b) => a - b) })).sort((a, b) => a.port - b.port);
+  return { namespace: view.namespace, labels: view.labels, targetPorts };
+}
+
+/** All servers of all Gateways that select a router, grouped by the port they listen on. Conflicts are settled here, once, for listeners and routes. */
+export function defineMergedGateway(ctx: Context): Query<GatewayQuery, MergedGateway> {
+  return ctx.engine.query<GatewayQuery, MergedGateway>({
+    name: "mergedGateway",
+    id: (query) => JSON.stringify(query),
+    compute: (query) => {
+      const gateways = (ctx.inputs.objects.list("kind", "Gateway") as readonly ConfigObject<Gateway>[])
+        .filter(({ spec }) => matchesLabels(spec.selector, query.labels))
+        .toSorted(byPrecedence);
+      const servers = gateways.flatMap((gateway) => gateway.spec.servers.flatMap((server) => serversOf(gateway, server, query)));
+      const byPort = Map.groupBy(servers, ({ port, bind }) => `${port}|${bind}`);
+      return { ports: [...byPort.values()].flatMap(mergePort).sort((a, b) => a.port - b.port || (a.bind < b.bind ? -1 : 1)) };
+    },
+  });
+}
+
+function serversOf(gateway: ConfigObject<Gateway>, server: Server, query: GatewayQuery): readonly GatewayServer[] {
+  const number = server.port?.number ?? 0;
+  const targets = query.targetPorts.find(({ port }) => port === number)?.targets ?? [number];
+  const family = familyOf(server);
+  return targets.map((port) => ({
+    gateway: `${gateway.namespace}/${gateway.name}`,
+    namespace: gateway.namespace,
+    server,
+    family,
+    port,
+    bind: server.bind,
+    hosts: server.hosts.map((text) => hostOf(text, gateway.namespace)),
+    routeName: routeNameOf({ family, port, number, gateway, server }),
+  }));
+}
+
+function hostOf(text: string, own: string): { readonly namespace: string; readonly host: string } {
+  const slash = text.indexOf("/");
+  const namespace = slash < 0 ? "*" : text.slice(0, slash);
+  return { namespace: namespace === "." ? own : namespace, host: text.slice(slash + 1) };
+}
+
+/** `http`: one route table for all plain servers of the port; `https`: TLS ends here, a table each; `tls`, `tcp`: bytes. */
+function familyOf(server: Server): GatewayServer["family"] {
+  const protocol = (server.port?.protocol ?? "").toUpperCase();
+  if (["HTTP", "HTTP2", "GRPC", "GRPC-WEB", "HTTP_PROXY"].includes(protocol)) return "http";
+  const passes = server.tls?.mode === TlsMode.PASSTHROUGH || server.tls?.mode === TlsMode.AUTO_PASSTHROUGH;
+  if (protocol === "HTTPS" && !passes) return "https";
+  if (protocol === "HTTPS" || protocol === "TLS" || server.tls !== undefined) return "tls";
+  return "tcp";
+}
+
+interface RouteNameParts {
+  readonly family: GatewayServer["family"];
+  readonly port: number;
+  readonly number: number;
+  readonly gateway: ConfigObject<Gateway>;
+  readonly server: Server;
+}
+
+function routeNameOf({ family, port, number, gateway, server }: RouteNameParts): string | undefined {
+  const bind = server.bind === "" ? "" : `.${server.bind}`;
+  if (family === "http") return `http.${port}${bind}`;
+  return family === "https" ? `https.${number}.${server.port?.name ?? ""}.${gateway.name}.${gateway.namespace}${bind}` : undefined;
+}
+
+/** The first server of a port decides whether it carries plain HTTP, TLS or raw TCP; servers that do not fit are left out. */
+function mergePort(servers: readonly GatewayServer[]): readonly GatewayPort[] {
+  const [first] = servers;
+  if (first === undefined) return [];
+  const kind = kindOf(first);
+  const fitting = servers.filter((server) => kindOf(server) === kind);
+  return [{ port: first.port, bind: first.bind, kind, servers: kind === "tcp" ? fitting.slice(0, 1) : fitting }];
+}
+
+const kindOf = ({ family }: GatewayServer): GatewayPort["kind"] => (family === "https" || family === "tls" ? "tls" : family);

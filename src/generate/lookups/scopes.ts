@@ -1,0 +1,144 @@
+import { hostsOverlap, matchesHost } from "../../base/hostname.ts";
+import type { ConfigObject } from "../../config/object.ts";
+import type { Query } from "../../engine/index.ts";
+import { OutboundTrafficPolicy_Mode } from "../../gen/istio/networking/v1alpha3/sidecar_pb.js";
+import { CaptureMode, type IstioEgressListener, type Sidecar } from "../../gen/istio/networking/v1alpha3/sidecar_pb.js";
+import { MeshConfig_OutboundTrafficPolicy_Mode } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
+import type { ServiceRef } from "../../model/service.ts";
+import { type EgressScope, type GenerateContext, type Scope, type ScopedService, type ScopeKey, scopeId } from "../context.ts";
+import { compareText } from "./precedence.ts";
+import { MESH_GATEWAY, type VirtualServiceLookups } from "./virtual-services.ts";
+import type { VisibleServices } from "./visible-services.ts";
+
+type Context = Pick<GenerateContext, "engine" | "inputs" | "registry" | "settings">;
+
+interface Parts {
+  readonly ctx: Context;
+  readonly services: VisibleServices;
+  readonly virtualServices: VirtualServiceLookups;
+}
+
+/** What a Sidecar (or its absence) lets a namespace see. */
+export function defineScopes(parts: Parts): Query<ScopeKey, Scope> {
+  return parts.ctx.engine.query<ScopeKey, Scope>({
+    name: "scope",
+    id: scopeId,
+    compute: (key) => {
+      const sidecar = key.sidecar === undefined ? undefined : (parts.ctx.inputs.objects.get(key.sidecar) as ConfigObject<Sidecar> | undefined);
+      const egress = sidecar === undefined || sidecar.spec.egress.length === 0 ? [wholeMesh(parts, key.namespace)] : sidecar.spec.egress.map((listener) => importedBy(parts, key.namespace, listener));
+      return { ...key, egress, services: union(egress), ...outboundPolicy(parts.ctx, sidecar?.spec, key.namespace) };
+    },
+  });
+}
+
+function wholeMesh({ services, virtualServices }: Parts, namespace: string): EgressScope {
+  return {
+    port: undefined,
+    bind: "",
+    captureMode: "DEFAULT",
+    services: services.visibleTo(namespace).map((ref) => ({ ...ref, ports: undefined })),
+    virtualServices: virtualServices.boundTo({ gateway: MESH_GATEWAY, namespace }),
+  };
+}
+
+interface HostPattern {
+  readonly namespace: string;
+  readonly host: string;
+}
+
+function importedBy(parts: Parts, namespace: string, listener: IstioEgressListener): EgressScope {
+  const patterns = listener.hosts.map((text) => patternOf(text, namespace)).filter((pattern) => pattern !== undefined);
+  const wanted = (owner: string, host: string): boolean =>
+    patterns.some((pattern) => (pattern.namespace === "*" || pattern.namespace === owner) && matchesHost(pattern.host, host));
+  const virtualServices = parts.virtualServices.boundTo({ gateway: MESH_GATEWAY, namespace }).filter((key) => {
+    const resolved = parts.virtualServices.virtualService(key);
+    return resolved?.spec.hosts.some((host) => patterns.some((pattern) => (pattern.namespace === "*" || pattern.namespace === resolved.namespace) && hostsOverlap(pattern.host, host))) === true;
+  });
+  const port = listener.port === undefined || listener.port.number === 0 ? undefined : { number: listener.port.number, protocol: listener.port.protocol.toUpperCase(), name: listener.port.name };
+  const direct = importedServices(parts, namespace, wanted).flatMap((ref) => atPort(parts.ctx, ref, port?.number));
+  const hosts = new Set(direct.map(({ host }) => host));
+  const behind = destinationsOf(parts, virtualServices, namespace).filter(({ host }) => !hosts.has(host));
+  return {
+    port,
+    bind: listener.bind,
+    captureMode: captureModeOf(listener.captureMode),
+    services: [...direct, ...behind].sort((a, b) => compareText(a.host, b.host)),
+    virtualServices,
+  };
+}
+
+/** `ns/host` of a Sidecar: `.` is the own namespace, `~` nobody, `*` all. */
+function patternOf(text: string, own: string): HostPattern | undefined {
+  const slash = text.indexOf("/");
+  const namespace = slash < 0 ? "*" : text.slice(0, slash);
+  if (namespace === "~") return undefined;
+  return { namespace: namespace === "." ? own : namespace || "*", host: text.slice(slash + 1) };
+}
+
+/** All declarations of a visible host are candidates here: a pattern may name the namespace, and the own namespace is preferred. */
+function importedServices({ ctx, services }: Parts, viewer: string, wanted: (owner: string, host: string) => boolean): readonly ServiceRef[] {
+  return services.visibleTo(viewer).flatMap((ref) => {
+    const rivals = ctx.registry.servicesByHost(ref.host).filter((rival) => wanted(rival.namespace, rival.host));
+    const chosen = rivals.find(({ namespace }) => namespace === viewer) ?? (wanted(ref.namespace, ref.host) ? ref : rivals[0]);
+    return chosen === undefined ? [] : [chosen];
+  });
+}
+
+function atPort(ctx: Context, ref: ServiceRef, port: number | undefined): readonly ScopedService[] {
+  if (port === undefined) return [{ namespace: ref.namespace, host: ref.host, ports: undefined }];
+  const has = ctx.registry.service(ref)?.ports.some(({ number }) => number === port) === true;
+  return has ? [{ namespace: ref.namespace, host: ref.host, ports: [port] }] : [];
+}
+
+/** Destinations of imported VirtualServices are imported too, or their routes would lead to clusters the proxy does not have. */
+function destinationsOf({ services, virtualServices }: Parts, keys: readonly string[], viewer: string): readonly ScopedService[] {
+  const ports = new Map<string, Set<number> | undefined>();
+  const note = (host: string | undefined, port: number | undefined): void => {
+    if (host === undefined) return;
+    if (port === undefined || port === 0) ports.set(host, undefined);
+    else if (!ports.has(host)) ports.set(host, new Set([port]));
+    else ports.get(host)?.add(port);
+  };
+  for (const key of keys) {
+    const spec = virtualServices.virtualService(key)?.spec;
+    if (spec === undefined) continue;
+    for (const { destination } of [...spec.http, ...spec.tcp, ...spec.tls].flatMap((rule) => [...rule.route])) note(destination?.host, destination?.port?.number);
+    for (const rule of spec.http) {
+      note(rule.mirror?.host, rule.mirror?.port?.number);
+      for (const { destination } of rule.mirrors) note(destination?.host, destination?.port?.number);
+    }
+  }
+  return [...ports].flatMap(([host, numbers]) => {
+    const ref = services.visibleService({ host, namespace: viewer });
+    return ref === undefined ? [] : [{ namespace: ref.namespace, host, ports: numbers === undefined ? undefined : [...numbers].sort((a, b) => a - b) }];
+  });
+}
+
+function union(egress: readonly EgressScope[]): readonly ScopedService[] {
+  const [only] = egress;
+  if (egress.length === 1 && only !== undefined) return only.services;
+  const merged = new Map<string, ScopedService>();
+  for (const service of egress.flatMap((listener) => listener.services)) {
+    const seen = merged.get(service.host);
+    const ports = seen === undefined ? service.ports : seen.ports === undefined || service.ports === undefined ? undefined : [...new Set([...seen.ports, ...service.ports])].sort((a, b) => a - b);
+    merged.set(service.host, { namespace: seen?.namespace ?? service.namespace, host: service.host, ports });
+  }
+  return [...merged.values()].sort((a, b) => compareText(a.host, b.host));
+}
+
+function outboundPolicy(ctx: Context, sidecar: Sidecar | undefined, _namespace: string): Pick<Scope, "outboundPolicy" | "egressProxy"> {
+  const own = sidecar?.outboundTrafficPolicy;
+  if (own !== undefined) {
+    const proxy = own.egressProxy;
+    return {
+      outboundPolicy: own.mode === OutboundTrafficPolicy_Mode.ALLOW_ANY ? "ALLOW_ANY" : "REGISTRY_ONLY",
+      egressProxy: proxy === undefined ? undefined : { host: proxy.host, subset: proxy.subset, port: proxy.port?.number ?? 0 },
+    };
+  }
+  const mesh = ctx.inputs.mesh.get("mesh")?.outboundTrafficPolicy;
+  return { outboundPolicy: mesh === undefined || mesh.mode === MeshConfig_OutboundTrafficPolicy_Mode.ALLOW_ANY ? "ALLOW_ANY" : "REGISTRY_ONLY", egressProxy: undefined };
+}
+
+function captureModeOf(mode: CaptureMode): EgressScope["captureMode"] {
+  return mode === CaptureMode.NONE ? "NONE" : mode === CaptureMode.IPTABLES ? "IPTABLES" : "DEFAULT";
+}

@@ -1,0 +1,115 @@
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { contentHash } from "../base/hash.ts";
+import type { Query } from "../engine/index.ts";
+import type { Node } from "../gen/envoy/config/core/v3/base_pb.js";
+import { type Locality, NO_LOCALITY, parseLocality } from "../model/locality.ts";
+import type { Interception, ProxyMetadata, ProxyType, ProxyView } from "../model/proxy.ts";
+import type { GenerateContext } from "./context.ts";
+import { defineSidecarChoice } from "./lookups/sidecar-choice.ts";
+
+/** What a proxy says of itself, read once per stream. The registry's word goes before it, see `defineProxyView`. */
+export interface NodeFacts {
+  /** Node id and a hash of all that was said: equal facts are the same proxy saying the same. */
+  readonly key: string;
+  readonly view: Omit<ProxyView, "sidecar">;
+}
+
+export type NodeRefusal = { readonly refused: string };
+
+const TYPES: readonly string[] = ["sidecar", "router", "waypoint"] satisfies ProxyType[];
+
+/** Reads Istio's node: id `type~IP~name.namespace~domain` and its metadata. A node that is not of this form is refused with a reason. */
+export function readNode(node: Node): NodeFacts | NodeRefusal {
+  const parts = node.id.split("~");
+  const [type = "", address = "", fullName = "", dnsDomain = ""] = parts;
+  if (parts.length !== 4 || !TYPES.includes(type)) {
+    return { refused: `node id ${JSON.stringify(node.id.slice(0, 200))} is not of the form sidecar|router|waypoint~IP~name.namespace~domain` };
+  }
+  const metadata = node.metadata ?? {};
+  const dot = fullName.lastIndexOf(".");
+  const namespace = text(metadata.NAMESPACE) || (dot > 0 ? fullName.slice(dot + 1) : "default");
+  const labels = stringMap(metadata.LABELS);
+  const view: NodeFacts["view"] = {
+    id: node.id,
+    type: type as ProxyType,
+    name: text(metadata.NAME) || (dot > 0 ? fullName.slice(0, dot) : fullName),
+    namespace,
+    dnsDomain: dnsDomain || `${namespace}.svc.cluster.local`,
+    addresses: addressesOf(address, text(metadata.INSTANCE_IPS)),
+    labels,
+    serviceAccount: text(metadata.SERVICE_ACCOUNT),
+    locality: localityOf(node, labels),
+    network: text(metadata.NETWORK),
+    clusterId: text(metadata.CLUSTER_ID),
+    nodeName: text(metadata.NODE_NAME),
+    interception: interceptionOf(text(metadata.INTERCEPTION_MODE)),
+    dnsCapture: flag(metadata.DNS_CAPTURE),
+    istioVersion: text(metadata.ISTIO_VERSION),
+    hasIdentity: text(metadata.WORKLOAD_IDENTITY) !== "none",
+    metadata: metadataOf(metadata),
+  };
+  return { key: `${node.id}#${contentHash(JSON.stringify(view))}`, view };
+}
+
+/**
+ * The view generators work with: labels, account, locality and network come from the registry's object at the proxy's address in its
+ * namespace where there is one, as Istio does, because what a proxy says of itself is a claim and the registry is what others see.
+ */
+export function defineProxyView(ctx: Pick<GenerateContext, "engine" | "inputs" | "registry">): Query<NodeFacts, ProxyView> {
+  const sidecarFor = defineSidecarChoice(ctx);
+  return ctx.engine.query<NodeFacts, ProxyView>({
+    name: "proxyView",
+    id: (facts) => facts.key,
+    compute: ({ view }) => {
+      const known = view.addresses.map((address) => ctx.registry.workloadAt(address, view.namespace)).find((workload) => workload !== undefined);
+      const labels = known?.labels ?? view.labels;
+      const merged = {
+        ...view,
+        labels,
+        serviceAccount: view.serviceAccount || known?.serviceAccount || "",
+        locality: view.locality.region !== "" ? view.locality : (known?.locality ?? NO_LOCALITY),
+        network: view.network || known?.network || "",
+        nodeName: view.nodeName || known?.nodeName || "",
+      };
+      return { ...merged, sidecar: view.type === "sidecar" ? sidecarFor({ namespace: view.namespace, labels }) : undefined };
+    },
+  });
+}
+
+function addressesOf(primary: string, instanceIps: string): readonly string[] {
+  const all = instanceIps.split(",").map((address) => address.trim());
+  return [...new Set([primary, ...all])].filter((address) => address !== "");
+}
+
+function localityOf(node: Node, labels: Readonly<Record<string, string>>): Locality {
+  const label = labels["istio-locality"];
+  if (label !== undefined && label !== "") return parseLocality(label.includes("/") ? label : label.replaceAll(".", "/"));
+  const { region = "", zone = "", subZone: subzone = "" } = node.locality ?? {};
+  return region === "" ? NO_LOCALITY : { region, zone, subzone };
+}
+
+function metadataOf(metadata: JsonObject): ProxyMetadata {
+  const optional = (value: JsonValue | undefined): string | undefined => text(value) || undefined;
+  return {
+    httpProxyPort: Number(text(metadata.HTTP_PROXY_PORT)) || 0,
+    tlsClientRootCert: optional(metadata.TLS_CLIENT_ROOT_CERT),
+    tlsServerCertChain: optional(metadata.TLS_SERVER_CERT_CHAIN),
+    idleTimeout: optional(metadata.IDLE_TIMEOUT),
+    unprivilegedPod: flag(metadata.UNPRIVILEGED_POD),
+    requestedNetworkView: text(metadata.REQUESTED_NETWORK_VIEW).split(",").filter((network) => network !== ""),
+    vhds: flag(metadata.VHDS),
+    proxyConfig: metadata.PROXY_CONFIG === undefined ? "" : JSON.stringify(metadata.PROXY_CONFIG),
+    raw: JSON.stringify(metadata),
+  };
+}
+
+const interceptionOf = (mode: string): Interception => (mode === "TPROXY" || mode === "NONE" ? mode : "REDIRECT");
+
+const text = (value: JsonValue | undefined): string => (typeof value === "string" ? value : typeof value === "number" || typeof value === "boolean" ? String(value) : "");
+
+const flag = (value: JsonValue | undefined): boolean => ["true", "1"].includes(text(value).toLowerCase());
+
+function stringMap(value: JsonValue | undefined): Readonly<Record<string, string>> {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return {};
+  return Object.fromEntries(Object.entries(value).flatMap(([key, entry]) => (typeof entry === "string" ? [[key, entry]] : [])));
+}

@@ -1,0 +1,111 @@
+import { contentHash } from "../../base/hash.ts";
+import type { Query } from "../../engine/index.ts";
+import { outboundClusterName, PASSTHROUGH_CLUSTER } from "../../envoy/cluster/index.ts";
+import type { ActionInput, HashPolicyInput, RouteInput, VirtualHostInput } from "../../envoy/route/route-input.ts";
+import { NO_HEADER_CHANGES } from "../../envoy/route/route-input.ts";
+import type { TableHost } from "../../envoy/route/route-table.ts";
+import { buildVirtualHost } from "../../envoy/route/virtual-host.ts";
+import { VirtualHostSchema } from "../../gen/envoy/config/route/v3/route_components_pb.js";
+import type { HTTPRetry } from "../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
+import type { ServiceRef } from "../../model/service.ts";
+import { encode } from "../../wire/encode.ts";
+import type { GenerateContext, Scope } from "../context.ts";
+import { hashPolicyOf } from "./translate/hash-policy.ts";
+import { ANY_REQUEST } from "./translate/match.ts";
+import { translateRetry } from "./translate/retry.ts";
+import type { RuleSite } from "./translate/rule.ts";
+
+/** Encodes virtual hosts. Equal inputs are encoded once, whoever asks: most hosts are the same for every namespace. */
+export function defineHostBody(ctx: GenerateContext): Query<VirtualHostInput, Uint8Array> {
+  return ctx.engine.query<VirtualHostInput, Uint8Array>({
+    name: "virtualHostBody",
+    id: (input) => contentHash(JSON.stringify(input)),
+    compute: (input) => encode(VirtualHostSchema, buildVirtualHost(input)),
+  });
+}
+
+/** A client, as far as destinations look different to different clients. */
+export interface RouteClient {
+  readonly namespace: string;
+  /** Only where some rule asks for them; undefined otherwise, so that workloads share their tables. */
+  readonly labels: Readonly<Record<string, string>> | undefined;
+}
+
+/** The hash policy a client's DestinationRule gives a destination. */
+export function destinationHash(ctx: GenerateContext, client: RouteClient, destination: { readonly host: string; readonly subset: string; readonly port: number }): HashPolicyInput | undefined {
+  const service = ctx.lookups.visibleService(destination.host, client.namespace);
+  const labels = ctx.lookups.hasSelectiveDestinationRules(client.namespace) ? client.labels : undefined;
+  const rule = ctx.lookups.destinationRule({ host: destination.host, clientNamespace: client.namespace, serviceNamespace: service?.namespace ?? client.namespace, labels });
+  return hashPolicyOf(rule, destination);
+}
+
+export const meshRetry = (ctx: GenerateContext): HTTPRetry | undefined => ctx.inputs.mesh.get("mesh")?.defaultHttpRetryPolicy;
+
+/** Where rules stand for a listener port; destinations without a port mean `defaultPort`. */
+export function siteFor(ctx: GenerateContext, client: RouteClient, place: Pick<RuleSite, "gateway" | "port" | "secure" | "operationHost"> & { readonly defaultPort: (host: string) => number }): RuleSite {
+  return {
+    ...place,
+    namespace: client.namespace,
+    labels: client.labels ?? {},
+    defaultTimeoutMs: ctx.settings.defaultRequestTimeoutMs,
+    defaultRetry: meshRetry(ctx),
+    resolve: ({ host, subset, port }) => {
+      const target = { host, subset, port: port?.number || place.defaultPort(host) };
+      return { cluster: outboundClusterName(target), hashPolicy: destinationHash(ctx, client, target) };
+    },
+  };
+}
+
+/** A service without rules of its own: everything goes to its cluster. */
+export function plainHost(ctx: GenerateContext, client: RouteClient, target: ServiceRef & { readonly port: number }): VirtualHostInput {
+  const hashPolicy = destinationHash(ctx, client, { host: target.host, subset: "", port: target.port });
+  const action: ActionInput = {
+    kind: "route",
+    destinations: [{ cluster: outboundClusterName({ port: target.port, subset: "", host: target.host }), weight: 0, request: NO_HEADER_CHANGES, response: NO_HEADER_CHANGES, hostRewrite: undefined }],
+    timeoutMs: ctx.settings.defaultRequestTimeoutMs,
+    retry: translateRetry(undefined, meshRetry(ctx), { hashed: hashPolicy !== undefined }),
+    rewrite: undefined,
+    mirrors: [],
+    hashPolicies: hashPolicy === undefined ? [] : [hashPolicy],
+  };
+  return virtualHost(`${target.host}:${target.port}`, [{ ...BARE_ROUTE, name: "default", action, operation: `${target.host}:${target.port}/*` }]);
+}
+
+export const virtualHost = (name: string, routes: readonly RouteInput[]): VirtualHostInput => ({ name, routes, requireTls: false, includeAttemptCount: true });
+
+/** What becomes of hosts nobody declared: passed on to where the client meant them, sent to the egress proxy, or refused. */
+export function unknownHost(scope: Scope): VirtualHostInput {
+  if (scope.outboundPolicy === "REGISTRY_ONLY") return virtualHost("block_all", [{ ...BARE_ROUTE, name: "block_all", action: { kind: "directResponse", status: 502, body: undefined } }]);
+  const cluster = scope.egressProxy === undefined ? PASSTHROUGH_CLUSTER : outboundClusterName(scope.egressProxy);
+  const action: ActionInput = {
+    kind: "route",
+    destinations: [{ cluster, weight: 0, request: NO_HEADER_CHANGES, response: NO_HEADER_CHANGES, hostRewrite: undefined }],
+    timeoutMs: 0,
+    retry: undefined,
+    rewrite: undefined,
+    mirrors: [],
+    hashPolicies: [],
+  };
+  return virtualHost("allow_any", [{ ...BARE_ROUTE, name: "allow_any", action }]);
+}
+
+export const blackHoleHost = (port: number): VirtualHostInput => ({ name: `blackhole:${port}`, routes: [], requireTls: false, includeAttemptCount: false });
+
+export interface NamedHost {
+  readonly input: VirtualHostInput;
+  readonly domains: readonly string[];
+}
+
+export const tableHost = (body: Query<VirtualHostInput, Uint8Array>, { input, domains }: NamedHost): TableHost => ({ body: body(input), domains });
+
+const BARE_ROUTE: Omit<RouteInput, "action"> = {
+  name: "",
+  match: ANY_REQUEST,
+  request: NO_HEADER_CHANGES,
+  response: NO_HEADER_CHANGES,
+  cors: undefined,
+  fault: undefined,
+  statPrefix: "",
+  operation: "",
+  origin: undefined,
+};

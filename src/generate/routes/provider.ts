@@ -1,0 +1,96 @@
+import type { Query } from "../../engine/index.ts";
+import { assembleRouteTable } from "../../envoy/route/route-table.ts";
+import type { ProxyView } from "../../model/proxy.ts";
+import { encodedBytes, sameEncoded } from "../../wire/encode.ts";
+import type { Encoded, ResourceSet } from "../../wire/encoded.ts";
+import { LISTENER_TYPE, ROUTE_TYPE } from "../../wire/type-urls.ts";
+import type { NameSet, ResourceProvider } from "../../xds/provider.ts";
+import { type GatewayQuery, type GenerateContext, type ScopeKey, scopeId } from "../context.ts";
+import { gatewayQueryOf } from "../lookups/merged-gateway.ts";
+import { createCollector, objectsBehind, sameResourceSet } from "../resource-set.ts";
+import { gatewayHosts } from "./gateway-table.ts";
+import { defineHostBody, tableHost } from "./hosts.ts";
+import { HTTP_PROXY_TABLE, type SidecarTableKey, sidecarHosts } from "./sidecar-table.ts";
+
+/** What decides which tables a proxy has, whatever their names. */
+type TableOwner = { readonly kind: "sidecar"; readonly table: Omit<SidecarTableKey, "name"> } | { readonly kind: "router"; readonly query: GatewayQuery };
+
+interface TableKey {
+  readonly owner: TableOwner;
+  readonly name: string;
+}
+
+/** Route tables, asked for by name: listeners name the tables they use. */
+export function createRouteProvider(ctx: GenerateContext): ResourceProvider {
+  const table = defineTable(ctx);
+  const ownerOf = defineOwner(ctx);
+  const set = ctx.engine.query<{ readonly owner: TableOwner; readonly names: NameSet }, ResourceSet>({
+    name: "routeTables",
+    id: ({ owner, names }) => `${names.id}|${ownerId(owner)}`,
+    same: sameResourceSet,
+    compute: ({ owner, names }) => {
+      const collector = createCollector();
+      for (const name of names.names) {
+        const result = table.try({ owner, name });
+        if (!result.ok) collector.fail(name, result.error.message);
+        else if (result.value !== undefined) collector.add(result.value);
+      }
+      return collector.set;
+    },
+  });
+  return {
+    typeUrl: ROUTE_TYPE,
+    sendAfter: [LISTENER_TYPE],
+    *prepare(view, { names }) {
+      const owner = ownerOf(view);
+      for (const name of names.names) {
+        table.try({ owner, name });
+        yield;
+      }
+    },
+    offered: (view, { names }) => set({ owner: ownerOf(view), names }),
+    provenance: (view, name) => objectsBehind(ctx.engine, table, { owner: ownerOf(view), name }),
+  };
+}
+
+function defineTable(ctx: GenerateContext): Query<TableKey, Encoded | undefined> {
+  const body = defineHostBody(ctx);
+  return ctx.engine.query<TableKey, Encoded | undefined>({
+    name: "routeTable",
+    id: ({ owner, name }) => `${name}|${ownerId(owner)}`,
+    same: (a, b) => a === b || (a !== undefined && b !== undefined && sameEncoded(a, b)),
+    compute: ({ owner, name }) => {
+      const hosts = owner.kind === "sidecar" ? sidecarHosts(ctx, { ...owner.table, name }) : gatewayHosts(ctx, { query: owner.query, name });
+      if (hosts === undefined) return undefined;
+      const bytes = assembleRouteTable({ name, hosts: hosts.map((host) => tableHost(body, host)), ignorePort: name !== HTTP_PROXY_TABLE });
+      return encodedBytes(ROUTE_TYPE, name, bytes);
+    },
+  });
+}
+
+function ownerId(owner: TableOwner): string {
+  if (owner.kind === "router") return `router|${JSON.stringify(owner.query)}`;
+  const { scope, dnsDomain, dnsCapture, labels } = owner.table;
+  return `sidecar|${scopeId(scope)}|${dnsDomain}|${dnsCapture}|${labels === undefined ? "" : JSON.stringify(labels)}`;
+}
+
+/** A workload's labels split tables only where some rule in its scope asks for them. */
+function defineOwner(ctx: GenerateContext): (view: ProxyView) => TableOwner {
+  const ruleAsks = ctx.engine.query<string, boolean>({
+    name: "virtualServiceAsksForLabels",
+    compute: (key) => ctx.lookups.virtualService(key)?.spec.http.some((rule) => rule.match.some(({ sourceLabels }) => Object.keys(sourceLabels).length > 0)) === true,
+  });
+  const asksForLabels = ctx.engine.query<ScopeKey, boolean>({
+    name: "routesAskForLabels",
+    id: scopeId,
+    compute: (key) =>
+      ctx.lookups.hasSelectiveDestinationRules(key.namespace) ||
+      ctx.lookups.scope(key).egress.some(({ virtualServices }) => virtualServices.some((vs) => ruleAsks(vs))),
+  });
+  return (view) => {
+    if (view.type === "router") return { kind: "router", query: gatewayQueryOf(ctx, view) };
+    const scope: ScopeKey = { namespace: view.namespace, sidecar: view.sidecar };
+    const labels = asksForLabels(scope) ? view.labels : undefined;
+    return { kind: "sidecar", table: { scope, dnsDomain: view.dnsDomain, dnsCapture: view.dnsCapture, labels } };
+  };
+}

@@ -1,0 +1,119 @@
+import { canonicalAddress } from "../base/address.ts";
+import { matchesLabels } from "../base/labels.ts";
+import type { Query } from "../engine/index.ts";
+import type { ServiceInstance } from "../model/endpoint.ts";
+import { type ServiceRef, serviceKey } from "../model/service.ts";
+import type { CatalogQueries } from "./catalog-queries.ts";
+import type { Member } from "./member.ts";
+import type { MemberQueries } from "./member-queries.ts";
+import type { Workload } from "./registry.ts";
+import type { RegistryContext } from "./registry-context.ts";
+import { selectorKeys } from "./selection.ts";
+import { kindOfKey, serviceOfSlice } from "./stored-object.ts";
+
+/** An address in the namespace of the proxy that asks: services of other namespaces cannot claim it. */
+export interface AddressKey {
+  readonly namespace: string;
+  readonly address: string;
+}
+
+/** Queries that start from an address. */
+export interface AddressQueries {
+  readonly instancesAt: Query<AddressKey, readonly ServiceInstance[]>;
+  readonly workloadAt: Query<AddressKey, Workload | undefined>;
+}
+
+const addressId = (key: AddressKey): string => `${key.namespace}/${canonicalAddress(key.address)}`;
+
+/**
+ * Defines the queries. They find the objects that name the address through the store's index and follow only those, so a change of an
+ * endpoint reaches the addresses of its own service and no others.
+ */
+export function defineAddressQueries(context: RegistryContext, catalog: CatalogQueries, members: MemberQueries): AddressQueries {
+  const { engine, inputs } = context;
+
+  const served = engine.query<ServiceRef, ReadonlyMap<string, readonly ServiceInstance[]>>({
+    name: "registry.served",
+    id: serviceKey,
+    compute: (ref) => servedBy(ref, catalog, members),
+  });
+  const sliceService = engine.query<string, string>({ name: "registry.sliceService", compute: (key) => serviceOfSlice(inputs.objects, key) });
+
+  const refsOf = (key: string, namespace: string): readonly ServiceRef[] =>
+    (catalog.declaration(key)?.hosts ?? []).map((host) => ({ namespace, host }));
+  const refsAt = (key: string, namespace: string): readonly ServiceRef[] => {
+    switch (kindOfKey(key)) {
+      case "ServiceEntry":
+        return refsOf(key, namespace);
+      case "EndpointSlice":
+      case "Endpoints":
+        return refsOf(`Service/${namespace}/${sliceService(key)}`, namespace);
+      default:
+        return refsSelecting(members.workload(key), namespace);
+    }
+  };
+  const refsSelecting = (member: Member | undefined, namespace: string): readonly ServiceRef[] => {
+    if (member === undefined) return [];
+    const keys = (["Service", "ServiceEntry"] as const).flatMap((kind) => selectorKeys(inputs.objects, kind, { namespace, labels: member.labels }));
+    return keys.filter((key) => matchesLabels(catalog.declaration(key)?.selector ?? {}, member.labels)).flatMap((key) => refsOf(key, namespace));
+  };
+
+  return {
+    instancesAt: engine.query<AddressKey, readonly ServiceInstance[]>({
+      name: "registry.instancesAt",
+      id: addressId,
+      compute: (at) => {
+        const refs = new Map<string, ServiceRef>();
+        for (const key of inputs.objects.keys("address", addressId(at))) {
+          for (const ref of refsAt(key, at.namespace)) refs.set(ref.host, ref);
+        }
+        const address = canonicalAddress(at.address);
+        return [...refs.values()].sort((a, b) => (a.host < b.host ? -1 : 1)).flatMap((ref) => served(ref).get(address) ?? []);
+      },
+    }),
+    workloadAt: engine.query<AddressKey, Workload | undefined>({
+      name: "registry.workloadAt",
+      id: addressId,
+      compute: (at) => {
+        const keys = inputs.objects.keys("address", addressId(at));
+        for (const kind of ["Pod", "WorkloadEntry"]) {
+          for (const key of keys) {
+            const member = kindOfKey(key) === kind ? members.workload(key) : undefined;
+            if (member !== undefined) return workloadOf(member);
+          }
+        }
+        const address = canonicalAddress(at.address);
+        for (const key of keys) {
+          const member = kindOfKey(key) === "ServiceEntry" ? members.members(key).find((one) => one.address === address) : undefined;
+          if (member !== undefined) return workloadOf(member);
+        }
+        return undefined;
+      },
+    }),
+  };
+}
+
+/** The endpoints of all ports of a service, by address. */
+function servedBy(ref: ServiceRef, catalog: CatalogQueries, members: MemberQueries): ReadonlyMap<string, readonly ServiceInstance[]> {
+  const byAddress = new Map<string, ServiceInstance[]>();
+  const service = { namespace: ref.namespace, host: ref.host };
+  for (const { name, number } of (catalog.service(ref)?.ports ?? []).toSorted((a, b) => a.number - b.number)) {
+    for (const endpoint of members.endpoints({ ref, port: number })) {
+      const instance = { service, servicePort: { name, number }, endpoint };
+      const found = byAddress.get(endpoint.address);
+      if (found === undefined) byAddress.set(endpoint.address, [instance]);
+      else found.push(instance);
+    }
+  }
+  return byAddress;
+}
+
+const workloadOf = (member: Member): Workload => ({
+  name: member.workload,
+  namespace: member.namespace,
+  labels: member.labels,
+  serviceAccount: member.serviceAccount,
+  network: member.network,
+  locality: member.locality,
+  nodeName: member.nodeName,
+});

@@ -1,0 +1,155 @@
+import { type Cidr, parseCidr } from "../base/address.ts";
+import { parseServiceHost } from "../base/hostname.ts";
+import type { Query } from "../engine/index.ts";
+import { type Service, type ServiceRef, serviceKey } from "../model/service.ts";
+import { type Applicant, allocateSlots, slotAddress } from "./auto-address.ts";
+import { compareDeclarations, type Declaration, mergeDeclarations, needsAddress } from "./declaration.ts";
+import { declareKubernetesService } from "./kubernetes-service.ts";
+import type { RegistryContext } from "./registry-context.ts";
+import { declareServiceEntry } from "./service-entry.ts";
+import { kindOfKey, storedService, storedServiceEntry } from "./stored-object.ts";
+
+/** Queries that say which services exist and what they are; none of them reads an endpoint. */
+export interface CatalogQueries {
+  readonly namespaces: Query<"", readonly string[]>;
+  readonly servicesIn: Query<string, readonly ServiceRef[]>;
+  readonly servicesByHost: Query<string, readonly ServiceRef[]>;
+  readonly service: Query<ServiceRef, Service | undefined>;
+  /** What one Service or ServiceEntry declares, by object key. */
+  readonly declaration: Query<string, Declaration | undefined>;
+  /** All that declare a host in a namespace, in order of precedence. */
+  readonly declarations: Query<ServiceRef, readonly Declaration[]>;
+}
+
+/** A host of a namespace, as the list of services and the allocation of addresses see it. */
+interface CatalogEntry {
+  readonly host: string;
+  readonly needsAddress: boolean;
+  readonly createdAt: number;
+}
+
+/** Defines the queries. Lists read names only, so a service that merely changes re-runs its own queries and nothing else. */
+export function defineCatalog(context: RegistryContext): CatalogQueries {
+  const { engine, inputs } = context;
+
+  const declaration = engine.query<string, Declaration | undefined>({
+    name: "registry.declaration",
+    compute: (key) => declare(context, key),
+  });
+  const inOrder = (keys: readonly string[]): readonly Declaration[] =>
+    keys.flatMap((key) => declaration(key) ?? []).sort(compareDeclarations);
+
+  const declarations = engine.query<ServiceRef, readonly Declaration[]>({
+    name: "registry.declarations",
+    id: serviceKey,
+    compute: ({ namespace, host }) => inOrder(declarerKeys(context, host).filter((key) => key.split("/", 2)[1] === namespace)),
+  });
+  const catalog = engine.query<string, readonly CatalogEntry[]>({
+    name: "registry.catalog",
+    compute: (namespace) =>
+      catalogOf(inOrder(["Service", "ServiceEntry"].flatMap((kind) => inputs.objects.keys("kindNamespace", `${kind}/${namespace}`)))),
+  });
+  const namespaces = engine.query<"", readonly string[]>({
+    name: "registry.namespaces",
+    compute: () => namespacesWithServices(inputs.objects.indexKeys("kindNamespace")),
+  });
+  const autoAddresses = defineAutoAddresses(context, { namespaces, catalog });
+
+  return {
+    namespaces,
+    declaration,
+    declarations,
+    servicesIn: engine.query<string, readonly ServiceRef[]>({
+      name: "registry.servicesIn",
+      compute: (namespace) => catalog(namespace).map(({ host }) => ({ namespace, host })),
+    }),
+    servicesByHost: engine.query<string, readonly ServiceRef[]>({
+      name: "registry.servicesByHost",
+      compute: (host) => {
+        const owners = new Set(inOrder(declarerKeys(context, host)).map(({ namespace }) => namespace));
+        return [...owners].map((namespace) => ({ namespace, host }));
+      },
+    }),
+    service: engine.query<ServiceRef, Service | undefined>({
+      name: "registry.service",
+      id: serviceKey,
+      compute: (ref) => {
+        const [first, ...others] = declarations(ref);
+        if (first === undefined) return undefined;
+        const given = needsAddress(ref.host, [first, ...others]) ? autoAddresses(serviceKey(ref)) : [];
+        return { ...mergeDeclarations(ref.host, [first, ...others]), autoAddresses: given };
+      },
+    }),
+  };
+}
+
+function declare(context: RegistryContext, key: string): Declaration | undefined {
+  const { inputs, mesh, settings } = context;
+  if (kindOfKey(key) === "ServiceEntry") {
+    const object = storedServiceEntry(inputs.objects, key);
+    return object === undefined ? undefined : declareServiceEntry(object, mesh.defaultExportTo(""));
+  }
+  const object = storedService(inputs.objects, key);
+  return object === undefined ? undefined : declareKubernetesService(object, settings.clusterDomain, mesh.defaultExportTo(""));
+}
+
+/** Keys of the objects that declare a host, in any namespace. */
+function declarerKeys({ inputs, settings }: RegistryContext, host: string): readonly string[] {
+  const entries = inputs.objects.keys("host", host);
+  const named = parseServiceHost(host, settings.clusterDomain);
+  const key = named === undefined ? undefined : `Service/${named.namespace}/${named.name}`;
+  return key !== undefined && inputs.objects.has(key) ? [key, ...entries] : entries;
+}
+
+/** One entry per host, sorted by host. `declarations` are in order of precedence. */
+function catalogOf(declarations: readonly Declaration[]): readonly CatalogEntry[] {
+  const byHost = new Map<string, Declaration[]>();
+  for (const one of declarations) {
+    for (const host of one.hosts) {
+      const found = byHost.get(host);
+      if (found === undefined) byHost.set(host, [one]);
+      else found.push(one);
+    }
+  }
+  return [...byHost]
+    .map(([host, all]) => ({ host, needsAddress: needsAddress(host, all), createdAt: all[0]?.createdAt ?? 0 }))
+    .sort((a, b) => (a.host < b.host ? -1 : 1));
+}
+
+function namespacesWithServices(kindNamespaces: readonly string[]): readonly string[] {
+  const found = new Set<string>();
+  for (const entry of kindNamespaces) {
+    const [kind, namespace] = entry.split("/", 2);
+    if (namespace !== undefined && (kind === "Service" || kind === "ServiceEntry")) found.add(namespace);
+  }
+  return [...found].sort();
+}
+
+/**
+ * Addresses for hosts that have none. All of them share one range, so one query gives out the slots; each host reads its own through a
+ * query of its own, and a host that comes or goes re-runs nothing behind the others.
+ */
+function defineAutoAddresses(
+  { engine, settings }: RegistryContext,
+  { namespaces, catalog }: { readonly namespaces: Query<"", readonly string[]>; readonly catalog: Query<string, readonly CatalogEntry[]> },
+): Query<string, readonly string[]> {
+  const ranges: readonly Cidr[] = settings.autoAddressRanges.flatMap((range) => parseCidr(range) ?? []);
+  const applicants = engine.query<string, readonly Applicant[]>({
+    name: "registry.autoAddressApplicants",
+    compute: (namespace) =>
+      catalog(namespace).flatMap((entry) =>
+        entry.needsAddress ? { key: serviceKey({ namespace, host: entry.host }), createdAt: entry.createdAt } : [],
+      ),
+  });
+  const slots = engine.query<"", ReadonlyMap<string, number>>({
+    name: "registry.autoAddressSlots",
+    compute: () => allocateSlots(namespaces("").flatMap((namespace) => applicants(namespace))),
+  });
+  return engine.query<string, readonly string[]>({
+    name: "registry.autoAddresses",
+    compute: (key) => {
+      const slot = slots("").get(key);
+      return slot === undefined ? [] : ranges.map((range) => slotAddress(range, slot));
+    },
+  });
+}

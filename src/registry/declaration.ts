@@ -1,0 +1,60 @@
+import { isWildcardHost } from "../base/hostname.ts";
+import type { Service, ServicePort } from "../model/service.ts";
+
+/** A port as its object declares it: with the port on the workload, by number or (Kubernetes) by name. */
+export interface DeclaredPort extends ServicePort {
+  readonly targetPort: number | string;
+}
+
+/**
+ * What one Service or ServiceEntry declares about each of its hosts. Endpoints are not part of it, so an edit of endpoints alone
+ * leaves the declaration equal and stops there.
+ */
+export interface Declaration extends Omit<Service, "host" | "ports" | "autoAddresses"> {
+  readonly hosts: readonly string[];
+  readonly ports: readonly DeclaredPort[];
+  /** It has no address, and clients could use one to tell its TCP traffic from that of others. */
+  readonly wantsAddress: boolean;
+}
+
+/** Order of precedence among objects that declare the same host: Kubernetes first, then older first, then by namespace and name. */
+export function compareDeclarations(a: Declaration, b: Declaration): number {
+  const source = Number(a.source !== "Kubernetes") - Number(b.source !== "Kubernetes");
+  if (source !== 0) return source;
+  if (a.createdAt !== b.createdAt) return a.createdAt - b.createdAt;
+  return a.objectKey < b.objectKey ? -1 : a.objectKey > b.objectKey ? 1 : 0;
+}
+
+/**
+ * The declarations, of those for one host of one namespace in order of precedence, whose endpoints make up the service. The first always
+ * does; a ServiceEntry beside a Kubernetes Service adds static endpoints to it; ServiceEntries go together when they resolve alike, since
+ * one cluster cannot mix resolutions.
+ */
+export function contributors(declarations: readonly Declaration[]): readonly Declaration[] {
+  const [first, ...others] = declarations;
+  if (first === undefined || others.length === 0) return declarations;
+  const resolution = first.source === "Kubernetes" ? "static" : first.resolution;
+  return [first, ...others.filter((other) => other.resolution === resolution)];
+}
+
+/**
+ * One service out of all that declare its host in its namespace, in order of precedence. The first declaration decides everything; ports
+ * and addresses that only later ServiceEntries have are added (Istio does so for ports). A Kubernetes Service is taken as it is.
+ */
+export function mergeDeclarations(host: string, declarations: readonly [Declaration, ...Declaration[]]): Omit<Service, "autoAddresses"> {
+  const { hosts: _hosts, wantsAddress: _wantsAddress, ...first } = declarations[0];
+  const ports = new Map<number, ServicePort>();
+  const addresses = new Set<string>();
+  for (const part of first.source === "Kubernetes" ? [first] : contributors(declarations)) {
+    for (const { name, number, protocol } of part.ports) {
+      if (!ports.has(number)) ports.set(number, { name, number, protocol });
+    }
+    for (const address of part.addresses) addresses.add(address);
+  }
+  return { ...first, host, ports: [...ports.values()], addresses: [...addresses] };
+}
+
+/** Whether a host, declared so, gets an address from us: it has none, and somebody can ask for it (nobody can for a wildcard). */
+export function needsAddress(host: string, declarations: readonly Declaration[]): boolean {
+  return declarations[0]?.wantsAddress === true && !isWildcardHost(host) && contributors(declarations).every((part) => part.addresses.length === 0);
+}

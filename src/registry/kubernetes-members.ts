@@ -1,0 +1,128 @@
+import type { Labels } from "../base/labels.ts";
+import { NO_LABELS } from "../base/labels.ts";
+import { type Locality, NO_LOCALITY } from "../model/locality.ts";
+import { endpointsAddresses, type ListedAddress, sliceAddresses } from "./endpoint-slice.ts";
+import { type Member, memberMaker, type RawMember } from "./member.ts";
+import { networkOfAddress } from "./networks.ts";
+import { localityOfNode } from "./placement.ts";
+import { podMember } from "./pod.ts";
+import type { RegistryContext } from "./registry-context.ts";
+import { kindOfKey, storedEndpointSlice, storedEndpoints, storedPod, storedService } from "./stored-object.ts";
+
+/** How members of Services find other workloads. */
+export interface WorkloadLookup {
+  /** A WorkloadEntry or Pod by object key. */
+  readonly workload: (key: string) => Member | undefined;
+  /** Workloads of a namespace by label. */
+  readonly selected: (kind: "Pod" | "WorkloadEntry", namespace: string, selector: Labels) => readonly Member[];
+}
+
+/** Who stands behind Kubernetes Services. */
+export interface KubernetesMembers {
+  /** A Pod by object key; undefined while it has no address, and once it has ended. */
+  readonly pod: (key: string) => RawMember | undefined;
+  /** All members of a Service by object key. */
+  readonly members: (key: string, lookup: WorkloadLookup) => readonly Member[];
+}
+
+/** Defines what the members of Services are derived with. */
+export function defineKubernetesMembers(context: RegistryContext): KubernetesMembers {
+  const { engine, inputs, mesh } = context;
+  const nodeLocality = engine.query<string, Locality>({
+    name: "registry.nodeLocality",
+    compute: (name) => localityOfNode(inputs.objects.get(`Node//${name}`)?.labels ?? NO_LABELS),
+  });
+  return {
+    pod: (key) => {
+      const object = storedPod(inputs.objects, key);
+      return object === undefined
+        ? undefined
+        : podMember(object, { networks: mesh.networks(""), clusterNetwork: mesh.clusterNetwork(""), localityOfNode: nodeLocality });
+    },
+    members: (key, lookup) => serviceMembers(key, { context, lookup, nodeLocality }),
+  };
+}
+
+interface Surroundings {
+  readonly context: RegistryContext;
+  readonly lookup: WorkloadLookup;
+  readonly nodeLocality: (name: string) => Locality;
+}
+
+/**
+ * Addresses listed by EndpointSlices, else by an Endpoints object. Where there is neither, which in a cluster lasts a moment and in files
+ * may be meant, the pods that the selector takes. WorkloadEntries that it takes come on top, as in Istio.
+ */
+function serviceMembers(key: string, around: Surroundings): readonly Member[] {
+  const { inputs } = around.context;
+  const object = storedService(inputs.objects, key);
+  if (object === undefined || object.spec.type === "ExternalName") return [];
+  const { namespace, name } = object;
+  const selector = object.spec.selector ?? NO_LABELS;
+  const select = (kind: "Pod" | "WorkloadEntry"): readonly Member[] =>
+    Object.keys(selector).length === 0 ? [] : around.lookup.selected(kind, namespace, selector);
+
+  const listed = listedAddresses(namespace, name, around.context);
+  const found = listed === undefined ? select("Pod") : listedMembers(listed, namespace, around);
+  const all = [...found, ...select("WorkloadEntry")];
+  return object.spec.publishNotReadyAddresses === true ? all.map((member) => ({ ...member, health: "healthy" as const })) : all;
+}
+
+/** What EndpointSlices, or else an Endpoints object, list for a Service; undefined where there is neither. */
+function listedAddresses(namespace: string, service: string, { inputs }: RegistryContext): readonly ListedAddress[] | undefined {
+  const slices = inputs.objects.keys("label", `EndpointSlice/${namespace}/kubernetes.io/service-name=${service}`);
+  if (slices.length > 0) {
+    return slices.flatMap((key) => {
+      const slice = storedEndpointSlice(inputs.objects, key);
+      return slice === undefined ? [] : sliceAddresses(slice);
+    });
+  }
+  const endpoints = storedEndpoints(inputs.objects, `Endpoints/${namespace}/${service}`);
+  return endpoints === undefined ? undefined : endpointsAddresses(endpoints);
+}
+
+/** Listed addresses with what their pods say. One that two slices list (it may move between them) counts once, ready if either says so. */
+function listedMembers(listed: readonly ListedAddress[], namespace: string, around: Surroundings): readonly Member[] {
+  const make = memberMaker(around.context.settings.clusterId);
+  const byAddress = new Map<string, Member>();
+  for (const one of listed) {
+    const known = byAddress.get(one.address);
+    if (known === undefined) {
+      byAddress.set(one.address, listedMember(one, { namespace, around, make }));
+    } else {
+      const health = known.health === "healthy" ? known.health : one.health;
+      byAddress.set(one.address, { ...known, health, ports: { ...one.ports, ...known.ports } });
+    }
+  }
+  return [...byAddress.values()];
+}
+
+function listedMember(
+  one: ListedAddress,
+  { namespace, around, make }: { readonly namespace: string; readonly around: Surroundings; readonly make: (raw: RawMember) => Member },
+): Member {
+  const listed = { origin: "slice", address: one.address, ports: one.ports, health: one.health, objectKey: one.objectKey } as const;
+  const pod = podBehind(one, namespace, around);
+  if (pod !== undefined) return { ...pod, ...listed, hostname: pod.hostname !== "" ? pod.hostname : one.hostname };
+  const { mesh } = around.context;
+  return make({
+    ...listed,
+    labels: NO_LABELS,
+    namespace,
+    workload: "",
+    serviceAccount: "",
+    network: mesh.clusterNetwork("") || networkOfAddress(mesh.networks(""), one.address),
+    nodeName: one.nodeName,
+    hostname: one.hostname,
+    subdomain: "",
+    locality: one.nodeName === "" ? NO_LOCALITY : around.nodeLocality(one.nodeName),
+    weight: 1,
+  });
+}
+
+/** The pod that a listed address names, else the one that has the address. */
+function podBehind(one: ListedAddress, namespace: string, { context, lookup }: Surroundings): Member | undefined {
+  if (one.podKey !== undefined) return lookup.workload(one.podKey);
+  const key = context.inputs.objects.keys("address", `${namespace}/${one.address}`).find((candidate) => kindOfKey(candidate) === "Pod");
+  return key === undefined ? undefined : lookup.workload(key);
+}

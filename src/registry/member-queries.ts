@@ -1,0 +1,115 @@
+import { matchesLabels } from "../base/labels.ts";
+import type { Query } from "../engine/index.ts";
+import type { Endpoint } from "../model/endpoint.ts";
+import { type ServiceRef, serviceKey } from "../model/service.ts";
+import type { CatalogQueries } from "./catalog-queries.ts";
+import { contributors, type Declaration } from "./declaration.ts";
+import { defineKubernetesMembers } from "./kubernetes-members.ts";
+import { endpointOf, type Member, memberMaker, type RawMember } from "./member.ts";
+import type { RegistryContext } from "./registry-context.ts";
+import { selectedKeys } from "./selection.ts";
+import { hostMember, inlineMembers } from "./service-entry.ts";
+import { kindOfKey, storedServiceEntry, storedWorkloadEntry, storedWorkloadGroup } from "./stored-object.ts";
+import { groupKeyOf, workloadEntryMember } from "./workload-entry.ts";
+
+/** One port of one service. */
+export interface PortKey {
+  readonly ref: ServiceRef;
+  readonly port: number;
+}
+
+/** Queries that say who serves. */
+export interface MemberQueries {
+  /** A WorkloadEntry or Pod by object key; undefined while it has no address or has ended. */
+  readonly workload: Query<string, Member | undefined>;
+  /** Everything behind a Service or ServiceEntry, by object key, whatever the port. */
+  readonly members: Query<string, readonly Member[]>;
+  readonly endpoints: Query<PortKey, readonly Endpoint[]>;
+  readonly serviceAccounts: Query<PortKey, readonly string[]>;
+}
+
+const portId = (key: PortKey): string => `${serviceKey(key.ref)}:${key.port}`;
+
+/** Defines the queries. The chain is object → members → endpoints of a port; each link stops a change that does not concern it. */
+export function defineMembers(context: RegistryContext, catalog: CatalogQueries): MemberQueries {
+  const { engine, settings } = context;
+  const kubernetes = defineKubernetesMembers(context);
+
+  const workload = engine.query<string, Member | undefined>({
+    name: "registry.workload",
+    compute: (key) => {
+      const raw = kindOfKey(key) === "Pod" ? kubernetes.pod(key) : entryMember(context, key);
+      return raw === undefined ? undefined : memberMaker(settings.clusterId)(raw);
+    },
+  });
+
+  /** WorkloadEntries and Pods of a namespace with these labels. */
+  const selected = (kind: "Pod" | "WorkloadEntry", namespace: string, selector: Readonly<Record<string, string>>): readonly Member[] => {
+    const keys = new Set(selectedKeys(context.inputs.objects, kind, { namespace, selector }));
+    const found = [...keys].flatMap((key) => workload(key) ?? []);
+    if (kind === "Pod") return found;
+    const grouped = context.inputs.objects.keys("label", `WorkloadEntry/${namespace}/@grouped`).filter((key) => !keys.has(key));
+    return [...found, ...grouped.flatMap((key) => workload(key) ?? []).filter((member) => matchesLabels(selector, member.labels))];
+  };
+
+  const members = engine.query<string, readonly Member[]>({
+    name: "registry.members",
+    compute: (key) => {
+      if (kindOfKey(key) === "Service") return kubernetes.members(key, { workload, selected });
+      const object = storedServiceEntry(context.inputs.objects, key);
+      if (object === undefined) return [];
+      const inline = inlineMembers(object, { networks: context.mesh.networks("") }).map(memberMaker(settings.clusterId));
+      const selector = object.spec.workloadSelector?.labels;
+      if (selector === undefined) return inline;
+      return [...inline, ...selected("WorkloadEntry", object.namespace, selector), ...selected("Pod", object.namespace, selector)];
+    },
+  });
+
+  const endpointsOf = (declaration: Declaration, { ref, port }: PortKey): readonly Endpoint[] => {
+    const declared = declaration.ports.find(({ number }) => number === port);
+    if (declared === undefined) return [];
+    const found = members(declaration.objectKey);
+    const all = found.length === 0 && servesItself(declaration) ? [memberMaker(settings.clusterId)(hostMember(declaration, ref.host))] : found;
+    return all.flatMap((member) => endpointOf(member, declared, declaration.source) ?? []);
+  };
+  const endpoints = engine.query<PortKey, readonly Endpoint[]>({
+    name: "registry.endpoints",
+    id: portId,
+    compute: (key) => {
+      const all = contributors(catalog.declarations(key.ref)).map((declaration) => endpointsOf(declaration, key));
+      return all.length === 1 ? (all[0] ?? []) : distinct(all.flat());
+    },
+  });
+
+  const serviceAccounts = engine.query<PortKey, readonly string[]>({
+    name: "registry.serviceAccounts",
+    id: portId,
+    compute: (key) => {
+      const named = endpoints(key).filter(({ serviceAccount }) => serviceAccount !== "");
+      return [...new Set(named.map(({ namespace, serviceAccount }) => `${namespace}/${serviceAccount}`))].sort();
+    },
+  });
+
+  return { workload, members, endpoints, serviceAccounts };
+}
+
+/** A DNS ServiceEntry that names no endpoints stands for the host itself. */
+const servesItself = (declaration: Declaration): boolean =>
+  declaration.selector === undefined && (declaration.resolution === "dns" || declaration.resolution === "dnsRoundRobin");
+
+function entryMember({ inputs, mesh }: RegistryContext, key: string): RawMember | undefined {
+  const object = storedWorkloadEntry(inputs.objects, key);
+  if (object === undefined) return undefined;
+  const groupKey = groupKeyOf(object);
+  const group = groupKey === undefined ? undefined : storedWorkloadGroup(inputs.objects, groupKey);
+  return workloadEntryMember(object, group, { networks: mesh.networks("") });
+}
+
+/** Each address and port once: two objects may name the same workload. The first has it. */
+function distinct(endpoints: readonly Endpoint[]): readonly Endpoint[] {
+  const seen = new Set<string>();
+  return endpoints.filter((endpoint) => {
+    const id = `${endpoint.address}:${endpoint.port}`;
+    return seen.size !== seen.add(id).size;
+  });
+}

@@ -1,0 +1,61 @@
+import type { Inputs } from "../config/inputs.ts";
+import type { Engine, Query } from "../engine/index.ts";
+import { type NetworkTable, networkTable } from "./networks.ts";
+
+/** What the registry must know of the process it runs in. */
+export interface RegistrySettings {
+  /** Name of the cluster whose objects these are; `Kubernetes` where nobody named it. */
+  readonly clusterId: string;
+  /** DNS suffix of Kubernetes Services, `cluster.local`. */
+  readonly clusterDomain: string;
+  /** Ranges of the addresses given to hosts that have none (PILOT_IP_AUTOALLOCATE_IPV4_PREFIX, …_IPV6_PREFIX). */
+  readonly autoAddressRanges: readonly string[];
+}
+
+/** Istio's own values. */
+export const REGISTRY_DEFAULTS: RegistrySettings = {
+  clusterId: "Kubernetes",
+  clusterDomain: "cluster.local",
+  autoAddressRanges: ["240.240.0.0/16", "2001:2::/48"],
+};
+
+/** What every query of the registry is defined with. */
+export interface RegistryContext {
+  readonly engine: Engine;
+  readonly inputs: Inputs;
+  readonly settings: RegistrySettings;
+  readonly mesh: MeshQueries;
+}
+
+/** The little that the registry reads of the mesh-wide configuration; each value alone, so that a change elsewhere in it re-runs nothing. */
+export interface MeshQueries {
+  readonly defaultExportTo: Query<"", readonly string[]>;
+  readonly networks: Query<"", NetworkTable>;
+  /** Network of this cluster's pods: label of the system namespace. */
+  readonly clusterNetwork: Query<"", string>;
+}
+
+/** Defines the queries over mesh-wide configuration. */
+export function defineMeshQueries(engine: Engine, inputs: Inputs, settings: RegistrySettings): MeshQueries {
+  const rootNamespace = engine.query<"", string>({
+    name: "registry.rootNamespace",
+    compute: () => inputs.mesh.get("mesh")?.rootNamespace || "istio-system",
+  });
+  return {
+    defaultExportTo: engine.query<"", readonly string[]>({
+      name: "registry.defaultExportTo",
+      compute: () => {
+        const wanted = inputs.mesh.get("mesh")?.defaultServiceExportTo ?? [];
+        return wanted.length > 0 ? [...wanted] : ["*"];
+      },
+    }),
+    networks: engine.query<"", NetworkTable>({
+      name: "registry.networks",
+      compute: () => networkTable(inputs.networks.get("networks"), settings.clusterId),
+    }),
+    clusterNetwork: engine.query<"", string>({
+      name: "registry.clusterNetwork",
+      compute: () => inputs.objects.get(`Namespace//${rootNamespace("")}`)?.labels["topology.istio.io/network"] ?? "",
+    }),
+  };
+}

@@ -1,0 +1,29 @@
+import { labelPairs, type Labels } from "../base/labels.ts";
+import type { ConfigObject } from "../config/object.ts";
+import type { Table } from "../engine/index.ts";
+
+/**
+ * Keys of the workloads of one kind in a namespace that carry all labels of a selector, sorted. Only names are read, through the index of
+ * labels: a workload that changes otherwise, or one that shares no label with the selector, re-runs nothing.
+ */
+export function selectedKeys(
+  objects: Table<ConfigObject>,
+  kind: "Pod" | "WorkloadEntry",
+  { namespace, selector }: { readonly namespace: string; readonly selector: Labels },
+): readonly string[] {
+  const pairs = labelPairs(selector);
+  if (pairs.length === 0) return objects.keys("kindNamespace", `${kind}/${namespace}`);
+  const [first = [], ...others] = pairs.map((pair) => objects.keys("label", `${kind}/${namespace}/${pair}`));
+  const sets = others.map((keys) => new Set(keys));
+  return first.filter((key) => sets.every((set) => set.has(key)));
+}
+
+/** Keys of the Services or ServiceEntries of a namespace whose selector may take a workload with these labels; the caller checks the rest of it. */
+export function selectorKeys(
+  objects: Table<ConfigObject>,
+  kind: "Service" | "ServiceEntry",
+  { namespace, labels }: { readonly namespace: string; readonly labels: Labels },
+): readonly string[] {
+  const slots = ["*", ...labelPairs(labels)];
+  return slots.flatMap((slot) => objects.keys("selector", `${kind}/${namespace}/${slot}`));
+}

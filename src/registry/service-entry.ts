@@ -1,0 +1,116 @@
+import { formatCidr, parseCidr } from "../base/address.ts";
+import { type Labels, NO_LABELS } from "../base/labels.ts";
+import type { ConfigObject } from "../config/object.ts";
+import { objectKey } from "../config/object.ts";
+import { type ServiceEntry, ServiceEntry_Location, ServiceEntry_Resolution } from "../gen/istio/networking/v1alpha3/service_entry_pb.js";
+import type { WorkloadEntry } from "../gen/istio/networking/v1alpha3/workload_entry_pb.js";
+import { NO_LOCALITY } from "../model/locality.ts";
+import { parseProtocol } from "../model/protocol.ts";
+import type { Resolution } from "../model/service.ts";
+import type { Declaration } from "./declaration.ts";
+import { type Placement, placeWorkload } from "./placement.ts";
+import type { RawMember } from "./member.ts";
+import { trafficDistributionOf } from "./traffic-distribution.ts";
+
+/** DYNAMIC_DNS resolves each name as it is asked for; a sidecar comes closest by passing on to the address the client resolved. */
+const RESOLUTION = {
+  [ServiceEntry_Resolution.NONE]: "none",
+  [ServiceEntry_Resolution.STATIC]: "static",
+  [ServiceEntry_Resolution.DNS]: "dns",
+  [ServiceEntry_Resolution.DNS_ROUND_ROBIN]: "dnsRoundRobin",
+  [ServiceEntry_Resolution.DYNAMIC_DNS]: "none",
+} as const satisfies Record<ServiceEntry_Resolution, Resolution>;
+
+/** What a ServiceEntry declares. `exportTo` falls back to the mesh-wide default. */
+export function declareServiceEntry(object: ConfigObject<ServiceEntry>, defaultExportTo: readonly string[]): Declaration {
+  const { spec } = object;
+  const resolution = RESOLUTION[spec.resolution];
+  return {
+    namespace: object.namespace,
+    name: object.name,
+    source: "External",
+    objectKey: objectKey(object),
+    hosts: [...new Set(spec.hosts)],
+    ports: spec.ports.map((port) => ({
+      name: port.name,
+      number: port.number,
+      protocol: parseProtocol(port.protocol) ?? "Auto",
+      targetPort: port.targetPort > 0 ? port.targetPort : port.number,
+    })).filter((port) => port.protocol !== "UDP"),
+    addresses: spec.addresses.map(canonicalRange),
+    resolution,
+    headless: false,
+    meshExternal: spec.location === ServiceEntry_Location.MESH_EXTERNAL,
+    exportTo: spec.exportTo.length > 0 ? [...spec.exportTo] : defaultExportTo,
+    labels: object.labels,
+    selector: spec.workloadSelector === undefined ? undefined : { ...spec.workloadSelector.labels },
+    subjectAltNames: [...spec.subjectAltNames],
+    externalName: undefined,
+    nodeLocal: false,
+    trafficDistribution: trafficDistributionOf(object.annotations),
+    publishNotReadyAddresses: false,
+    createdAt: object.createdAt,
+    wantsAddress:
+      spec.addresses.length === 0 && resolution !== "none" && object.labels["networking.istio.io/enable-autoallocate-ip"] !== "false",
+  };
+}
+
+/** `10.0.0.1/32` and `10.0.0.1` are one address; ranges lose the bits after their prefix. */
+function canonicalRange(text: string): string {
+  const cidr = parseCidr(text);
+  return cidr === undefined ? text : formatCidr(cidr);
+}
+
+/** The endpoints written into a ServiceEntry, in the order written. They are named `entry-0`, `entry-1` …, as in Istio. */
+export function inlineMembers(object: ConfigObject<ServiceEntry>, placement: Placement): readonly RawMember[] {
+  const shared = { origin: "inline", namespace: object.namespace, objectKey: objectKey(object) } as const;
+  return object.spec.endpoints
+    .map((endpoint, i) => workloadMember(endpoint, { ...shared, labels: endpoint.labels, workload: `${object.name}-${i}` }, placement))
+    .filter((member) => member.address !== "");
+}
+
+/** What names a workload beside the fields that a WorkloadEntry and an inline endpoint share. */
+export interface WorkloadIdentity {
+  readonly origin: "inline" | "workloadEntry";
+  readonly labels: Labels;
+  readonly workload: string;
+  readonly namespace: string;
+  readonly objectKey: string;
+}
+
+/** A member out of the message that WorkloadEntries and inline endpoints share. */
+export function workloadMember(entry: WorkloadEntry, identity: WorkloadIdentity, placement: Placement): RawMember {
+  const place = placeWorkload({ address: entry.address, locality: entry.locality, network: entry.network, labels: identity.labels }, placement);
+  return {
+    ...identity,
+    ports: entry.ports,
+    serviceAccount: entry.serviceAccount,
+    nodeName: "",
+    hostname: "",
+    subdomain: "",
+    weight: entry.weight,
+    health: "healthy",
+    ...place,
+  };
+}
+
+/** The host of a DNS ServiceEntry without endpoints is its own endpoint, named like the entry. */
+export function hostMember(declaration: Declaration, host: string): RawMember {
+  return {
+    origin: "inline",
+    address: host,
+    ports: {},
+    labels: NO_LABELS,
+    namespace: declaration.namespace,
+    workload: declaration.name,
+    serviceAccount: "",
+    network: "",
+    nodeName: "",
+    hostname: "",
+    subdomain: "",
+    locality: NO_LOCALITY,
+    weight: 1,
+    health: "healthy",
+    objectKey: declaration.objectKey,
+  };
+}

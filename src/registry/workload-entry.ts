@@ -1,0 +1,40 @@
+import type { Labels } from "../base/labels.ts";
+import { type ConfigObject, objectKey } from "../config/object.ts";
+import type { WorkloadEntry } from "../gen/istio/networking/v1alpha3/workload_entry_pb.js";
+import type { WorkloadGroup } from "../gen/istio/networking/v1alpha3/workload_group_pb.js";
+import type { RawMember } from "./member.ts";
+import type { Placement } from "./placement.ts";
+import { workloadMember } from "./service-entry.ts";
+
+/** Key of the WorkloadGroup that a WorkloadEntry belongs to, where it names one. */
+export function groupKeyOf(object: ConfigObject<WorkloadEntry>): string | undefined {
+  const group = object.annotations["istio.io/autoRegistrationGroup"];
+  return group === undefined || group === "" ? undefined : `WorkloadGroup/${object.namespace}/${group}`;
+}
+
+/** Labels of a WorkloadEntry: those of its metadata win over those of its spec, as in Istio; its group's come last. */
+export function workloadEntryLabels(object: ConfigObject<WorkloadEntry>, group: ConfigObject<WorkloadGroup> | undefined): Labels {
+  return { ...group?.spec.template?.labels, ...group?.spec.metadata?.labels, ...object.spec.labels, ...object.labels };
+}
+
+/** A WorkloadEntry as a member. What it does not say itself it takes from its group's template. */
+export function workloadEntryMember(
+  object: ConfigObject<WorkloadEntry>,
+  group: ConfigObject<WorkloadGroup> | undefined,
+  placement: Placement,
+): RawMember | undefined {
+  const { spec } = object;
+  if (spec.address === "") return undefined;
+  const template = group?.spec.template;
+  const labels = workloadEntryLabels(object, group);
+  const filled = {
+    ...spec,
+    ports: { ...template?.ports, ...spec.ports },
+    network: spec.network || (template?.network ?? ""),
+    locality: spec.locality || (template?.locality ?? ""),
+    weight: spec.weight || (template?.weight ?? 0),
+    serviceAccount: spec.serviceAccount || (template?.serviceAccount ?? ""),
+  };
+  const workload = labels["service.istio.io/workload-name"] ?? object.name;
+  return workloadMember(filled, { origin: "workloadEntry", labels, workload, namespace: object.namespace, objectKey: objectKey(object) }, placement);
+}

@@ -1,0 +1,96 @@
+import { timingSafeEqual } from "node:crypto";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { EdgeError, messageOf } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+
+/** One answer. `body` objects are sent as JSON. */
+export interface HttpAnswer {
+  readonly status: number;
+  readonly body: unknown;
+  readonly contentType?: string;
+}
+
+export interface HttpRoute {
+  readonly path: string;
+  /** Open routes answer anyone; the others want the debug token. */
+  readonly open: boolean;
+  readonly about: string;
+  readonly answer: (query: URLSearchParams) => HttpAnswer | Promise<HttpAnswer>;
+}
+
+export interface HttpServerOptions {
+  readonly host: string;
+  readonly port: number;
+  readonly routes: readonly HttpRoute[];
+  readonly debugToken: string;
+  /** Names under which protected pages may be asked for, besides loopback names: against pages of other sites that resolve to us. */
+  readonly allowedHosts: readonly string[];
+  readonly log: Log;
+}
+
+const LOOPBACK_HOST = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/;
+
+/** Listens and resolves when ready; rejects with a sentence when the port cannot be had. Only GET, no bodies, no CORS. */
+export async function listenHttp(options: HttpServerOptions): Promise<Server> {
+  const routes = new Map(options.routes.map((route) => [route.path, route]));
+  const server = createServer({ maxHeaderSize: 16_384, requestTimeout: 30_000 }, (request, response) => {
+    void answer(options, routes, request).then(
+      (result) => send(response, result, request.method === "HEAD"),
+      (error: unknown) => {
+        options.log.error({ path: request.url, error: messageOf(error) }, "a page failed");
+        send(response, { status: 500, body: { error: "internal error; the log has the reason" } }, false);
+      },
+    );
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", (cause: NodeJS.ErrnoException) => reject(listenError(options, cause)));
+    server.listen(options.port, options.host, resolve);
+  });
+  return server;
+}
+
+/** A sentence for the two reasons a port cannot be had. */
+export function listenError(address: { readonly host: string; readonly port: number }, cause: NodeJS.ErrnoException): EdgeError {
+  const where = `${address.host}:${address.port}`;
+  const hint = "stop the other program, or choose another address under `listen` in mesh.yaml";
+  if (cause.code === "EADDRINUSE") return new EdgeError("port_taken", `${where} is taken by another program`, { cause, hint });
+  return new EdgeError("port_taken", `cannot listen on ${where}: ${cause.message}`, { cause, hint });
+}
+
+async function answer(options: HttpServerOptions, routes: ReadonlyMap<string, HttpRoute>, request: IncomingMessage): Promise<HttpAnswer> {
+  if (request.method !== "GET" && request.method !== "HEAD") return { status: 405, body: { error: "only GET is served here" } };
+  const url = new URL(request.url ?? "/", "http://host");
+  const route = routes.get(url.pathname);
+  if (route === undefined) return { status: 404, body: { error: `no such page: ${url.pathname}; /debug/list names them` } };
+  if (!route.open) {
+    const refusal = refuse(options, request, url);
+    if (refusal !== undefined) return refusal;
+  }
+  return route.answer(url.searchParams);
+}
+
+function refuse(options: HttpServerOptions, request: IncomingMessage, url: URL): HttpAnswer | undefined {
+  const host = request.headers.host ?? "";
+  if (!LOOPBACK_HOST.test(host) && !options.allowedHosts.includes(host)) return { status: 403, body: { error: "this host name is not served" } };
+  const header = request.headers.authorization ?? "";
+  const given = header.startsWith("Bearer ") ? header.slice(7) : (url.searchParams.get("token") ?? "");
+  return sameSecret(given, options.debugToken)
+    ? undefined
+    : { status: 401, body: { error: "a debug token is needed: send `Authorization: Bearer` with the content of var/lib/istio/debug.token" } };
+}
+
+function sameSecret(a: string, b: string): boolean {
+  const left = Buffer.from(a);
+  const right = Buffer.from(b);
+  return left.length === right.length && timingSafeEqual(left, right);
+}
+
+function send(response: ServerResponse, { status, body, contentType }: HttpAnswer, headOnly: boolean): void {
+  const text = typeof body === "string" ? body : `${JSON.stringify(body, null, 2)}\n`;
+  response.writeHead(status, {
+    "content-type": contentType ?? (typeof body === "string" ? "text/plain; charset=utf-8" : "application/json"),
+    "cache-control": "no-store",
+    "x-content-type-options": "nosniff",
+  });
+  response.end(headOnly ? undefined : text);
+}

@@ -1,0 +1,404 @@
+import { appendFileSync, chmodSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync, truncateSync, unlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../base/clock.ts";
+import { silentLog } from "../../base/log.ts";
+import type { RawObject, SourceEvent } from "../../config/object.ts";
+import type { FileTimes } from "./file-limits.ts";
+import { type FileSource, fileSource } from "./file-source.ts";
+
+const cleanups: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
+});
+
+const object = (name: string, value: string | number = 1): string => `kind: Thing\nmetadata: {name: ${name}}\nspec: {value: ${value}}\n`;
+
+/** A real directory, the source watching it, and what it has said so far as scope → documents. */
+class Rig {
+  readonly dir: string;
+  readonly events: SourceEvent[] = [];
+  readonly scopes = new Map<string, readonly RawObject[]>();
+  readonly warnings: string[] = [];
+  readonly source: FileSource;
+  readonly #abort = new AbortController();
+  #done: Promise<void> | undefined;
+
+  constructor(times: Partial<FileTimes> = {}, dir = join(mkdtempSync(join(tmpdir(), "files-")), "conf")) {
+    this.dir = dir;
+    mkdirSync(dir, { recursive: true });
+    const log = { ...silentLog, warn: (_: unknown, text: string) => this.warnings.push(text) };
+    this.source = fileSource(dir, { clock: systemClock, log, times: { retry: 50, ...times } });
+    cleanups.push(async () => {
+      await this.stop();
+      rmSync(dirname(dir), { recursive: true, force: true });
+    });
+  }
+
+  write(path: string, text: string): void {
+    mkdirSync(dirname(join(this.dir, path)), { recursive: true });
+    writeFileSync(join(this.dir, path), text);
+  }
+
+  /** As careful programs do: a whole new file takes the place of the old one. */
+  replace(path: string, text: string): void {
+    this.write(`${path}.tmp`, text);
+    renameSync(join(this.dir, `${path}.tmp`), join(this.dir, path));
+  }
+
+  async start(): Promise<this> {
+    this.#done = this.#run();
+    await this.until(() => this.events.length > 0);
+    return this;
+  }
+
+  async stop(): Promise<void> {
+    this.#abort.abort();
+    await this.#done;
+  }
+
+  async #run(): Promise<void> {
+    for await (const event of this.source.events(this.#abort.signal)) {
+      if (event.type === "reset") {
+        this.scopes.clear();
+        for (const raw of event.objects) this.scopes.set(raw.scope ?? "", [...(this.scopes.get(raw.scope ?? "") ?? []), raw]);
+      } else {
+        for (const { scope, objects } of event.scopes) {
+          if (objects.length === 0) this.scopes.delete(scope);
+          else this.scopes.set(scope, objects);
+        }
+      }
+      this.events.push(event);
+    }
+  }
+
+  async until(condition: () => boolean, ms = 5_000): Promise<void> {
+    const deadline = performance.now() + ms;
+    while (!condition()) {
+      if (performance.now() > deadline) throw new Error(`waited ${ms} ms in vain; scopes: ${JSON.stringify(Object.fromEntries(this.values()))}`);
+      await systemClock.sleep(2);
+    }
+  }
+
+  /** Lets everything that is under way settle. */
+  async quiet(ms = 150): Promise<void> {
+    for (let seen = -1; seen !== this.events.length; ) {
+      seen = this.events.length;
+      await systemClock.sleep(ms);
+    }
+  }
+
+  /** `name=value` of every document of a scope; `!` for one that cannot be read. */
+  say(scope: string): string {
+    return (this.scopes.get(scope) ?? []).map((raw) => (raw.fault === undefined ? `${nameOf(raw)}=${valueOf(raw)}` : "!")).join(" ");
+  }
+
+  values(): Map<string, string> {
+    return new Map([...this.scopes.keys()].sort().map((scope) => [scope, this.say(scope)]));
+  }
+}
+
+const field = (value: unknown, key: string): unknown => (typeof value === "object" && value !== null ? (value as Record<string, unknown>)[key] : undefined);
+const nameOf = (raw: RawObject): unknown => field(field(raw.content, "metadata"), "name");
+const valueOf = (raw: RawObject): unknown => field(field(raw.content, "spec"), "value");
+
+describe("first reading", () => {
+  it("gives every document with its namespace, place and scope", async () => {
+    const rig = new Rig();
+    rig.write("top.yaml", `# head\n---\n${object("a")}---\n${object("b")}`);
+    rig.write("shop/deep/er/list.yml", `kind: List\nitems:\n- kind: Thing\n  metadata: {name: c}\n- kind: Thing\n  metadata: {name: d}\n`);
+    rig.write("shop/one.json", JSON.stringify({ kind: "Thing", metadata: { name: "e" } }));
+    rig.write("notes.txt", "not read");
+    await rig.start();
+    const all = [...rig.scopes.values()].flat();
+    expect(all.map((raw) => [nameOf(raw), raw.scope, raw.slot, raw.origin.line, raw.defaultNamespace])).toEqual([
+      ["c", "shop/deep/er/list.yml", "shop/deep/er/list.yml#0", 3, "shop"],
+      ["d", "shop/deep/er/list.yml", "shop/deep/er/list.yml#1", 5, "shop"],
+      ["e", "shop/one.json", "shop/one.json#0", 1, "shop"],
+      ["a", "top.yaml", "top.yaml#0", 3, undefined],
+      ["b", "top.yaml", "top.yaml#1", 7, undefined],
+    ]);
+    expect(all[0]?.origin.file).toBe(join(rig.dir, "shop/deep/er/list.yml"));
+    expect(rig.source.sourceHealth()).toMatchObject({ state: "ok", files: 3, unreadableFiles: 0 });
+  });
+
+  it("ignores what editors and tools leave about", async () => {
+    const rig = new Rig();
+    for (const name of [".a.yaml.swp", "a.yaml~", "#a.yaml#", ".#a.yaml", "a.yaml.tmp", ".hidden.yaml", "4913", ".git/x.yaml", "a.yaml___jb_tmp___"]) {
+      rig.write(name, object("x"));
+    }
+    rig.write("a.yaml", object("a"));
+    await rig.start();
+    expect([...rig.scopes.keys()]).toEqual(["a.yaml"]);
+  });
+});
+
+describe("changes", () => {
+  it("creates, edits, renames and deletes", async () => {
+    const rig = await new Rig().start();
+    rig.write("a.yaml", object("a", 1));
+    await rig.until(() => rig.say("a.yaml") === "a=1");
+    rig.write("a.yaml", object("a", 2));
+    await rig.until(() => rig.say("a.yaml") === "a=2");
+    renameSync(join(rig.dir, "a.yaml"), join(rig.dir, "b.yaml"));
+    await rig.until(() => rig.say("b.yaml") === "a=2" && !rig.scopes.has("a.yaml"));
+    unlinkSync(join(rig.dir, "b.yaml"));
+    await rig.until(() => rig.scopes.size === 0);
+  });
+
+  it("follows new, moved and removed directories", async () => {
+    const rig = await new Rig().start();
+    rig.write("x/y/a.yaml", object("a", 1));
+    await rig.until(() => rig.say("x/y/a.yaml") === "a=1");
+    rig.write("x/y/a.yaml", object("a", 2));
+    await rig.until(() => rig.say("x/y/a.yaml") === "a=2");
+    renameSync(join(rig.dir, "x"), join(rig.dir, "z"));
+    await rig.until(() => rig.say("z/y/a.yaml") === "a=2" && !rig.scopes.has("x/y/a.yaml"));
+    expect(rig.scopes.get("z/y/a.yaml")?.[0]?.defaultNamespace).toBe("z");
+    rig.write("z/y/a.yaml", object("a", 3));
+    await rig.until(() => rig.say("z/y/a.yaml") === "a=3");
+    rmSync(join(rig.dir, "z"), { recursive: true });
+    await rig.until(() => rig.scopes.size === 0);
+    rig.write("z/y/a.yaml", object("a", 4));
+    await rig.until(() => rig.say("z/y/a.yaml") === "a=4");
+  });
+
+  it("tells of an atomic rename within 30 ms, and of nothing else", async () => {
+    const rig = new Rig();
+    rig.write("a.yaml", object("a", 0));
+    rig.write("b.yaml", object("b", 0));
+    await rig.start();
+    const took: number[] = [];
+    for (let i = 1; i <= 9; i += 1) {
+      await rig.quiet(250);
+      const start = performance.now();
+      rig.replace("a.yaml", object("a", i));
+      await rig.until(() => rig.say("a.yaml") === `a=${i}`);
+      took.push(performance.now() - start);
+    }
+    expect(rig.events.slice(1).every((event) => event.type === "replace" && event.scopes.every(({ scope }) => scope === "a.yaml"))).toBe(true);
+    expect(took.sort((a, b) => a - b)[4]).toBeLessThan(30);
+  });
+
+  it("says nothing when a file is touched, or a comment changes only the digest", async () => {
+    const rig = new Rig();
+    rig.write("a.yaml", object("a"));
+    await rig.start();
+    rig.replace("a.yaml", object("a"));
+    await rig.quiet();
+    expect(rig.events).toHaveLength(1);
+    const digest = rig.scopes.get("a.yaml")?.[0]?.digest;
+    rig.replace("a.yaml", `# a comment above\n${object("a")}`);
+    await rig.until(() => rig.events.length === 2);
+    expect(rig.scopes.get("a.yaml")?.[0]).toMatchObject({ digest, origin: { line: 2 } });
+  });
+
+  it("survives the way vim saves: the old file moved away, a new one written", async () => {
+    const rig = new Rig();
+    rig.write("a.yaml", object("a", 1));
+    await rig.start();
+    const path = join(rig.dir, "a.yaml");
+    rig.write("4913", "");
+    unlinkSync(join(rig.dir, "4913"));
+    renameSync(path, `${path}~`);
+    await systemClock.sleep(15);
+    writeFileSync(path, "");
+    await systemClock.sleep(60);
+    writeFileSync(path, object("a", 2));
+    unlinkSync(`${path}~`);
+    await rig.until(() => rig.say("a.yaml") === "a=2");
+    expect(rig.events.slice(1).every((event) => event.type === "replace" && event.scopes.every(({ objects }) => objects.length === 1))).toBe(true);
+  });
+
+  it("takes a burst of 1,000 files as a few events", async () => {
+    const rig = await new Rig().start();
+    const start = performance.now();
+    for (let i = 0; i < 1_000; i += 1) rig.write(`ns-${i % 20}/f${i}.yaml`, object(`o${i}`));
+    await rig.until(() => rig.scopes.size === 1_000, 10_000);
+    expect(performance.now() - start).toBeLessThan(5_000);
+    expect(rig.events.length).toBeLessThanOrEqual(12);
+    for (const name of readdirSync(rig.dir)) rmSync(join(rig.dir, name), { recursive: true });
+    await rig.until(() => rig.scopes.size === 0, 10_000);
+    expect(rig.events.length).toBeLessThanOrEqual(24);
+  });
+
+  it("finds by scanning what no event told", async () => {
+    const outside = mkdtempSync(join(tmpdir(), "outside-"));
+    cleanups.push(() => rmSync(outside, { recursive: true, force: true }));
+    const rig = new Rig({ rescan: 100 });
+    // A hard link is written through another name in a directory nobody watches.
+    rig.write("a.yaml", object("a", 1));
+    const { linkSync } = await import("node:fs");
+    linkSync(join(rig.dir, "a.yaml"), join(outside, "other"));
+    await rig.start();
+    writeFileSync(join(outside, "other"), object("a", 2));
+    await rig.until(() => rig.say("a.yaml") === "a=2");
+  });
+});
+
+describe("links", () => {
+  const configMap = (rig: Rig, version: string, files: Record<string, string>): void => {
+    const real = join(rig.dir, `..${version}`);
+    mkdirSync(real);
+    for (const [name, text] of Object.entries(files)) writeFileSync(join(real, name), text);
+    symlinkSync(`..${version}`, join(rig.dir, "..data_tmp"));
+    renameSync(join(rig.dir, "..data_tmp"), join(rig.dir, "..data"));
+  };
+
+  it("follows a mounted ConfigMap through its swap, all files in one event", async () => {
+    const rig = new Rig();
+    configMap(rig, "v1", { "a.yaml": `${object("a", 1)}---\n${object("c", 1)}`, "b.yaml": object("b", 1) });
+    symlinkSync("..data/a.yaml", join(rig.dir, "a.yaml"));
+    symlinkSync("..data/b.yaml", join(rig.dir, "b.yaml"));
+    await rig.start();
+    expect(rig.values()).toEqual(new Map(Object.entries({ "a.yaml": "a=1 c=1", "b.yaml": "b=1" })));
+    configMap(rig, "v2", { "a.yaml": object("a", 2), "b.yaml": object("b", 2) });
+    rmSync(join(rig.dir, "..v1"), { recursive: true });
+    await rig.until(() => rig.events.length > 1);
+    expect(rig.values()).toEqual(new Map(Object.entries({ "a.yaml": "a=2", "b.yaml": "b=2" })));
+    configMap(rig, "v3", { "a.yaml": object("a", 3), "b.yaml": object("b", 2) });
+    await rig.until(() => rig.say("a.yaml") === "a=3");
+    expect(rig.events).toHaveLength(3);
+  });
+
+  it("follows links that lead outside, and sees edits behind them", async () => {
+    const outside = mkdtempSync(join(tmpdir(), "outside-"));
+    cleanups.push(() => rmSync(outside, { recursive: true, force: true }));
+    writeFileSync(join(outside, "real.yaml"), object("a", 1));
+    mkdirSync(join(outside, "more"));
+    writeFileSync(join(outside, "more/b.yaml"), object("b", 1));
+    const rig = new Rig();
+    symlinkSync(join(outside, "real.yaml"), join(rig.dir, "a.yaml"));
+    symlinkSync(join(outside, "more"), join(rig.dir, "shop"));
+    await rig.start();
+    expect(rig.values()).toEqual(new Map(Object.entries({ "a.yaml": "a=1", "shop/b.yaml": "b=1" })));
+    writeFileSync(join(outside, "real.yaml"), object("a", 2));
+    writeFileSync(join(outside, "more/b.yaml"), object("b", 2));
+    await rig.until(() => rig.say("a.yaml") === "a=2" && rig.say("shop/b.yaml") === "b=2");
+  });
+
+  it("follows a directory that is itself a swapped link", async () => {
+    const base = mkdtempSync(join(tmpdir(), "releases-"));
+    for (const n of [1, 2]) {
+      mkdirSync(join(base, `r${n}/conf`), { recursive: true });
+      writeFileSync(join(base, `r${n}/conf/a.yaml`), object("a", n));
+    }
+    symlinkSync("r1", join(base, "current"));
+    const rig = new Rig({}, join(base, "current/conf"));
+    await rig.start();
+    expect(rig.say("a.yaml")).toBe("a=1");
+    symlinkSync("r2", join(base, "next"));
+    renameSync(join(base, "next"), join(base, "current"));
+    await rig.until(() => rig.say("a.yaml") === "a=2");
+    writeFileSync(join(base, "r2/conf/a.yaml"), object("a", 3));
+    await rig.until(() => rig.say("a.yaml") === "a=3");
+    rmSync(base, { recursive: true });
+  });
+
+  it("does not follow a cycle", async () => {
+    const rig = new Rig();
+    rig.write("ns/a.yaml", object("a"));
+    symlinkSync("..", join(rig.dir, "ns/up"));
+    symlinkSync(".", join(rig.dir, "self"));
+    symlinkSync("loop.yaml", join(rig.dir, "loop.yaml"));
+    symlinkSync("nowhere.yaml", join(rig.dir, "dangling.yaml"));
+    await rig.start();
+    expect(rig.values()).toEqual(new Map(Object.entries({ "loop.yaml": "!", "ns/a.yaml": "a=1" })));
+    expect(rig.scopes.get("loop.yaml")?.[0]?.fault).toContain("leads back to itself");
+  });
+});
+
+describe("files being written", () => {
+  it("never takes a file in the middle of a rewrite for its content", async () => {
+    const rig = new Rig();
+    const text = (value: number): string => Array.from({ length: 20 }, (_, i) => object(`o${i}`, value)).join("---\n");
+    rig.write("a.yaml", text(1));
+    await rig.start();
+    const path = join(rig.dir, "a.yaml");
+    truncateSync(path);
+    for (const part of text(2).match(/[^]{1,200}/g) ?? []) {
+      appendFileSync(path, part);
+      await systemClock.sleep(4);
+    }
+    await rig.until(() => rig.say("a.yaml").startsWith("o0=2"));
+    for (const event of rig.events) {
+      const objects = event.type === "reset" ? event.objects : event.scopes.flatMap((scope) => scope.objects);
+      expect(objects).toHaveLength(20);
+      expect(objects.every((raw) => raw.fault === undefined)).toBe(true);
+    }
+  });
+
+  it("believes in the end that a file was emptied", async () => {
+    const rig = new Rig({ empty: 100 });
+    rig.write("a.yaml", object("a"));
+    await rig.start();
+    truncateSync(join(rig.dir, "a.yaml"));
+    await rig.until(() => rig.scopes.size === 0);
+  });
+
+  it("passes on a broken document and its neighbours", async () => {
+    const rig = new Rig();
+    rig.write("a.yaml", `${object("a")}---\n${object("b")}---\n${object("c")}`);
+    await rig.start();
+    rig.replace("a.yaml", `${object("a")}---\nkind: Thing\n  bad: [\n---\n${object("c", 2)}`);
+    await rig.until(() => rig.say("a.yaml") === "a=1 ! c=2");
+    expect(rig.scopes.get("a.yaml")?.[1]).toMatchObject({ fault: expect.stringContaining("not valid YAML"), origin: { line: 6 } });
+  });
+});
+
+describe("a directory in trouble", () => {
+  it("keeps what it said when the whole directory vanishes, and says so once", async () => {
+    const rig = new Rig();
+    rig.write("a.yaml", object("a", 1));
+    await rig.start();
+    renameSync(rig.dir, `${rig.dir}.away`);
+    await rig.until(() => rig.source.sourceHealth().state === "failing");
+    await rig.quiet();
+    expect(rig.events).toHaveLength(1);
+    expect(rig.warnings).toHaveLength(1);
+    expect(rig.source.sourceHealth().message).toContain("does not exist");
+    mkdirSync(rig.dir);
+    await rig.until(() => rig.source.sourceHealth().message?.includes("empty directory") === true);
+    expect(rig.say("a.yaml")).toBe("a=1");
+    rig.write("a.yaml", object("a", 2));
+    await rig.until(() => rig.say("a.yaml") === "a=2");
+    expect(rig.source.sourceHealth().state).toBe("ok");
+  });
+
+  it("is empty while it does not exist yet", async () => {
+    const rig = new Rig();
+    rmSync(rig.dir, { recursive: true });
+    await rig.start();
+    expect(rig.events[0]).toEqual({ type: "reset", objects: [] });
+    rig.write("a.yaml", object("a", 1));
+    await rig.until(() => rig.say("a.yaml") === "a=1");
+  });
+
+  it("says nothing until a directory that is there can be read", async () => {
+    const rig = new Rig();
+    rmSync(rig.dir, { recursive: true });
+    writeFileSync(rig.dir, "a file where the directory should be");
+    const started = rig.start();
+    await rig.until(() => rig.warnings.length > 0);
+    await rig.quiet();
+    expect(rig.events).toHaveLength(0);
+    unlinkSync(rig.dir);
+    rig.write("a.yaml", object("a", 1));
+    await started;
+    expect(rig.say("a.yaml")).toBe("a=1");
+  });
+
+  it.skipIf(process.getuid?.() === 0)("reports a file and a directory without permission, and recovers", async () => {
+    const rig = new Rig();
+    rig.write("a.yaml", object("a", 1));
+    rig.write("ns/b.yaml", object("b", 1));
+    await rig.start();
+    chmodSync(join(rig.dir, "a.yaml"), 0);
+    chmodSync(join(rig.dir, "ns"), 0);
+    await rig.until(() => rig.say("a.yaml") === "!");
+    chmodSync(join(rig.dir, "a.yaml"), 0o600);
+    chmodSync(join(rig.dir, "ns"), 0o700);
+    await rig.until(() => rig.say("a.yaml") === "a=1" && rig.say("ns/b.yaml") === "b=1");
+  });
+});

@@ -1,0 +1,189 @@
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import type { ConfigSource, SourceEvent } from "../../config/object.ts";
+import { ChangeQueue } from "./change-queue.ts";
+import { FILE_LIMITS, FILE_TIMES, type FileLimits, type FileTimes } from "./file-limits.ts";
+import { FileReader, type ScopeChange } from "./file-reader.ts";
+import { EmptyDirectoryError, FileTree } from "./file-tree.ts";
+import { errorCode, systemReason } from "./system-error.ts";
+
+export interface FileSourceDeps {
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly limits?: Partial<FileLimits>;
+  readonly times?: Partial<FileTimes>;
+}
+
+/** How the source is doing, for `/ready?verbose` and `/debug`. */
+export interface FileSourceHealth {
+  /** `failing`: the directory cannot be read; what it said last stays in force. */
+  readonly state: "starting" | "ok" | "failing";
+  /** Why it fails, or what limits it. */
+  readonly message?: string;
+  /** Since when it is in that state, ms since the epoch. */
+  readonly since: number;
+  readonly files: number;
+  /** Files that cannot be read as text at all. */
+  readonly unreadableFiles: number;
+  readonly directories: number;
+  readonly watches: number;
+  /** Directories without a watch: changes there are found by the periodic scan only. */
+  readonly unwatchedDirectories: number;
+  readonly lastScanAt: number | undefined;
+  readonly lastChangeAt: number | undefined;
+}
+
+export interface FileSource extends ConfigSource {
+  sourceHealth(): FileSourceHealth;
+}
+
+/**
+ * Watches a directory of YAML and JSON. Yields one `reset`, then a `replace` per burst of changes, scope by scope (a scope is a file
+ * path below the directory). Only documents whose text changed are parsed again; a periodic scan finds what no event told.
+ *
+ * A directory that cannot be read says nothing: what it said before stays. One that is absent at the start is empty until it appears;
+ * one that is there and cannot be read yields nothing until it can, so that nobody takes a failure for an empty configuration.
+ */
+export function fileSource(dir: string, deps: FileSourceDeps): FileSource {
+  return new DirectorySource(dir, deps);
+}
+
+/** Directories that cannot be watched are scanned this often instead. */
+const UNWATCHED_RESCAN_MS = 2_000;
+/** No two looks follow each other faster, whatever else is written into the directory. */
+const LOOK_GAP_MS = 5;
+
+class DirectorySource implements FileSource {
+  readonly name: string;
+  readonly #dir: string;
+  readonly #deps: FileSourceDeps;
+  readonly #times: FileTimes;
+  #tree: FileTree;
+  #reader: FileReader;
+  #queue: ChangeQueue;
+  #status: Pick<FileSourceHealth, "state" | "message" | "since">;
+  #warnedOfWatches = false;
+  #missing = false;
+  /** When everything is looked at again, by the monotonic clock. */
+  #scanDue = 0;
+  #lastScan: number | undefined;
+  #lastChange: number | undefined;
+
+  constructor(dir: string, deps: FileSourceDeps) {
+    this.name = `file:${dir}`;
+    this.#dir = dir;
+    this.#deps = deps;
+    this.#times = { ...FILE_TIMES, ...deps.times };
+    this.#status = { state: "starting", since: deps.clock.now() };
+    [this.#queue, this.#tree, this.#reader] = this.#open();
+  }
+
+  async *events(signal: AbortSignal): AsyncGenerator<SourceEvent, void> {
+    const { clock } = this.#deps;
+    [this.#queue, this.#tree, this.#reader] = this.#open();
+    try {
+      const first = await this.#first(signal);
+      if (first === undefined) return;
+      yield { type: "reset", objects: first.flatMap((change) => change.objects) };
+      let emitted = Number.NEGATIVE_INFINITY;
+      while (!signal.aborted) {
+        await this.#queue.next(this.#untilScan(), signal);
+        if (clock.monotonic() - emitted < this.#times.maxWait) await this.#queue.settled(this.#times, signal);
+        if (signal.aborted) return;
+        const scopes = await this.#changes(signal);
+        if (scopes.length > 0) {
+          emitted = clock.monotonic();
+          yield { type: "replace", scopes };
+        } else await clock.sleep(LOOK_GAP_MS, signal).catch(() => undefined);
+      }
+    } finally {
+      this.#tree.close();
+    }
+  }
+
+  sourceHealth(): FileSourceHealth {
+    const { directories, watches, unwatched } = this.#tree.counts;
+    return {
+      ...this.#status,
+      files: this.#reader.files,
+      unreadableFiles: this.#reader.faulty,
+      directories,
+      watches,
+      unwatchedDirectories: unwatched.length,
+      lastScanAt: this.#lastScan,
+      lastChangeAt: this.#lastChange,
+    };
+  }
+
+  #open(): [ChangeQueue, FileTree, FileReader] {
+    const { clock } = this.#deps;
+    const limits = { ...FILE_LIMITS, ...this.#deps.limits };
+    const queue = new ChangeQueue(clock);
+    const tree = new FileTree(this.#dir, { limits, queue });
+    return [queue, tree, new FileReader(this.#dir, { clock, limits, times: this.#times, queue, tree, source: this.name })];
+  }
+
+  /** What the directory says at the start; nothing where it does not exist; undefined when the signal aborted meanwhile. */
+  async #first(signal: AbortSignal): Promise<readonly ScopeChange[] | undefined> {
+    while (!signal.aborted) {
+      this.#queue.mark("");
+      const changes = await this.#changes(signal);
+      if (this.#status.state === "ok" || this.#missing) return signal.aborted ? undefined : changes;
+      await this.#deps.clock.sleep(this.#times.retry, signal).catch(() => undefined);
+    }
+    return undefined;
+  }
+
+  /** Looks at what is due. A failure of the directory is noted and brings no change. */
+  async #changes(signal: AbortSignal): Promise<ScopeChange[]> {
+    const paths = this.#queue.take();
+    if (this.#untilScan() <= 0) paths.add("");
+    if (paths.size === 0) return [];
+    try {
+      const sighting = await this.#tree.look(paths);
+      if (paths.has("")) this.#scanned(this.#times.rescan);
+      const changes = await this.#reader.changes(sighting, signal);
+      for (const path of sighting.found.cycles) this.#deps.log.debug({ path }, "left out a link to a directory it lies in");
+      this.#recovered();
+      if (changes.length > 0) this.#lastChange = this.#deps.clock.now();
+      return changes;
+    } catch (error) {
+      if (!signal.aborted) this.#failed(error);
+      return [];
+    }
+  }
+
+  #untilScan(): number {
+    return this.#scanDue - this.#deps.clock.monotonic();
+  }
+
+  #scanned(nextIn: number): void {
+    const { clock } = this.#deps;
+    const period = this.#tree.counts.unwatched.length > 0 ? Math.min(nextIn, UNWATCHED_RESCAN_MS) : nextIn;
+    this.#scanDue = clock.monotonic() + period;
+    this.#lastScan = clock.now();
+  }
+
+  #recovered(): void {
+    const { clock, log } = this.#deps;
+    this.#missing = false;
+    const { unwatched } = this.#tree.counts;
+    if (unwatched.length > 0 && !this.#warnedOfWatches) {
+      this.#warnedOfWatches = true;
+      log.warn({ dir: this.#dir, directories: unwatched.length, reason: unwatched[0] }, "directories cannot be watched and are scanned instead: raise fs.inotify.max_user_watches");
+    }
+    if (this.#status.state === "ok") return;
+    if (this.#status.state === "failing") log.info({ dir: this.#dir }, "configuration directory can be read again");
+    this.#status = { state: "ok", since: clock.now() };
+  }
+
+  #failed(error: unknown): void {
+    const { clock, log } = this.#deps;
+    this.#missing = errorCode(error) === "ENOENT" && this.#reader.files === 0;
+    this.#scanned(this.#times.retry);
+    const message = `the configuration directory ${this.#dir} cannot be read: ${error instanceof EmptyDirectoryError ? error.message : systemReason(error)}`;
+    if (this.#status.state === "failing" && this.#status.message === message) return;
+    this.#status = { state: "failing", message, since: clock.now() };
+    log.warn({ dir: this.#dir, files: this.#reader.files }, message);
+  }
+}

@@ -1,0 +1,105 @@
+import { BinaryReader, type WireType } from "@bufbuild/protobuf/wire";
+
+/** A discovery request of either variant. Read by hand: a node that repeats itself is skipped, and nothing is built twice. */
+export interface DiscoveryRequest {
+  readonly typeUrl: string;
+  /** The serialized `envoy.config.core.v3.Node`, where sent. */
+  readonly node: Uint8Array | undefined;
+  readonly nonce: string;
+  /** Present: the response with this nonce was rejected. */
+  readonly error: RequestError | undefined;
+  /** State of the world: all names wanted. Delta: names to subscribe to. */
+  readonly names: readonly string[];
+  /** Delta only. */
+  readonly unsubscribe: readonly string[];
+  /** Delta only: what the client says it holds, on the first request for a type of a stream that replaces a broken one. */
+  readonly initialVersions: ReadonlyMap<string, string>;
+}
+
+export interface RequestError {
+  readonly code: number;
+  readonly message: string;
+}
+
+/** Reads an `envoy.service.discovery.v3.DiscoveryRequest`. Throws on malformed bytes. */
+export function readSotwRequest(bytes: Uint8Array): DiscoveryRequest {
+  const request = emptyRequest();
+  eachField(bytes, (field, reader) => {
+    if (field === 2) request.node = reader.bytes();
+    else if (field === 3) request.names.push(reader.string());
+    else if (field === 4) request.typeUrl = reader.string();
+    else if (field === 5) request.nonce = reader.string();
+    else if (field === 6) request.error = readStatus(reader.bytes());
+    else return false;
+    return true;
+  });
+  return request;
+}
+
+/** Reads an `envoy.service.discovery.v3.DeltaDiscoveryRequest`. Throws on malformed bytes. */
+export function readDeltaRequest(bytes: Uint8Array): DiscoveryRequest {
+  const request = emptyRequest();
+  eachField(bytes, (field, reader) => {
+    if (field === 1) request.node = reader.bytes();
+    else if (field === 2) request.typeUrl = reader.string();
+    else if (field === 3) request.names.push(reader.string());
+    else if (field === 4) request.unsubscribe.push(reader.string());
+    else if (field === 5) readVersion(reader.bytes(), request.initialVersions);
+    else if (field === 6) request.nonce = reader.string();
+    else if (field === 7) request.error = readStatus(reader.bytes());
+    else return false;
+    return true;
+  });
+  return request;
+}
+
+interface Draft {
+  typeUrl: string;
+  node: Uint8Array | undefined;
+  nonce: string;
+  error: RequestError | undefined;
+  names: string[];
+  unsubscribe: string[];
+  initialVersions: Map<string, string>;
+}
+
+const emptyRequest = (): Draft => ({ typeUrl: "", node: undefined, nonce: "", error: undefined, names: [], unsubscribe: [], initialVersions: new Map() });
+
+const LENGTH_DELIMITED: WireType = 2;
+
+/** Offers each length-delimited field to `read`, and skips what it does not take. */
+function eachField(bytes: Uint8Array, read: (field: number, reader: BinaryReader) => boolean): void {
+  const reader = new BinaryReader(bytes);
+  while (reader.pos < reader.len) {
+    const [field, wireType] = reader.tag();
+    if (wireType !== LENGTH_DELIMITED || !read(field, reader)) reader.skip(wireType, field);
+  }
+}
+
+function readVersion(bytes: Uint8Array, versions: Map<string, string>): void {
+  let name = "";
+  let version = "";
+  eachField(bytes, (field, reader) => {
+    if (field === 1) name = reader.string();
+    else if (field === 2) version = reader.string();
+    else return false;
+    return true;
+  });
+  versions.set(name, version);
+}
+
+/** The longest error text that is kept: Envoy's name the offenders first. */
+const MAX_ERROR_TEXT = 16 * 1024;
+
+function readStatus(bytes: Uint8Array): RequestError {
+  let message = "";
+  let code = 0;
+  const reader = new BinaryReader(bytes);
+  while (reader.pos < reader.len) {
+    const [field, wireType] = reader.tag();
+    if (field === 1 && wireType === 0) code = reader.int32();
+    else if (field === 2 && wireType === LENGTH_DELIMITED) message = reader.string().slice(0, MAX_ERROR_TEXT);
+    else reader.skip(wireType, field);
+  }
+  return { code, message };
+}

@@ -1,0 +1,29 @@
+import type { GrpcStatus } from "./grpc-status.ts";
+
+export type DiscoveryVariant = "sotw" | "delta";
+
+/** Who is on the other end of a connection, as far as the transport knows. */
+export interface Peer {
+  /** `address:port`, or the path of a Unix socket. */
+  readonly address: string;
+  /** First value of a request header. */
+  header(name: string): string | undefined;
+  /** The verified client certificate (DER), where the connection has one. */
+  readonly certificate: Uint8Array | undefined;
+}
+
+/** One discovery stream as the server sees it: messages are bytes, meaning is added above. */
+export interface DiscoveryStream {
+  readonly variant: DiscoveryVariant;
+  readonly peer: Peer;
+  /** Queues one message; `flushed` is called when the network has taken all of it, and never for a stream that ended before. */
+  send(message: Buffer, flushed: () => void): void;
+  /** Ends the stream with a status. */
+  close(status: GrpcStatus, reason: string): void;
+}
+
+/** What happens on a stream. `ended` comes once, last. */
+export interface DiscoveryStreamEvents {
+  message(bytes: Uint8Array): void;
+  ended(): void;
+}

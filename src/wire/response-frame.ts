@@ -1,0 +1,110 @@
+import type { Encoded } from "./encoded.ts";
+
+/** What a response carries. `removed` is said in words only by the delta variant; state-of-the-world clients infer it. */
+export interface ResponseContent {
+  readonly typeUrl: string;
+  /** `system_version_info` or `version_info`. */
+  readonly version: string;
+  readonly resources: readonly Encoded[];
+  readonly removed: readonly string[];
+  readonly nonce: string;
+  readonly controlPlane: string;
+}
+
+/**
+ * A DeltaDiscoveryResponse put together from bodies encoded long before: a message is the concatenation of its fields, so each resource costs
+ * a copy and its small envelope, which is made once per resource.
+ */
+export function deltaResponse(content: ResponseContent): Buffer {
+  const tail = [textField(5, content.nonce), ...content.removed.map((name) => textField(6, name)), messageField(7, [textField(1, content.controlPlane)])];
+  return assemble([textField(1, content.version), textField(4, content.typeUrl)], content.resources, { envelopeOf: deltaEnvelope, tail });
+}
+
+/** A DiscoveryResponse, in the same way. */
+export function sotwResponse(content: ResponseContent): Buffer {
+  const tail = [textField(5, content.nonce), messageField(6, [textField(1, content.controlPlane)])];
+  return assemble([textField(1, content.version), textField(4, content.typeUrl)], content.resources, { envelopeOf: sotwEnvelope, tail });
+}
+
+/** Bytes a response with these resources takes, but for a few; known without building it. */
+export function responseSize(resources: readonly Encoded[], removed: readonly string[]): number {
+  let size = 128;
+  for (const resource of resources) size += deltaEnvelope(resource).length + resource.body.length;
+  for (const name of removed) size += name.length + 4;
+  return size;
+}
+
+interface Parts {
+  readonly envelopeOf: (resource: Encoded) => Buffer;
+  readonly tail: readonly Buffer[];
+}
+
+function assemble(head: readonly Buffer[], resources: readonly Encoded[], { envelopeOf, tail }: Parts): Buffer {
+  let size = 0;
+  for (const part of head) size += part.length;
+  for (const part of tail) size += part.length;
+  for (const resource of resources) size += envelopeOf(resource).length + resource.body.length;
+  const out = Buffer.allocUnsafeSlow(size);
+  let at = 0;
+  const put = (part: Uint8Array): void => {
+    out.set(part, at);
+    at += part.length;
+  };
+  for (const part of head) put(part);
+  for (const resource of resources) {
+    put(envelopeOf(resource));
+    put(resource.body);
+  }
+  for (const part of tail) put(part);
+  return out;
+}
+
+const deltaEnvelopes = new WeakMap<Encoded, Buffer>();
+const sotwEnvelopes = new WeakMap<Encoded, Buffer>();
+
+/** All that precedes the body in `resources` of a delta response: fields may come in any order, so the body is put last and needs no copy of its own. */
+function deltaEnvelope(resource: Encoded): Buffer {
+  let envelope = deltaEnvelopes.get(resource);
+  if (envelope === undefined) {
+    const any = anyHead(resource);
+    const head = [textField(3, resource.name), textField(1, resource.version), openField(2, any.length + resource.body.length), any];
+    const size = head.reduce((sum, part) => sum + part.length, resource.body.length);
+    envelope = Buffer.concat([openField(2, size), ...head]);
+    deltaEnvelopes.set(resource, envelope);
+  }
+  return envelope;
+}
+
+function sotwEnvelope(resource: Encoded): Buffer {
+  let envelope = sotwEnvelopes.get(resource);
+  if (envelope === undefined) {
+    const any = anyHead(resource);
+    envelope = Buffer.concat([openField(2, any.length + resource.body.length), any]);
+    sotwEnvelopes.set(resource, envelope);
+  }
+  return envelope;
+}
+
+const anyHead = (resource: Encoded): Buffer => Buffer.concat([textField(1, resource.typeUrl), openField(2, resource.body.length)]);
+
+/** Tag and length of a length-delimited field (wire type 2). */
+function openField(number: number, length: number): Buffer {
+  const bytes = [(number << 3) | 2];
+  let rest = length;
+  for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) bytes.push((rest % 0x80) | 0x80);
+  bytes.push(rest);
+  return Buffer.from(bytes);
+}
+
+function textField(number: number, text: string): Buffer {
+  if (text === "") return EMPTY;
+  const bytes = Buffer.from(text, "utf8");
+  return Buffer.concat([openField(number, bytes.length), bytes]);
+}
+
+function messageField(number: number, fields: readonly Buffer[]): Buffer {
+  const size = fields.reduce((sum, field) => sum + field.length, 0);
+  return size === 0 ? EMPTY : Buffer.concat([openField(number, size), ...fields]);
+}
+
+const EMPTY = Buffer.alloc(0);

@@ -1,0 +1,233 @@
+import type { ProxyView } from "../model/proxy.ts";
+import type { DiscoveryRequest } from "../wire/discovery-request.ts";
+import type { DiscoveryVariant } from "../wire/discovery-stream.ts";
+import type { Encoded, ResourceSet } from "../wire/encoded.ts";
+import { CLUSTER_TYPE, LISTENER_TYPE } from "../wire/type-urls.ts";
+import { type Diff, diff, EMPTY_SET, isEmptyDiff, setVersion, substitute } from "./diff.ts";
+import type { Frame } from "./frames.ts";
+import { ABSENT, believe, type Holding, heldResource, NOTHING_HELD, type Plan, plan, restrict, UNKNOWN } from "./holding.ts";
+import type { LastGood } from "./last-good.ts";
+import { NO_NAMES, type NameSets } from "./name-sets.ts";
+import type { NameSet, ResourceProvider } from "./provider.ts";
+import { Rejections } from "./rejections.ts";
+import { type Judgement, judgeDelta, judgeSotw, type Subscription } from "./subscription.ts";
+
+/** A response that the client has not answered yet. */
+export interface InFlight {
+  readonly nonce: string;
+  readonly sentAt: number;
+  readonly diff: Diff;
+  readonly after: Holding;
+}
+
+/** What should go out now. */
+export interface Outgoing {
+  readonly plan: Plan;
+  /** False: nothing has to be said. */
+  readonly send: boolean;
+  readonly content: Diff;
+  readonly version: string;
+}
+
+export interface ChannelDeps {
+  readonly variant: DiscoveryVariant;
+  readonly names: NameSets;
+  readonly lastGood: LastGood;
+}
+
+/** What came of a request. */
+export interface Received {
+  readonly verdict: Judgement["verdict"];
+  /** The response that was answered. */
+  readonly answered: InFlight | undefined;
+  /** Names now held to be at fault for a rejection. */
+  readonly offenders: readonly string[];
+}
+
+/**
+ * One type on one stream: what is wanted, what the client holds, the one response in flight. Changes that come meanwhile only make the channel
+ * dirty, so nothing queues up behind a client that does not answer.
+ */
+export class Channel {
+  readonly provider: ResourceProvider;
+  readonly rejections = new Rejections();
+  readonly #deps: ChannelDeps;
+  #subscription: Subscription | undefined;
+  #holding: Holding = NOTHING_HELD;
+  #inFlight: InFlight | undefined;
+  #obliged: NameSet[] = [];
+  #mustRespond = false;
+  #lastNonce: string | undefined;
+  #lastSequence = 0;
+  #failed: ResourceSet["failed"] = [];
+  /** What is offered may differ from what the client was told. */
+  dirty = false;
+  /** There is something to send, and it waits for its turn. */
+  waiting = false;
+  /** Since when removals wait. */
+  removalsSince: number | undefined;
+
+  constructor(provider: ResourceProvider, deps: ChannelDeps) {
+    this.provider = provider;
+    this.#deps = deps;
+  }
+
+  get subscription(): Subscription | undefined {
+    return this.#subscription;
+  }
+
+  get holding(): Holding {
+    return this.#holding;
+  }
+
+  get inFlight(): InFlight | undefined {
+    return this.#inFlight;
+  }
+
+  get lastSequence(): number {
+    return this.#lastSequence;
+  }
+
+  get lastNonce(): string | undefined {
+    return this.#lastNonce;
+  }
+
+  /** Resources that could not be made at the last look, and were left as they are. */
+  get failed(): ResourceSet["failed"] {
+    return this.#failed;
+  }
+
+  /** Something may have to be sent, and may be sent. */
+  get ready(): boolean {
+    return this.dirty && this.#inFlight === undefined && this.#subscription !== undefined;
+  }
+
+  get settled(): boolean {
+    return !this.dirty && this.#inFlight === undefined;
+  }
+
+  /** Takes a request in. `trusted`: the versions it claims to hold are believed. */
+  receive(request: DiscoveryRequest, trusted: boolean): Received {
+    const judge = this.#deps.variant === "delta" ? judgeDelta : judgeSotw;
+    const nonces = { inFlight: this.#inFlight?.nonce, last: this.#lastNonce };
+    const judgement = judge({ current: this.#subscription, request, nonces, names: this.#deps.names });
+    const answered = judgement.verdict === "ack" || judgement.verdict === "nack" ? this.#inFlight : undefined;
+    const offenders = this.#answer(judgement.verdict, request.error?.message ?? "");
+    if (judgement.first) this.#begin(request, trusted);
+    this.#subscribe(judgement, judgement.first && trusted ? request.initialVersions : NO_VERSIONS);
+    return { verdict: judgement.verdict, answered, offenders };
+  }
+
+  /** The client needs these again, although they did not change. */
+  oblige(names: NameSet): void {
+    if (names.names.size === 0) return;
+    this.#obliged.push(names);
+    this.dirty = true;
+  }
+
+  /** Works out what to send. Changes nothing: `sent` or `skipped` must follow, or the question be asked again. */
+  outgoing(view: ProxyView, keepRemoved: boolean): Outgoing {
+    const subscription = this.#subscription ?? NO_SUBSCRIPTION;
+    const offered = this.provider.offered(view, subscription);
+    const { target, silent } = this.#effective(offered, view);
+    const next = plan(this.#holding, target, { obliged: this.#obliged, silent, keepRemoved });
+    const { content, needed } = this.#content(next, subscription);
+    return { plan: next, content, send: this.#mustRespond || !isEmptyDiff(needed), version: setVersion(next.after.base) };
+  }
+
+  sent(outgoing: Outgoing, frame: Frame, now: number): void {
+    this.#inFlight = { nonce: frame.nonce, sentAt: now, diff: outgoing.plan.diff, after: outgoing.plan.after };
+    this.#lastNonce = frame.nonce;
+    this.#lastSequence = frame.sequence;
+    this.#done(outgoing);
+  }
+
+  skipped(outgoing: Outgoing): void {
+    this.#holding = outgoing.plan.after;
+    this.#done(outgoing);
+    // The group that was to be tried is no longer there to be tried.
+    if (this.rejections.accept()) this.dirty = true;
+  }
+
+  #done(outgoing: Outgoing): void {
+    this.#obliged = [];
+    this.#mustRespond = false;
+    this.waiting = false;
+    this.dirty = outgoing.plan.removalsLeft;
+    if (!outgoing.plan.removalsLeft) this.removalsSince = undefined;
+  }
+
+  #answer(verdict: Judgement["verdict"], error: string): readonly string[] {
+    const answered = this.#inFlight;
+    if (answered === undefined || (verdict !== "ack" && verdict !== "nack")) return [];
+    this.#inFlight = undefined;
+    if (verdict === "ack" || answered.diff.changed.length === 0) {
+      this.#holding = answered.after;
+      if (this.rejections.accept()) this.dirty = true;
+      return [];
+    }
+    const offenders = this.rejections.refuse(answered.diff, this.#holding, error);
+    const names = [...answered.diff.changed.map((resource) => resource.name), ...answered.diff.removed];
+    this.#holding = believe(this.#holding, names, UNKNOWN);
+    this.dirty = true;
+    return offenders;
+  }
+
+  /** A first request: the client holds what it says, if it can be believed, else perhaps some version of it. */
+  #begin(request: DiscoveryRequest, trusted: boolean): void {
+    const versions = trusted ? request.initialVersions : new Map([...request.initialVersions.keys()].map((name) => [name, UNKNOWN]));
+    this.#holding = versions.size === 0 ? NOTHING_HELD : { base: EMPTY_SET, unlike: versions };
+    this.#inFlight = undefined;
+    this.#obliged = [];
+    this.#mustRespond = request.initialVersions.size === 0;
+    this.dirty = true;
+  }
+
+  #subscribe(judgement: Judgement, known: ReadonlyMap<string, string>): void {
+    if (judgement.subscription !== this.#subscription) {
+      this.#subscription = judgement.subscription;
+      this.dirty = true;
+    }
+    if (judgement.dropped.length > 0) this.#reconsider((holding) => believe(holding, judgement.dropped, ABSENT));
+    if (judgement.leftWildcard) this.#reconsider((holding) => restrict(holding, judgement.subscription.names));
+    this.oblige(this.#deps.names.of(known.size === 0 ? judgement.asked : judgement.asked.filter((name) => !known.has(name))));
+  }
+
+  /** Corrects what the client holds, and what it will hold when it accepts what is in flight. */
+  #reconsider(correct: (holding: Holding) => Holding): void {
+    this.#holding = correct(this.#holding);
+    if (this.#inFlight !== undefined) this.#inFlight = { ...this.#inFlight, after: correct(this.#inFlight.after) };
+    this.dirty = true;
+  }
+
+  /** What this client is to hold: the offer, with the last good in place of what failed, and of what it rejected. */
+  #effective(offered: ResourceSet, view: ProxyView): { readonly target: ResourceSet; readonly silent: ReadonlySet<string> } {
+    const replacements = new Map<string, Encoded | undefined>(this.rejections.replacements(offered));
+    this.#failed = offered.failed;
+    for (const { name } of offered.failed) {
+      if (offered.resources.has(name) || replacements.has(name)) continue;
+      replacements.set(name, heldResource(this.#holding, name) ?? this.#deps.lastGood.find(this.provider.typeUrl, view, name));
+    }
+    const target = substitute(offered, replacements);
+    this.#deps.lastGood.note(this.provider.typeUrl, view, target);
+    return { target, silent: new Set([...replacements].filter(([, resource]) => resource === undefined).map(([name]) => name)) };
+  }
+
+  /**
+   * What the variant puts into a response. Delta says the difference. State of the world says everything of clusters, listeners and of what a
+   * client wants all of, since absence is how it says "removed"; of other types what changed, since there removal cannot be said at all.
+   */
+  #content(next: Plan, subscription: Subscription): { readonly content: Diff; readonly needed: Diff } {
+    if (this.#deps.variant === "delta") return { content: next.diff, needed: next.diff };
+    const whole = subscription.wildcard || WHOLE_SET_TYPES.has(this.provider.typeUrl);
+    if (whole) return { content: diff(EMPTY_SET, next.after.base), needed: next.diff };
+    const partial = next.diff.removed.length === 0 ? next.diff : { changed: next.diff.changed, removed: [] };
+    return { content: partial, needed: partial };
+  }
+}
+
+/** https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol, "Grouping Resources into Responses". */
+const WHOLE_SET_TYPES: ReadonlySet<string> = new Set([CLUSTER_TYPE, LISTENER_TYPE]);
+
+const NO_VERSIONS: ReadonlyMap<string, string> = new Map();
+const NO_SUBSCRIPTION: Subscription = { wildcard: false, names: NO_NAMES, explicit: false };

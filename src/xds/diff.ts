@@ -1,0 +1,91 @@
+import { contentHash } from "../base/hash.ts";
+import type { Encoded, ResourceSet } from "../wire/encoded.ts";
+
+/** What turns one set of resources into another. */
+export interface Diff {
+  readonly changed: readonly Encoded[];
+  readonly removed: readonly string[];
+}
+
+export const EMPTY_SET: ResourceSet = { resources: new Map(), failed: [] };
+export const NO_DIFF: Diff = { changed: [], removed: [] };
+
+export const isEmptyDiff = (diff: Diff): boolean => diff.changed.length === 0 && diff.removed.length === 0;
+
+const diffs: PairMemo<Diff> = new WeakMap();
+
+/**
+ * The one comparison behind both variants. Remembered per pair: 500 streams that hold the same set and are offered the same set share one
+ * difference, and so one response. Forgotten with the sets.
+ */
+export function diff(old: ResourceSet, next: ResourceSet): Diff {
+  if (old === next) return NO_DIFF;
+  return remember(diffs, [old, next], () => {
+    const changed = [...next.resources.values()].filter((resource) => old.resources.get(resource.name)?.version !== resource.version);
+    const removed = [...old.resources.keys()].filter((name) => !next.resources.has(name));
+    return { changed, removed };
+  });
+}
+
+const unions: PairMemo<ResourceSet> = new WeakMap();
+
+/** `next` together with what it would remove from `old`; `old` itself where nothing else changed. */
+export function withoutRemovals(old: ResourceSet, next: ResourceSet): ResourceSet {
+  const { changed, removed } = diff(old, next);
+  if (removed.length === 0) return next;
+  if (changed.length === 0) return old;
+  return remember(unions, [old, next], () => {
+    const resources = new Map(next.resources);
+    for (const name of removed) {
+      const kept = old.resources.get(name);
+      if (kept !== undefined) resources.set(name, kept);
+    }
+    return { resources, failed: next.failed };
+  });
+}
+
+const substitutions = new WeakMap<ResourceSet, Map<string, ResourceSet>>();
+
+/** The set with some resources replaced (or, by `undefined`, left out). Equal replacements in the same set give the same object. */
+export function substitute(set: ResourceSet, replacements: ReadonlyMap<string, Encoded | undefined>): ResourceSet {
+  if (replacements.size === 0) return set;
+  const key = [...replacements].map(([name, resource]) => `${name}\t${resource?.version ?? ""}`).sort().join("\n");
+  const known = substitutions.get(set) ?? new Map<string, ResourceSet>();
+  substitutions.set(set, known);
+  let result = known.get(key);
+  if (result === undefined) {
+    const resources = new Map(set.resources);
+    for (const [name, resource] of replacements) {
+      if (resource === undefined) resources.delete(name);
+      else resources.set(name, resource);
+    }
+    result = { resources, failed: set.failed };
+    known.set(key, result);
+  }
+  return result;
+}
+
+const versions = new WeakMap<ResourceSet, string>();
+
+/** One version for a whole set, from the versions of its members: equal sets agree on it everywhere. */
+export function setVersion(set: ResourceSet): string {
+  let version = versions.get(set);
+  if (version === undefined) {
+    version = contentHash([...set.resources.values()].map((resource) => `${resource.name}\t${resource.version}`).sort().join("\n"));
+    versions.set(set, version);
+  }
+  return version;
+}
+
+type PairMemo<V> = WeakMap<ResourceSet, WeakMap<ResourceSet, V>>;
+
+function remember<V>(memo: PairMemo<V>, [old, next]: readonly [ResourceSet, ResourceSet], compute: () => V): V {
+  const inner = memo.get(old) ?? new WeakMap<ResourceSet, V>();
+  memo.set(old, inner);
+  let value = inner.get(next);
+  if (value === undefined) {
+    value = compute();
+    inner.set(next, value);
+  }
+  return value;
+}

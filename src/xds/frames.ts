@@ -1,0 +1,90 @@
+import type { DiscoveryVariant } from "../wire/discovery-stream.ts";
+import { deltaResponse, responseSize, sotwResponse } from "../wire/response-frame.ts";
+import type { Diff } from "./diff.ts";
+
+/** A response as bytes. Streams that are sent the same content share it, nonce and all: a nonce has to be new to its stream only. */
+export interface Frame {
+  readonly sequence: number;
+  readonly nonce: string;
+  readonly bytes: Buffer;
+}
+
+export interface FrameRequest {
+  readonly variant: DiscoveryVariant;
+  readonly typeUrl: string;
+  readonly version: string;
+  readonly content: Diff;
+  /** The frame must be newer than the last one of its type on the stream. */
+  readonly after: number;
+}
+
+export interface Frames {
+  frame(request: FrameRequest): Frame;
+  /** How long the response will be, but for a few bytes. Cheap after the first call for a difference. */
+  size(content: Diff): number;
+}
+
+type KeptFrame = Frame & Pick<FrameRequest, "variant" | "typeUrl" | "version">;
+
+/** Bytes of frames kept for the next stream that is sent the same; the streams of a push come one after the other. */
+const KEPT_BYTES = 16 * 1024 * 1024;
+const RECENT_DIFFS = 8;
+
+/** Builds responses, each once for all streams that need it. */
+export function createFrames(controlPlane: string): Frames {
+  const kept = new Map<Diff, KeptFrame>();
+  const sizes = new WeakMap<Diff, number>();
+  const recent: Diff[] = [];
+  let keptBytes = 0;
+  let sequence = 0;
+
+  const forget = (diff: Diff): void => {
+    keptBytes -= kept.get(diff)?.bytes.length ?? 0;
+    kept.delete(diff);
+  };
+  const keep = (diff: Diff, frame: KeptFrame): void => {
+    forget(diff);
+    kept.set(diff, frame);
+    keptBytes += frame.bytes.length;
+    for (const oldest of kept.keys()) {
+      if (keptBytes <= KEPT_BYTES || oldest === diff) break;
+      forget(oldest);
+    }
+  };
+  /** Streams with exceptions make their own differences, which are often equal: found among the last few. */
+  const canonical = (diff: Diff): Diff => {
+    const known = recent.find((other) => other === diff || sameDiff(other, diff));
+    if (known !== undefined) return known;
+    recent.push(diff);
+    if (recent.length > RECENT_DIFFS) recent.shift();
+    return diff;
+  };
+  return {
+    frame({ variant, typeUrl, version, content, after }) {
+      const diff = canonical(content);
+      const cached = kept.get(diff);
+      const fits = cached?.typeUrl === typeUrl && cached.variant === variant && cached.version === version && cached.sequence > after;
+      if (cached !== undefined && fits) return cached;
+      sequence += 1;
+      const nonce = sequence.toString(36);
+      const build = variant === "delta" ? deltaResponse : sotwResponse;
+      const frame = { variant, typeUrl, version, sequence, nonce, bytes: build({ typeUrl, version, resources: diff.changed, removed: diff.removed, nonce, controlPlane }) };
+      keep(diff, frame);
+      return frame;
+    },
+    size(content) {
+      let size = sizes.get(content);
+      if (size === undefined) {
+        size = responseSize(content.changed, content.removed);
+        sizes.set(content, size);
+      }
+      return size;
+    },
+  };
+}
+
+const sameDiff = (a: Diff, b: Diff): boolean =>
+  a.changed.length === b.changed.length &&
+  a.removed.length === b.removed.length &&
+  a.changed.every((resource, index) => resource === b.changed[index]) &&
+  a.removed.every((name, index) => name === b.removed[index]);

@@ -1,0 +1,131 @@
+import type { Encoded, ResourceSet } from "../wire/encoded.ts";
+import { type Diff, diff, EMPTY_SET, withoutRemovals } from "./diff.ts";
+import type { NameSet } from "./provider.ts";
+
+/** The client does not have it. */
+export const ABSENT = "";
+/** The client may have any version of it, or none. No hash looks like this. */
+export const UNKNOWN = "?";
+
+/**
+ * What a client holds of one type: a shared set, and the few names for which that is not true. So a stream costs a reference, not a map of
+ * thousands of versions.
+ */
+export interface Holding {
+  readonly base: ResourceSet;
+  /** Version by name, or `ABSENT`, or `UNKNOWN`. */
+  readonly unlike: ReadonlyMap<string, string>;
+}
+
+const NO_EXCEPTIONS: ReadonlyMap<string, string> = new Map();
+export const NOTHING_HELD: Holding = { base: EMPTY_SET, unlike: NO_EXCEPTIONS };
+
+export const heldVersion = (holding: Holding, name: string): string => holding.unlike.get(name) ?? holding.base.resources.get(name)?.version ?? ABSENT;
+
+/** The resource a client holds for certain, or undefined. */
+export function heldResource(holding: Holding, name: string): Encoded | undefined {
+  const resource = holding.base.resources.get(name);
+  return resource !== undefined && heldVersion(holding, name) === resource.version ? resource : undefined;
+}
+
+/** The holding with another belief about some names. */
+export function believe(holding: Holding, names: Iterable<string>, version: string): Holding {
+  const unlike = new Map(holding.unlike);
+  for (const name of names) unlike.set(name, version);
+  return unlike.size === 0 ? holding : { base: holding.base, unlike };
+}
+
+/** A client that left `*` keeps only what it names. */
+export function restrict(holding: Holding, names: NameSet): Holding {
+  const dropped = [...holding.base.resources.keys(), ...holding.unlike.keys()].filter((name) => !names.names.has(name));
+  return dropped.length === 0 ? holding : believe(holding, dropped, ABSENT);
+}
+
+export interface PlanOptions {
+  /** Names that are sent although the client may have them; those not offered are said to be gone. */
+  readonly obliged: readonly NameSet[];
+  /** Names that are not said to be gone although they are not in the set: they were rejected, or could not be made. */
+  readonly silent: ReadonlySet<string>;
+  /** Removals wait for a later response. */
+  readonly keepRemoved: boolean;
+}
+
+export interface Plan {
+  readonly diff: Diff;
+  /** What the client holds once it has accepted the difference. */
+  readonly after: Holding;
+  /** Something is left to be removed later. */
+  readonly removalsLeft: boolean;
+}
+
+/** What to send so that the client comes to hold `target`. Streams without exceptions share the result. */
+export function plan(holding: Holding, target: ResourceSet, options: PlanOptions): Plan {
+  const goal = options.keepRemoved ? withoutRemovals(holding.base, target) : target;
+  const shared = diff(holding.base, goal);
+  const after: Holding = { base: goal, unlike: NO_EXCEPTIONS };
+  if (holding.unlike.size === 0 && options.obliged.length === 0) return { diff: shared, after, removalsLeft: goal !== target };
+  const edits: Edits = { send: new Map(), skip: new Set(), remove: new Set(), keep: new Set(), left: new Map(), deferred: goal !== target };
+  for (const name of holding.unlike.keys()) except(edits, name, { holding, target, goal, options });
+  for (const { names } of options.obliged) for (const name of names) oblige(edits, name, { holding, target, goal, options });
+  return {
+    diff: editsAreEmpty(edits) ? shared : edited(shared, edits),
+    after: edits.left.size === 0 ? after : { base: goal, unlike: edits.left },
+    removalsLeft: edits.deferred,
+  };
+}
+
+/** How this stream's difference departs from the shared one. */
+interface Edits {
+  readonly send: Map<string, Encoded>;
+  readonly skip: Set<string>;
+  readonly remove: Set<string>;
+  readonly keep: Set<string>;
+  /** Exceptions that remain after the client has accepted. */
+  readonly left: Map<string, string>;
+  deferred: boolean;
+}
+
+interface Sets {
+  readonly holding: Holding;
+  readonly target: ResourceSet;
+  /** The target, or the target and what is removed from it later. */
+  readonly goal: ResourceSet;
+  readonly options: PlanOptions;
+}
+
+function except(edits: Edits, name: string, { holding, target, goal, options }: Sets): void {
+  const version = heldVersion(holding, name);
+  const resource = target.resources.get(name);
+  if (resource !== undefined) {
+    const inShared = holding.base.resources.get(name)?.version !== resource.version;
+    if (version !== resource.version && !inShared) edits.send.set(name, resource);
+    if (version === resource.version && inShared) edits.skip.add(name);
+  } else if (version === ABSENT) {
+    edits.keep.add(name);
+    if (goal.resources.has(name)) edits.left.set(name, ABSENT);
+  } else if (options.silent.has(name) || options.keepRemoved) {
+    edits.keep.add(name);
+    edits.left.set(name, version);
+    edits.deferred ||= !options.silent.has(name);
+  } else edits.remove.add(name);
+}
+
+function oblige(edits: Edits, name: string, { holding, target, goal, options }: Sets): void {
+  const resource = target.resources.get(name);
+  if (resource === undefined) {
+    if (options.silent.has(name)) return;
+    edits.remove.add(name);
+    if (goal.resources.has(name)) edits.left.set(name, ABSENT);
+    else edits.left.delete(name);
+  } else if (edits.skip.has(name)) edits.skip.delete(name);
+  else if (holding.base.resources.get(name)?.version === resource.version) edits.send.set(name, resource);
+}
+
+const editsAreEmpty = ({ send, skip, remove, keep }: Edits): boolean => send.size === 0 && skip.size === 0 && remove.size === 0 && keep.size === 0;
+
+function edited(shared: Diff, { send, skip, remove, keep }: Edits): Diff {
+  const changed = shared.changed.filter((resource) => !skip.has(resource.name) && !send.has(resource.name));
+  const removed = new Set(shared.removed.filter((name) => !keep.has(name)));
+  for (const name of remove) removed.add(name);
+  return { changed: [...changed, ...send.values()], removed: [...removed] };
+}

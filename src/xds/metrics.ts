@@ -1,0 +1,46 @@
+/** What the server counts. `bin/` gives these Istio's metric names. */
+export interface XdsMetrics {
+  /** Streams open now (pilot_xds). */
+  streams(open: number): void;
+  /** A response was handed to the network (pilot_xds_pushes, pilot_xds_config_size_bytes, pilot_xds_push_time). */
+  sent(event: SentEvent): void;
+  /** The network took all of it (pilot_xds_send_time). */
+  flushed(typeUrl: string, ms: number): void;
+  acknowledged(typeUrl: string, ms: number): void;
+  /** pilot_total_xds_rejects, pilot_xds_{cds,eds,lds,rds}_reject. */
+  rejected(typeUrl: string, node: string): void;
+  /** pilot_xds_expired_nonce. */
+  expiredNonce(typeUrl: string): void;
+  /** A stream was cut because it did not read (pilot_xds_write_timeout). */
+  writeTimeout(): void;
+  /** A push began (pilot_push_triggers). */
+  triggered(reason: string): void;
+  /** From a push to the last acknowledgement of one proxy (pilot_proxy_convergence_time). */
+  converged(ms: number): void;
+  /** A fault of ours (pilot_total_xds_internal_errors). */
+  internalError(): void;
+}
+
+export interface SentEvent {
+  readonly typeUrl: string;
+  readonly bytes: number;
+  readonly changed: number;
+  readonly removed: number;
+  /** Time to work out what to send. */
+  readonly ms: number;
+}
+
+const nothing = (): void => {};
+
+export const noMetrics: XdsMetrics = {
+  streams: nothing,
+  sent: nothing,
+  flushed: nothing,
+  acknowledged: nothing,
+  rejected: nothing,
+  expiredNonce: nothing,
+  writeTimeout: nothing,
+  triggered: nothing,
+  converged: nothing,
+  internalError: nothing,
+};

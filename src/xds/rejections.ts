@@ -1,0 +1,118 @@
+import type { Encoded, ResourceSet } from "../wire/encoded.ts";
+import type { Diff } from "./diff.ts";
+import { type Holding, heldResource } from "./holding.ts";
+
+/** A resource a client refused. It is not sent again until its content changes. */
+export interface Rejection {
+  readonly version: string;
+  /** What the client had accepted before; it goes on being served. */
+  readonly fallback: Encoded | undefined;
+  readonly error: string;
+}
+
+/** After this many probes for an offender that a client does not name, all that is still suspect counts as rejected. */
+const MAX_PROBES = 64;
+
+/**
+ * What one client refused of one type. A rejected response says nothing certain about any of its resources, so all are sent again without the
+ * offender. Where the client does not name it, the response is halved until the offender stands alone.
+ */
+export class Rejections {
+  readonly #rejected = new Map<string, Rejection>();
+  #suspects: readonly (readonly string[])[] = [];
+  #suspectFallbacks = new Map<string, Encoded | undefined>();
+  #probes = 0;
+
+  get rejected(): ReadonlyMap<string, Rejection> {
+    return this.#rejected;
+  }
+
+  get probing(): boolean {
+    return this.#suspects.length > 0;
+  }
+
+  /** Takes note of a refusal; gives the names that are now held to be at fault (none while it is still being looked for). */
+  refuse(sent: Diff, holding: Holding, error: string): readonly string[] {
+    const names = sent.changed.map((resource) => resource.name);
+    if (names.length === 0) return [];
+    const named = names.length === 1 ? names : offendersIn(error, names);
+    if (named.length > 0) {
+      this.#suspects = this.#suspects.slice(1);
+      for (const resource of sent.changed) if (named.includes(resource.name)) this.#reject(resource, holding, error);
+      return named;
+    }
+    this.#probes += 1;
+    if (this.#probes > MAX_PROBES) {
+      this.#suspects = [];
+      for (const resource of sent.changed) this.#reject(resource, holding, error);
+      return names;
+    }
+    for (const name of names) if (!this.#suspectFallbacks.has(name)) this.#suspectFallbacks.set(name, heldResource(holding, name));
+    const middle = Math.ceil(names.length / 2);
+    this.#suspects = [names.slice(0, middle), names.slice(middle), ...this.#suspects.slice(1)];
+    return [];
+  }
+
+  /** Takes note of an acknowledgement: the group that was being tried is innocent. Tells whether another one waits. */
+  accept(): boolean {
+    if (this.#suspects.length === 0) return false;
+    this.#suspects = this.#suspects.slice(1);
+    if (this.#suspects.length === 0) this.#calm();
+    return true;
+  }
+
+  /** What to serve in place of rejected and suspect resources; forgets rejections of content that is no longer offered. */
+  replacements(offered: ResourceSet): ReadonlyMap<string, Encoded | undefined> {
+    const result = new Map<string, Encoded | undefined>();
+    for (const [name, rejection] of this.#rejected) {
+      if (offered.resources.get(name)?.version === rejection.version) result.set(name, rejection.fallback);
+      else this.#rejected.delete(name);
+    }
+    for (const group of this.#suspects.slice(1)) {
+      for (const name of group) if (offered.resources.has(name)) result.set(name, this.#suspectFallbacks.get(name));
+    }
+    return result;
+  }
+
+  #reject(resource: Encoded, holding: Holding, error: string): void {
+    const held = this.#suspectFallbacks.get(resource.name) ?? heldResource(holding, resource.name);
+    const fallback = held?.version === resource.version ? undefined : held;
+    this.#rejected.set(resource.name, { version: resource.version, fallback, error });
+    if (this.#suspects.length === 0) this.#calm();
+  }
+
+  #calm(): void {
+    this.#suspectFallbacks = new Map();
+    this.#probes = 0;
+  }
+}
+
+/** Envoy's words where several clusters or listeners are judged one by one: `Error adding/updating cluster(s) a: reason, b: reason`. */
+const LISTED = /^Error adding\/updating (?:cluster|listener)\(s\) /;
+
+/** Shorter names (a port, say) stand in texts for other reasons. */
+const MIN_TELLING_NAME = 6;
+
+/**
+ * Names that an error text blames. Careful rather than clever: a name counts only as a whole word, in Envoy's lists only where a reason
+ * follows, elsewhere only if it is long enough not to be there by chance.
+ */
+export function offendersIn(text: string, names: readonly string[]): readonly string[] {
+  if (LISTED.test(text)) {
+    const listed = names.filter((name) => text.includes(`) ${name}: `) || text.includes(`, ${name}: `) || text.includes(`\n${name}: `));
+    if (listed.length > 0) return listed;
+  }
+  return names.filter((name) => name.length >= MIN_TELLING_NAME && !/^[\d.:]+$/.test(name) && standsAlone(text, name));
+}
+
+const PART_OF_NAME = /[\w.|~/:*-]/;
+
+function standsAlone(text: string, name: string): boolean {
+  for (let at = text.indexOf(name); at >= 0; at = text.indexOf(name, at + 1)) {
+    const before = text[at - 1] ?? " ";
+    const after = text[at + name.length] ?? " ";
+    const next = text[at + name.length + 1] ?? " ";
+    if (!PART_OF_NAME.test(before) && (!PART_OF_NAME.test(after) || (/[.:]/.test(after) && /\s/.test(next)))) return true;
+  }
+  return false;
+}
