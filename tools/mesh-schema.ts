@@ -29,7 +29,10 @@ export function meshSchema(): Schema {
     },
     ...Object.fromEntries(Object.entries<Shape>(own).map(([name, shape]) => [name, shapeSchema(shape)])),
     env: envSchema(env.about),
-    meshNetworks: { description: "Networks of the mesh; networks.yaml holds the same and wins.", ...messages.reference(MeshNetworksSchema) },
+    meshNetworks: {
+      description: "Networks of the mesh; networks.yaml holds the same and wins.",
+      ...messages.reference(MeshNetworksSchema),
+    },
     ...messages.propertiesOf(MeshConfigSchema, "#"),
   };
   return {

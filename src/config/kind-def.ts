@@ -9,7 +9,10 @@ export interface Report {
 
 /** All there is to know of one kind. The table of kinds drives parsing, validation, CRDs and the command line. */
 export interface KindDef<S = unknown> {
+  /** Our name of the kind, unique among all: part of an object's identity. */
   readonly kind: string;
+  /** The kind as documents write it, where another group has one of the same name (Gateway API's Gateway is `KubernetesGateway` here). Default: `kind`. */
+  readonly writtenKind?: string;
   readonly group: string;
   /** Served versions, preferred first. */
   readonly versions: readonly string[];

@@ -1,4 +1,4 @@
-import { canonicalAddress } from "../base/address.ts";
+import { canonicalAddress, isIp } from "../base/address.ts";
 import { type Labels, labelPairs } from "../base/labels.ts";
 import type { ServiceEntry } from "../gen/istio/networking/v1alpha3/service_entry_pb.js";
 import type { WorkloadEntry } from "../gen/istio/networking/v1alpha3/workload_entry_pb.js";
@@ -16,9 +16,9 @@ export const OBJECT_INDEXES = {
   kindNamespace: (object: ConfigObject): readonly string[] => [`${object.kind}/${object.namespace}`],
   /** ServiceEntries by each host they declare: `api.example.com` */
   host: (object: ConfigObject): readonly string[] => (object.kind === "ServiceEntry" ? [...new Set((object.spec as ServiceEntry).hosts)] : []),
-  /** What names the address of a workload, with its namespace: `shop/10.1.2.3` */
+  /** What names the IP address of a workload, with its namespace: `shop/10.1.2.3` */
   address: (object: ConfigObject): readonly string[] => [
-    ...new Set(addressesOf(object).map((address) => `${object.namespace}/${canonicalAddress(address)}`)),
+    ...new Set(addressesOf(object).filter(isIp).map((address) => `${object.namespace}/${canonicalAddress(address)}`)),
   ],
   /** What can be selected, by each of its labels: `Pod/shop/app=web`. EndpointSlices by that of their Service only. */
   label: (object: ConfigObject): readonly string[] => selectableLabels(object).map((pair) => `${object.kind}/${object.namespace}/${pair}`),

@@ -38,6 +38,8 @@ export interface EgressScope {
   readonly services: readonly ScopedService[];
   /** Object keys of VirtualServices bound to the mesh and visible here, in order of precedence. */
   readonly virtualServices: readonly string[];
+  /** Services that are not imported but that routes of those VirtualServices lead to: they need clusters, but no listeners and no virtual hosts. */
+  readonly destinations: readonly ScopedService[];
 }
 
 /** What a set of workloads may see. Holds references, never content, so it changes only when membership does. */

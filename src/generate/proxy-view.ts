@@ -96,6 +96,7 @@ function metadataOf(metadata: JsonObject): ProxyMetadata {
     tlsServerCertChain: optional(metadata.TLS_SERVER_CERT_CHAIN),
     idleTimeout: optional(metadata.IDLE_TIMEOUT),
     unprivilegedPod: flag(metadata.UNPRIVILEGED_POD),
+    http10: flag(metadata.HTTP10),
     requestedNetworkView: text(metadata.REQUESTED_NETWORK_VIEW).split(",").filter((network) => network !== ""),
     vhds: flag(metadata.VHDS),
     proxyConfig: metadata.PROXY_CONFIG === undefined ? "" : JSON.stringify(metadata.PROXY_CONFIG),

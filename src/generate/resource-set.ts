@@ -1,15 +1,15 @@
 import type { Engine, Query, Result } from "../engine/index.ts";
 import type { Encoded, FailedResource, ResourceSet } from "../wire/encoded.ts";
 
-/** Collects resources into a set. A generator that failed costs its own resource only. */
-export function createCollector(): {
+/** Collects resources into a set, on top of another one. A generator that failed costs its own resource only. */
+export function createCollector(base?: ResourceSet): {
   add(resource: Encoded): void;
   take(name: string, result: Result<Encoded>): void;
   fail(name: string, message: string): void;
   readonly set: ResourceSet;
 } {
-  const resources = new Map<string, Encoded>();
-  const failed: FailedResource[] = [];
+  const resources = new Map<string, Encoded>(base?.resources);
+  const failed: FailedResource[] = [...(base?.failed ?? [])];
   const fail = (name: string, message: string): void => void failed.push({ name, message });
   return {
     add: (resource) => void resources.set(resource.name, resource),

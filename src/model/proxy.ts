@@ -43,6 +43,8 @@ export interface ProxyMetadata {
   readonly tlsServerCertChain: string | undefined;
   readonly idleTimeout: string | undefined;
   readonly unprivilegedPod: boolean;
+  /** Clients that speak HTTP/1.0 are served. */
+  readonly http10: boolean;
   readonly requestedNetworkView: readonly string[];
   readonly vhds: boolean;
   /** Merged ProxyConfig as canonical JSON: node metadata PROXY_CONFIG over mesh defaults. */

@@ -30,6 +30,18 @@ export function allocateSlots(applicants: readonly Applicant[]): ReadonlyMap<str
   return slots;
 }
 
+const BUCKETS = 64;
+
+/** Which part of the allocation a key is kept in. */
+export const bucketOf = (key: string): number => hash(key) % BUCKETS;
+
+/** The allocation in parts, so that who reads one slot need not be asked again when another is given out. */
+export function inBuckets(slots: ReadonlyMap<string, number>): readonly ReadonlyMap<string, number>[] {
+  const buckets = Array.from({ length: BUCKETS }, () => new Map<string, number>());
+  for (const [key, slot] of slots) buckets[bucketOf(key)]?.set(key, slot);
+  return buckets;
+}
+
 /** The address of a slot in a range: 0 is `240.240.0.1`, 254 is `240.240.1.1`. */
 export function slotAddress(range: Cidr, slot: number): string {
   const offset = Math.floor(slot / PER_BLOCK) * 256 + (slot % PER_BLOCK) + 1;

@@ -2,7 +2,7 @@ import { type Cidr, parseCidr } from "../base/address.ts";
 import { parseServiceHost } from "../base/hostname.ts";
 import type { Query } from "../engine/index.ts";
 import { type Service, type ServiceRef, serviceKey } from "../model/service.ts";
-import { type Applicant, allocateSlots, slotAddress } from "./auto-address.ts";
+import { type Applicant, allocateSlots, bucketOf, inBuckets, slotAddress } from "./auto-address.ts";
 import { compareDeclarations, type Declaration, mergeDeclarations, needsAddress } from "./declaration.ts";
 import { declareKubernetesService } from "./kubernetes-service.ts";
 import type { RegistryContext } from "./registry-context.ts";
@@ -126,8 +126,8 @@ function namespacesWithServices(kindNamespaces: readonly string[]): readonly str
 }
 
 /**
- * Addresses for hosts that have none. All of them share one range, so one query gives out the slots; each host reads its own through a
- * query of its own, and a host that comes or goes re-runs nothing behind the others.
+ * Addresses for hosts that have none. All of them share one range, so one query gives out the slots; hosts read theirs through buckets,
+ * and a host that comes or goes re-runs a handful of look-ups and nothing behind them.
  */
 function defineAutoAddresses(
   { engine, settings }: RegistryContext,
@@ -141,14 +141,18 @@ function defineAutoAddresses(
         entry.needsAddress ? { key: serviceKey({ namespace, host: entry.host }), createdAt: entry.createdAt } : [],
       ),
   });
-  const slots = engine.query<"", ReadonlyMap<string, number>>({
+  const slots = engine.query<"", readonly ReadonlyMap<string, number>[]>({
     name: "registry.autoAddressSlots",
-    compute: () => allocateSlots(namespaces("").flatMap((namespace) => applicants(namespace))),
+    compute: () => inBuckets(allocateSlots(namespaces("").flatMap((namespace) => applicants(namespace)))),
+  });
+  const bucket = engine.query<number, ReadonlyMap<string, number> | undefined>({
+    name: "registry.autoAddressBucket",
+    compute: (index) => slots("")[index],
   });
   return engine.query<string, readonly string[]>({
     name: "registry.autoAddresses",
     compute: (key) => {
-      const slot = slots("").get(key);
+      const slot = bucket(bucketOf(key))?.get(key);
       return slot === undefined ? [] : ranges.map((range) => slotAddress(range, slot));
     },
   });

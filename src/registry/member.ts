@@ -37,7 +37,10 @@ export interface RawMember {
 
 const UNIX = "unix://";
 
-/** Makes members, sharing equal labels and localities: endpoints of one service mostly carry the same. Use one maker per derivation. */
+/**
+ * Makes members, sharing equal labels and localities: endpoints of one service mostly carry the same. Use one maker per derivation.
+ * Fields are written out, here and in `endpointOf`: tens of thousands of these are made, and spreading is much slower.
+ */
 export function memberMaker(clusterId: string): (raw: RawMember) => Member {
   const pool = new Map<string, { readonly labels: Labels; readonly locality: Locality }>();
   return (raw) => {
@@ -46,13 +49,24 @@ export function memberMaker(clusterId: string): (raw: RawMember) => Member {
     const shared = pool.get(id) ?? { labels: augmentLabels(raw, clusterId), locality: raw.locality };
     pool.set(id, shared);
     return {
-      ...raw,
+      origin: raw.origin,
       address: unixPath ? raw.address.slice(UNIX.length) : raw.address,
       unixPath,
-      ...shared,
+      ports: raw.ports,
+      labels: shared.labels,
+      namespace: raw.namespace,
+      workload: raw.workload,
+      serviceAccount: raw.serviceAccount,
+      network: raw.network,
       clusterId,
+      nodeName: raw.nodeName,
+      hostname: raw.hostname,
+      subdomain: raw.subdomain,
+      locality: shared.locality,
       weight: raw.weight > 0 ? raw.weight : 1,
       tlsMode: raw.labels["security.istio.io/tlsMode"] === "istio" ? "istio" : "disabled",
+      health: raw.health,
+      objectKey: raw.objectKey,
     };
   };
 }
@@ -74,8 +88,26 @@ function augmentLabels(raw: RawMember, clusterId: string): Labels {
 export function endpointOf(member: Member, port: DeclaredPort, source: "Kubernetes" | "External" | "Consul"): Endpoint | undefined {
   const number = member.unixPath ? 0 : source === "Kubernetes" ? kubernetesPort(member, port) : externalPort(member, port);
   if (number === undefined) return undefined;
-  const { origin: _origin, ports: _ports, ...rest } = member;
-  return { ...rest, port: number, servicePort: port.name };
+  return {
+    address: member.address,
+    unixPath: member.unixPath,
+    port: number,
+    servicePort: port.name,
+    labels: member.labels,
+    namespace: member.namespace,
+    workload: member.workload,
+    serviceAccount: member.serviceAccount,
+    network: member.network,
+    clusterId: member.clusterId,
+    nodeName: member.nodeName,
+    hostname: member.hostname,
+    subdomain: member.subdomain,
+    locality: member.locality,
+    weight: member.weight,
+    tlsMode: member.tlsMode,
+    health: member.health,
+    objectKey: member.objectKey,
+  };
 }
 
 /** A ServiceEntry asks the workload's own port map first, then its `targetPort`. */

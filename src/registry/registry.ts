@@ -1,4 +1,5 @@
 import type { Endpoint, ServiceInstance } from "../model/endpoint.ts";
+import type { Locality } from "../model/locality.ts";
 import type { Service, ServiceRef } from "../model/service.ts";
 
 /**
@@ -14,23 +15,30 @@ export interface Registry {
   service(ref: ServiceRef): Service | undefined;
   /** All services that declare this host, in order of precedence (Kubernetes first, then older first). */
   servicesByHost(host: string): readonly ServiceRef[];
-  /** Endpoints of one service port; order is stable. */
+  /**
+   * Endpoints of one service port, in a stable order: as written in the object, or by name of the workload. Those that are not healthy are
+   * among them: whoever sends endpoints decides what to do with them.
+   */
   endpoints(ref: ServiceRef, portNumber: number): readonly Endpoint[];
   /** Service accounts (SPIFFE ids without trust domain handling: `ns/sa`) of the endpoints of a service port, sorted. */
   serviceAccounts(ref: ServiceRef, portNumber: number): readonly string[];
-  /** Service ports served at an address: what inbound configuration of the proxy there is made from. Sorted. */
+  /**
+   * Service ports served at an address: what inbound configuration of the proxy there is made from. Sorted by host and port. Only services
+   * of the given namespace: another namespace cannot make a workload serve something.
+   */
   instancesAt(address: string, namespace: string): readonly ServiceInstance[];
-  /** Labels, service account, locality, network of the workload at an address, where the registry knows it. */
+  /** The workload at an address: a Pod, a WorkloadEntry or an endpoint written into a ServiceEntry, in this order; undefined where none is known. */
   workloadAt(address: string, namespace: string): Workload | undefined;
-  /** Pod/WorkloadEntry labels of a namespace that match a selector are looked up by `workloadAt`; node locality comes from Node objects. */
 }
 
+/** Who runs at an address. */
 export interface Workload {
   readonly name: string;
   readonly namespace: string;
+  /** Its own labels and those that say where it runs (region, zone, cluster, network). */
   readonly labels: Readonly<Record<string, string>>;
   readonly serviceAccount: string;
   readonly network: string;
-  readonly locality: import("../model/locality.ts").Locality;
+  readonly locality: Locality;
   readonly nodeName: string;
 }

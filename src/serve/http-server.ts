@@ -2,21 +2,9 @@ import { timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import { EdgeError, messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
+import type { HttpAnswer, HttpRoute } from "../debug/http-route.ts";
 
-/** One answer. `body` objects are sent as JSON. */
-export interface HttpAnswer {
-  readonly status: number;
-  readonly body: unknown;
-  readonly contentType?: string;
-}
-
-export interface HttpRoute {
-  readonly path: string;
-  /** Open routes answer anyone; the others want the debug token. */
-  readonly open: boolean;
-  readonly about: string;
-  readonly answer: (query: URLSearchParams) => HttpAnswer | Promise<HttpAnswer>;
-}
+export type { HttpAnswer, HttpRoute };
 
 export interface HttpServerOptions {
   readonly host: string;

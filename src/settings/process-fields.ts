@@ -47,7 +47,11 @@ export const PROCESS_FIELDS = {
           jwksUri: { is: "text", format: "url", about: "Where its keys are published." },
           jwksFile: text("File with its keys, relative to the base directory."),
           jwks: text("Its keys, inline."),
-          audiences: { is: "list", about: "Audiences of which a token must name one.", of: { is: "text", required: true, about: "An audience." } },
+          audiences: {
+            is: "list",
+            about: "Audiences of which a token must name one.",
+            of: { is: "text", required: true, about: "An audience." },
+          },
           identity: {
             is: "group",
             about: "Claims (dotted paths) that say who the workload is.",
@@ -57,7 +61,12 @@ export const PROCESS_FIELDS = {
       },
     },
     sidecar: { is: "flag", default: false, restart: true, about: "Bind only a Unix socket, and start an Envoy that owns the TLS ports." },
-    namespaces: { is: "list", restart: true, about: "Look at these namespaces only; empty means all.", of: { is: "text", required: true, about: "A namespace." } },
+    namespaces: {
+      is: "list",
+      restart: true,
+      about: "Look at these namespaces only; empty means all.",
+      of: { is: "text", required: true, about: "A namespace." },
+    },
     clusterWrites: {
       is: "flag",
       default: false,

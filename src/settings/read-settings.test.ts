@@ -22,20 +22,19 @@ describe("readSettings", () => {
       debounceAfterMs: 100,
       debounceMaxMs: 10_000,
       debounceEndpoints: true,
-      pushThrottle: 0,
-      maxRequestsPerSecond: 0,
-      keepaliveIntervalMs: 30_000,
+      keepaliveMs: 30_000,
       keepaliveTimeoutMs: 10_000,
-      maxReceiveBytes: 4_194_304,
-      maxStreams: 100_000,
+      maxRequestBytes: 4_194_304,
+      maxStreams: 20_000,
+      clusterDomain: "cluster.local",
       edsForHeadless: false,
-      sidecarUseRemoteAddress: false,
-      http10: false,
-      absoluteFqdnDomains: true,
-      scopeGatewayToNamespace: false,
+      sniffOutbound: true,
+      sniffInbound: true,
+      defaultRequestTimeoutMs: 0,
       autoAllocateAddresses: true,
       autoAllocateIpv4: "240.240.0.0/16",
       autoAllocateIpv6: "2001:2::/48",
+      envoyPath: "",
       logLevel: "info",
       logJson: false,
     });
@@ -43,26 +42,36 @@ describe("readSettings", () => {
   });
 
   it("lets the environment win over mesh.yaml, and mesh.yaml over the default", () => {
-    const meshEnv = { PILOT_DEBOUNCE_AFTER: "1s", PILOT_HTTP10: "true" };
+    const meshEnv = { PILOT_DEBOUNCE_AFTER: "1s", PILOT_ENABLE_EDS_FOR_HEADLESS_SERVICES: "true" };
     const { settings } = readSettings({ PILOT_DEBOUNCE_AFTER: "250ms" }, meshEnv);
     expect(settings.debounceAfterMs).toBe(250);
-    expect(settings.http10).toBe(true);
+    expect(settings.edsForHeadless).toBe(true);
   });
 
   it("takes an empty variable as unset, but an empty address as off", () => {
-    const { settings, faults } = readSettings({ PILOT_HTTP10: "", HTTP_ADDR: "", PILOT_DEBOUNCE_AFTER: "" });
+    const { settings, faults } = readSettings({
+      PILOT_ENABLE_EDS_FOR_HEADLESS_SERVICES: "",
+      HTTP_ADDR: "",
+      PILOT_DEBOUNCE_AFTER: "",
+      POD_NAMESPACE: "",
+    });
     expect(faults).toEqual([]);
-    expect([settings.http10, settings.httpAddr, settings.debounceAfterMs]).toEqual([false, "", 100]);
+    expect([settings.edsForHeadless, settings.httpAddr, settings.debounceAfterMs, settings.podNamespace]).toEqual([
+      false,
+      "",
+      100,
+      "istio-system",
+    ]);
   });
 
   it("names the variable, its place and the reason of a bad value, and stays complete", () => {
-    const { settings, faults } = readSettings({ PILOT_PUSH_THROTTLE: "many" }, { PILOT_DEBOUNCE_MAX: "10", ISTIO_HOME: "/tmp" });
+    const { settings, faults } = readSettings({ ISTIO_GPRC_MAXSTREAMS: "many" }, { PILOT_DEBOUNCE_MAX: "10", ISTIO_HOME: "/tmp" });
     expect(faults).toEqual([
       { name: "ISTIO_HOME", from: "mesh.yaml", message: "can only be set in the environment" },
       { name: "PILOT_DEBOUNCE_MAX", from: "mesh.yaml", message: '"10" is not a duration such as 100ms, 5s or 1h30m' },
-      { name: "PILOT_PUSH_THROTTLE", from: "environment", message: '"many" is not a whole number' },
+      { name: "ISTIO_GPRC_MAXSTREAMS", from: "environment", message: '"many" is not a whole number' },
     ]);
-    expect(settings.pushThrottle).toBe(0);
+    expect(settings.maxStreams).toBe(20_000);
   });
 
   it("takes no name from the prototype of a map", () => {
@@ -101,8 +110,10 @@ describe("readValue", () => {
     ["address", "[::1]:0", "[::1]:0"],
     ["address", ":8080", ":8080"],
     ["address", "", ""],
+    ["range", "10.0.0.0/8", "10.0.0.0/8"],
   ];
-  for (const [type, text, value] of good) it(`reads ${type} ${text || "(empty)"}`, () => expect(readValue({ type }, text)).toEqual({ value }));
+  for (const [type, text, value] of good)
+    it(`reads ${type} ${text || "(empty)"}`, () => expect(readValue({ type }, text)).toEqual({ value }));
 
   const bad: readonly [SettingType, string][] = [
     ["bool", "yes"],
@@ -112,6 +123,7 @@ describe("readValue", () => {
     ["duration", "5"],
     ["duration", "-5s"],
     ["duration", "5s x"],
+    ["range", "10.0.0.0/40"],
     ["address", "8080"],
     ["address", "::1:80"],
     ["address", "host:70000"],
@@ -124,7 +136,7 @@ describe("readValue", () => {
 describe("unknownSettings", () => {
   it("lists what looks like a setting but is none, without node metadata and Kubernetes service variables", () => {
     const env = {
-      PILOT_HTTP10: "1",
+      PILOT_ENABLE_EDS_FOR_HEADLESS_SERVICES: "1",
       PILOT_NO_SUCH_THING: "1",
       ISTIO_DELTA_XDS: "true",
       ISTIO_META_CLUSTER_ID: "c",

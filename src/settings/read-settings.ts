@@ -4,6 +4,9 @@ import { SETTINGS, type SettingDef, type SettingKey, type Settings } from "./tab
 /** Environment variables as the process has them; tests pass a literal. */
 export type Env = Readonly<Record<string, string | undefined>>;
 
+/** The directory everything is under: `$ISTIO_HOME`, else the working directory. Who runs the process does not matter. */
+export const baseDirOf = (env: Env, workingDir: string): string => env[SETTINGS.home.env] || workingDir;
+
 /** What is wrong with one variable, and where it was set. */
 export interface SettingFault {
   readonly name: string;
@@ -19,7 +22,7 @@ export interface SettingsRead {
 
 /**
  * Reads every setting of the table. The real environment wins over `env:` of mesh.yaml, so that an operator can overrule a file;
- * an empty variable counts as unset, except for texts and addresses, where empty is a value.
+ * an empty variable counts as unset, except for addresses, where empty means off.
  */
 export function readSettings(env: Env, meshEnv: Readonly<Record<string, string>> = {}): SettingsRead {
   const faults: SettingFault[] = [];
@@ -40,8 +43,8 @@ function readOne(def: SettingDef, sources: Sources): string | number | boolean |
   ] as const;
   let found: string | number | boolean | undefined;
   for (const { from, text } of candidates) {
-    if (text === undefined || (text === "" && def.type !== "string" && def.type !== "address")) continue;
-    const read = from === "mesh.yaml" && def.env === SETTINGS.home.env ? { fault: "can only be set in the environment" } : readValue(def, text);
+    if (text === undefined || (text === "" && def.type !== "address")) continue;
+    const read = from === "mesh.yaml" && def.envOnly === true ? { fault: "can only be set in the environment" } : readValue(def, text);
     if ("fault" in read) sources.faults.push({ name: def.env, from, message: read.fault });
     else found ??= read.value;
   }

@@ -1,3 +1,4 @@
+import { parseCidr } from "../base/address.ts";
 import { parseHostPort } from "./host-port.ts";
 import type { SettingDef } from "./table.ts";
 
@@ -14,11 +15,15 @@ export function readValue(def: Pick<SettingDef, "type" | "choices">, text: strin
     case "int":
       return /^[+-]?\d{1,15}$/.test(text) ? notNegative(Number(text), text) : { fault: `"${text}" is not a whole number` };
     case "float":
-      return /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?$/.test(text) ? notNegative(Number(text), text) : { fault: `"${text}" is not a number` };
+      return /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?$/.test(text)
+        ? notNegative(Number(text), text)
+        : { fault: `"${text}" is not a number` };
     case "duration":
       return readDuration(text);
     case "address":
       return readAddress(text);
+    case "range":
+      return parseCidr(text) === undefined ? { fault: `"${text}" is not a range of addresses such as 10.0.0.0/8` } : { value: text };
     case "choice":
       return def.choices?.includes(text) === true ? { value: text } : { fault: `"${text}" is none of ${def.choices?.join(", ")}` };
   }

@@ -130,7 +130,8 @@ function readGroup(shape: GroupShape, value: unknown, at: Place): Record<string,
   const given = isRecord(value) ? value : {};
   if (value !== undefined && !isRecord(value)) wrongType(value, "a map", at);
   for (const name of Object.keys(given)) {
-    if (!Object.hasOwn(shape.fields, name)) at.reader.report("schema.unknown-field", [...at.path, name], `there is no field "${name}" here`);
+    if (!Object.hasOwn(shape.fields, name))
+      at.reader.report("schema.unknown-field", [...at.path, name], `there is no field "${name}" here`);
   }
   const [first, second] = (shape.oneOf ?? []).filter((name) => (given[name] ?? "") !== "");
   if (second !== undefined) at.reader.report("field.conflict", [...at.path, second], `cannot be set together with ${first}`);

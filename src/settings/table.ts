@@ -1,6 +1,6 @@
 /**
  * Every environment variable the programs honour, declared once: the frozen `Settings` value, its documentation and its part of the
- * JSON Schema all come from here. Names, types and defaults are Istio's where Istio has the variable; `own` marks the few that are ours.
+ * JSON Schema all come from here. Names, types and defaults are Istio's where Istio has the variable; `own` marks those that today's Istio does not have.
  */
 export const SETTINGS = {
   home: {
@@ -9,7 +9,8 @@ export const SETTINGS = {
     default: "",
     restart: true,
     own: true,
-    about: "Base directory; empty means the working directory. Cannot be set in mesh.yaml, which is found through it.",
+    envOnly: true,
+    about: "Base directory; empty means the working directory.",
   },
   podName: { env: "POD_NAME", type: "string", default: "", restart: true, about: "Name of this control plane instance." },
   podNamespace: {
@@ -19,9 +20,26 @@ export const SETTINGS = {
     restart: true,
     about: "Namespace the control plane belongs to.",
   },
-  clusterId: { env: "CLUSTER_ID", type: "string", default: "Kubernetes", restart: true, about: "Name of the cluster that objects read here belong to." },
-  revision: { env: "REVISION", type: "string", default: "", restart: true, about: "Revision of this control plane; empty is the default revision." },
-  trustDomain: { env: "TRUST_DOMAIN", type: "string", default: "", about: "SPIFFE trust domain; where set it wins over `trustDomain` of mesh.yaml." },
+  clusterId: {
+    env: "CLUSTER_ID",
+    type: "string",
+    default: "Kubernetes",
+    restart: true,
+    about: "Name of the cluster that objects read here belong to.",
+  },
+  revision: {
+    env: "REVISION",
+    type: "string",
+    default: "",
+    restart: true,
+    about: "Revision of this control plane; empty is the default revision.",
+  },
+  trustDomain: {
+    env: "TRUST_DOMAIN",
+    type: "string",
+    default: "",
+    about: "SPIFFE trust domain; where set it wins over `trustDomain` of mesh.yaml.",
+  },
 
   grpcAddr: {
     env: "GRPC_ADDR",
@@ -64,22 +82,28 @@ export const SETTINGS = {
     about: "Where metrics and the version are served; wins over `listen.monitoringAddr`. Empty turns it off.",
   },
 
-  debounceAfterMs: { env: "PILOT_DEBOUNCE_AFTER", type: "duration", default: "100ms", about: "How long configuration must be quiet before changes are pushed." },
-  debounceMaxMs: { env: "PILOT_DEBOUNCE_MAX", type: "duration", default: "10s", about: "Longest time a change may wait for quiet." },
+  debounceAfterMs: {
+    env: "PILOT_DEBOUNCE_AFTER",
+    type: "duration",
+    default: "100ms",
+    restart: true,
+    about: "How long configuration must be quiet before changes are pushed.",
+  },
+  debounceMaxMs: {
+    env: "PILOT_DEBOUNCE_MAX",
+    type: "duration",
+    default: "10s",
+    restart: true,
+    about: "Longest time a change may wait for quiet.",
+  },
   debounceEndpoints: {
     env: "PILOT_ENABLE_EDS_DEBOUNCE",
     type: "bool",
     default: "true",
+    restart: true,
     about: "Whether endpoint changes wait for quiet too, or are pushed at once.",
   },
-  pushThrottle: { env: "PILOT_PUSH_THROTTLE", type: "int", default: "0", about: "Streams that may be sent to at the same time; 0 leaves it to the process." },
-  maxRequestsPerSecond: {
-    env: "PILOT_MAX_REQUESTS_PER_SECOND",
-    type: "float",
-    default: "0",
-    about: "New xDS streams accepted per second; 0 leaves it to the process.",
-  },
-  keepaliveIntervalMs: {
+  keepaliveMs: {
     env: "GRPC_KEEPALIVE_INTERVAL",
     type: "duration",
     default: "30s",
@@ -93,59 +117,91 @@ export const SETTINGS = {
     restart: true,
     about: "How long a gRPC probe may stay unanswered.",
   },
-  maxReceiveBytes: {
+  maxRequestBytes: {
     env: "ISTIO_GPRC_MAXRECVMSGSIZE",
     type: "int",
     default: "4194304",
     restart: true,
     about: "Largest gRPC message accepted from a client, in bytes.",
   },
-  maxStreams: { env: "ISTIO_GPRC_MAXSTREAMS", type: "int", default: "100000", restart: true, about: "Streams one gRPC connection may open." },
+  maxStreams: {
+    env: "ISTIO_GPRC_MAXSTREAMS",
+    type: "int",
+    default: "20000",
+    restart: true,
+    about: "Streams held at the same time, over all connections; Istio's default is 100000 on each.",
+  },
 
+  clusterDomain: {
+    env: "CLUSTER_DOMAIN",
+    type: "string",
+    default: "cluster.local",
+    restart: true,
+    own: true,
+    about: "DNS suffix of Kubernetes Services; Istio has it as the flag --domain.",
+  },
   edsForHeadless: {
     env: "PILOT_ENABLE_EDS_FOR_HEADLESS_SERVICES",
     type: "bool",
     default: "false",
+    restart: true,
     about: "Balance headless services over their endpoints instead of going to the address the client chose.",
   },
-  sidecarUseRemoteAddress: {
-    env: "PILOT_SIDECAR_USE_REMOTE_ADDRESS",
-    type: "bool",
-    default: "false",
-    about: "Sidecars take the peer's address as the client's on outbound HTTP listeners.",
-  },
-  http10: { env: "PILOT_HTTP10", type: "bool", default: "false", about: "Accept HTTP/1.0 requests on outbound HTTP listeners." },
-  absoluteFqdnDomains: {
-    env: "PILOT_ENABLE_ABSOLUTE_FQDN_VHOST_DOMAIN",
+  sniffOutbound: {
+    env: "PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_OUTBOUND",
     type: "bool",
     default: "true",
-    about: "Virtual hosts also answer to the host name with a trailing dot.",
+    restart: true,
+    own: true,
+    about: "Guess the protocol of outbound ports that declare none.",
   },
-  scopeGatewayToNamespace: {
-    env: "PILOT_SCOPE_GATEWAY_TO_NAMESPACE",
+  sniffInbound: {
+    env: "PILOT_ENABLE_PROTOCOL_SNIFFING_FOR_INBOUND",
     type: "bool",
-    default: "false",
-    about: "A gateway proxy serves only Gateways of its own namespace.",
+    default: "true",
+    restart: true,
+    own: true,
+    about: "Guess the protocol of inbound ports that declare none.",
+  },
+  defaultRequestTimeoutMs: {
+    env: "ISTIO_DEFAULT_REQUEST_TIMEOUT",
+    type: "duration",
+    default: "0s",
+    restart: true,
+    own: true,
+    about: "Timeout of HTTP requests whose route sets none; 0s means no timeout.",
   },
   autoAllocateAddresses: {
     env: "PILOT_ENABLE_IP_AUTOALLOCATE",
     type: "bool",
     default: "true",
+    restart: true,
     about: "Give ServiceEntries without addresses a virtual one.",
   },
   autoAllocateIpv4: {
     env: "PILOT_IP_AUTOALLOCATE_IPV4_PREFIX",
-    type: "string",
+    type: "range",
     default: "240.240.0.0/16",
+    restart: true,
     about: "IPv4 range of the virtual addresses.",
   },
   autoAllocateIpv6: {
     env: "PILOT_IP_AUTOALLOCATE_IPV6_PREFIX",
-    type: "string",
+    type: "range",
     default: "2001:2::/48",
+    restart: true,
     about: "IPv6 range of the virtual addresses.",
   },
 
+  envoyPath: {
+    env: "ENVOY_PATH",
+    type: "string",
+    default: "",
+    restart: true,
+    own: true,
+    envOnly: true,
+    about: "Envoy binary for what runs Envoy; empty looks in PATH, then where the set-up puts it.",
+  },
   logLevel: {
     env: "ISTIO_LOG_LEVEL",
     type: "choice",
@@ -155,7 +211,14 @@ export const SETTINGS = {
     own: true,
     about: "Least level that is logged.",
   },
-  logJson: { env: "ISTIO_LOG_AS_JSON", type: "bool", default: "false", restart: true, own: true, about: "Log JSON records instead of text lines." },
+  logJson: {
+    env: "ISTIO_LOG_AS_JSON",
+    type: "bool",
+    default: "false",
+    restart: true,
+    own: true,
+    about: "Log JSON records instead of text lines.",
+  },
 } as const satisfies Record<string, SettingDef>;
 
 /** How one variable is read. `default` is written as a user would write it. */
@@ -167,12 +230,14 @@ export interface SettingDef {
   readonly choices?: readonly string[];
   /** A change in `mesh.yaml: env` takes effect only at the next start. */
   readonly restart?: true;
-  /** The variable is not one of Istio's. */
+  /** Has no effect under `env:` of mesh.yaml, because it is needed before that is read or where that is not. */
+  readonly envOnly?: true;
+  /** Today's Istio has no such variable. */
   readonly own?: true;
   readonly about: string;
 }
 
-export type SettingType = "string" | "bool" | "int" | "float" | "duration" | "address" | "choice";
+export type SettingType = "string" | "bool" | "int" | "float" | "duration" | "address" | "range" | "choice";
 
 /** Value of each type: durations are milliseconds; addresses stay text, read by `parseHostPort`. */
 interface SettingValue {
@@ -182,6 +247,7 @@ interface SettingValue {
   readonly float: number;
   readonly duration: number;
   readonly address: string;
+  readonly range: string;
   readonly choice: string;
 }
 

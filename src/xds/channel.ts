@@ -3,7 +3,7 @@ import type { DiscoveryRequest } from "../wire/discovery-request.ts";
 import type { DiscoveryVariant } from "../wire/discovery-stream.ts";
 import type { Encoded, ResourceSet } from "../wire/encoded.ts";
 import { CLUSTER_TYPE, LISTENER_TYPE } from "../wire/type-urls.ts";
-import { type Diff, diff, EMPTY_SET, isEmptyDiff, setVersion, substitute } from "./diff.ts";
+import { type Diff, diff, EMPTY_SET, isEmptyDiff, substitute } from "./diff.ts";
 import type { Frame } from "./frames.ts";
 import { ABSENT, believe, type Holding, heldResource, NOTHING_HELD, type Plan, plan, restrict, UNKNOWN } from "./holding.ts";
 import type { LastGood } from "./last-good.ts";
@@ -26,7 +26,6 @@ export interface Outgoing {
   /** False: nothing has to be said. */
   readonly send: boolean;
   readonly content: Diff;
-  readonly version: string;
 }
 
 export interface ChannelDeps {
@@ -132,7 +131,7 @@ export class Channel {
     const { target, silent } = this.#effective(offered, view);
     const next = plan(this.#holding, target, { obliged: this.#obliged, silent, keepRemoved });
     const { content, needed } = this.#content(next, subscription);
-    return { plan: next, content, send: this.#mustRespond || !isEmptyDiff(needed), version: setVersion(next.after.base) };
+    return { plan: next, content, send: this.#mustRespond || !isEmptyDiff(needed) };
   }
 
   sent(outgoing: Outgoing, frame: Frame, now: number): void {

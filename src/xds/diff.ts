@@ -77,9 +77,10 @@ export function setVersion(set: ResourceSet): string {
   return version;
 }
 
-type PairMemo<V> = WeakMap<ResourceSet, WeakMap<ResourceSet, V>>;
+/** Values remembered for two sets, and forgotten with either. */
+export type PairMemo<V> = WeakMap<ResourceSet, WeakMap<ResourceSet, V>>;
 
-function remember<V>(memo: PairMemo<V>, [old, next]: readonly [ResourceSet, ResourceSet], compute: () => V): V {
+export function remember<V>(memo: PairMemo<V>, [old, next]: readonly [ResourceSet, ResourceSet], compute: () => V): V {
   const inner = memo.get(old) ?? new WeakMap<ResourceSet, V>();
   memo.set(old, inner);
   let value = inner.get(next);

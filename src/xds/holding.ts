@@ -1,5 +1,5 @@
 import type { Encoded, ResourceSet } from "../wire/encoded.ts";
-import { type Diff, diff, EMPTY_SET, withoutRemovals } from "./diff.ts";
+import { type Diff, diff, EMPTY_SET, type PairMemo, remember, withoutRemovals } from "./diff.ts";
 import type { NameSet } from "./provider.ts";
 
 /** The client does not have it. */
@@ -61,9 +61,22 @@ export interface Plan {
 /** What to send so that the client comes to hold `target`. Streams without exceptions share the result. */
 export function plan(holding: Holding, target: ResourceSet, options: PlanOptions): Plan {
   const goal = options.keepRemoved ? withoutRemovals(holding.base, target) : target;
+  if (holding.unlike.size > 0) return editedPlan(holding, target, options);
+  if (options.obliged.length === 0) return { diff: diff(holding.base, goal), after: { base: goal, unlike: NO_EXCEPTIONS }, removalsLeft: goal !== target };
+  const key = `${options.keepRemoved} ${options.obliged.map((set) => set.id).join()} ${[...options.silent].join()}`;
+  const known = remember(obligedPlans, [holding.base, target], () => new Map<string, Plan>());
+  const result = known.get(key) ?? editedPlan(holding, target, options);
+  known.set(key, result);
+  return result;
+}
+
+/** Streams that hold the same and are owed the same share a plan too: a change of a thousand clusters owes each stream a thousand assignments. */
+const obligedPlans: PairMemo<Map<string, Plan>> = new WeakMap();
+
+function editedPlan(holding: Holding, target: ResourceSet, options: PlanOptions): Plan {
+  const goal = options.keepRemoved ? withoutRemovals(holding.base, target) : target;
   const shared = diff(holding.base, goal);
   const after: Holding = { base: goal, unlike: NO_EXCEPTIONS };
-  if (holding.unlike.size === 0 && options.obliged.length === 0) return { diff: shared, after, removalsLeft: goal !== target };
   const edits: Edits = { send: new Map(), skip: new Set(), remove: new Set(), keep: new Set(), left: new Map(), deferred: goal !== target };
   for (const name of holding.unlike.keys()) except(edits, name, { holding, target, goal, options });
   for (const { names } of options.obliged) for (const name of names) oblige(edits, name, { holding, target, goal, options });

@@ -20,7 +20,8 @@ const MAX_PROBES = 64;
 export class Rejections {
   readonly #rejected = new Map<string, Rejection>();
   #suspects: readonly (readonly string[])[] = [];
-  #suspectFallbacks = new Map<string, Encoded | undefined>();
+  /** What the client held of each suspect when the search began. */
+  #fallbacks = new Map<string, Encoded | undefined>();
   #probes = 0;
 
   get rejected(): ReadonlyMap<string, Rejection> {
@@ -33,21 +34,18 @@ export class Rejections {
 
   /** Takes note of a refusal; gives the names that are now held to be at fault (none while it is still being looked for). */
   refuse(sent: Diff, holding: Holding, error: string): readonly string[] {
-    const names = sent.changed.map((resource) => resource.name);
-    if (names.length === 0) return [];
+    const candidates = this.#candidates(sent.changed);
+    const names = candidates.map((resource) => resource.name);
     const named = names.length === 1 ? names : offendersIn(error, names);
-    if (named.length > 0) {
-      this.#suspects = this.#suspects.slice(1);
-      for (const resource of sent.changed) if (named.includes(resource.name)) this.#reject(resource, holding, error);
-      return named;
-    }
     this.#probes += 1;
-    if (this.#probes > MAX_PROBES) {
-      this.#suspects = [];
-      for (const resource of sent.changed) this.#reject(resource, holding, error);
-      return names;
+    const guilty = named.length > 0 ? named : this.#probes > MAX_PROBES ? names : [];
+    if (guilty.length > 0) {
+      for (const resource of candidates) if (guilty.includes(resource.name)) this.#reject(resource, holding, error);
+      this.#suspects = named.length > 0 ? this.#suspects.slice(1) : [];
+      this.#calm();
+      return guilty;
     }
-    for (const name of names) if (!this.#suspectFallbacks.has(name)) this.#suspectFallbacks.set(name, heldResource(holding, name));
+    for (const name of names) if (!this.#fallbacks.has(name)) this.#fallbacks.set(name, heldResource(holding, name));
     const middle = Math.ceil(names.length / 2);
     this.#suspects = [names.slice(0, middle), names.slice(middle), ...this.#suspects.slice(1)];
     return [];
@@ -57,7 +55,7 @@ export class Rejections {
   accept(): boolean {
     if (this.#suspects.length === 0) return false;
     this.#suspects = this.#suspects.slice(1);
-    if (this.#suspects.length === 0) this.#calm();
+    this.#calm();
     return true;
   }
 
@@ -69,20 +67,27 @@ export class Rejections {
       else this.#rejected.delete(name);
     }
     for (const group of this.#suspects.slice(1)) {
-      for (const name of group) if (offered.resources.has(name)) result.set(name, this.#suspectFallbacks.get(name));
+      for (const name of group) if (offered.resources.has(name)) result.set(name, this.#fallbacks.get(name));
     }
     return result;
   }
 
-  #reject(resource: Encoded, holding: Holding, error: string): void {
-    const held = this.#suspectFallbacks.get(resource.name) ?? heldResource(holding, resource.name);
-    const fallback = held?.version === resource.version ? undefined : held;
-    this.#rejected.set(resource.name, { version: resource.version, fallback, error });
-    if (this.#suspects.length === 0) this.#calm();
+  /** What was accepted before and now stands in for something else is innocent, unless there is nobody else. */
+  #candidates(changed: readonly Encoded[]): readonly Encoded[] {
+    const fresh = changed.filter(({ name, version }) => version !== (this.#rejected.get(name)?.fallback ?? this.#fallbacks.get(name))?.version);
+    return fresh.length > 0 ? fresh : changed;
   }
 
+  #reject(resource: Encoded, holding: Holding, error: string): void {
+    const held = this.#fallbacks.get(resource.name) ?? heldResource(holding, resource.name);
+    const fallback = held?.version === resource.version ? undefined : held;
+    this.#rejected.set(resource.name, { version: resource.version, fallback, error });
+  }
+
+  /** The search is over when nobody is suspect any more. */
   #calm(): void {
-    this.#suspectFallbacks = new Map();
+    if (this.#suspects.length > 0) return;
+    this.#fallbacks = new Map();
     this.#probes = 0;
   }
 }

@@ -2,15 +2,18 @@ import { SETTINGS, type SettingDef } from "../../src/settings/table.ts";
 
 /** docs/settings.md: every environment variable we honour. */
 export function settingsPage(): string {
-  const rows = Object.values<SettingDef>(SETTINGS).map((def) => `| \`${def.env}\` | ${typeText(def)} | ${defaultText(def)} | ${def.restart === true ? "restart" : "reload"} | ${aboutText(def)} |`);
+  const rows = Object.values<SettingDef>(SETTINGS).map(
+    (def) =>
+      `| \`${def.env}\` | ${typeText(def)} | ${defaultText(def)} | ${def.restart === true ? "restart" : "reload"} | ${aboutText(def)} |`,
+  );
   return `# Settings
 
-Every environment variable that istiod honours. The same names may stand under \`env:\` in \`etc/istio/mesh.yaml\`; the real environment wins.
+Every environment variable that istiod honours. The same names may stand under \`env:\` in \`etc/istio/mesh.yaml\`, except those with ‡; the real environment wins.
 A value that cannot be read stops istiod at start-up with one sentence; on a reload the last good configuration stays in force.
 A variable that looks like one of these (\`PILOT_…\`, \`ISTIO_…\`) but is not known is ignored with one line in the log.
-An empty variable counts as unset, except for texts and addresses, where empty is a value.
+An empty variable counts as unset, except for addresses, where empty turns the port off.
 
-Names, types and defaults are Istio's; † marks a variable that Istio does not have. The last but one column says when a change of \`env:\` takes effect.
+Names, types and defaults are Istio's; † marks a variable that today's Istio does not have. "change by" says what makes a change of \`env:\` take effect.
 
 | variable | type | default | change by | meaning |
 | --- | --- | --- | --- | --- |
@@ -23,4 +26,4 @@ All other settings of a mesh stand in \`mesh.yaml\`: see [mesh.schema.json](mesh
 
 const typeText = (def: SettingDef): string => (def.choices === undefined ? def.type : def.choices.join(", "));
 const defaultText = (def: SettingDef): string => (def.default === undefined || def.default === "" ? "" : `\`${def.default}\``);
-const aboutText = (def: SettingDef): string => `${def.about}${def.own === true ? " †" : ""}`;
+const aboutText = (def: SettingDef): string => `${def.about}${def.own === true ? " †" : ""}${def.envOnly === true ? " ‡" : ""}`;

@@ -42,7 +42,7 @@ function groupSchema(shape: Shape & { is: "group" }): Schema {
 /** The schema of `env`: every setting we know with its type; others are ignored with a warning, so they pass. */
 export function envSchema(about: string): Schema {
   const properties = Object.values<SettingDef>(SETTINGS)
-    .filter((def) => def.env !== SETTINGS.home.env)
+    .filter((def) => def.envOnly !== true)
     .map((def) => [def.env, settingSchema(def)]);
   return {
     description: about,
@@ -68,6 +68,8 @@ function settingType(def: SettingDef): Schema {
       return { type: ["number", "string", "null"] };
     case "duration":
       return { type: ["string", "number", "null"], pattern: `^$|${DURATION_PATTERN}` };
+    case "range":
+      return { type: ["string", "null"], pattern: "^$|^[0-9a-fA-F:.]+(/\\d{1,3})?$" };
     case "address":
       return { type: ["string", "null"], pattern: ADDRESS_PATTERN };
     case "choice":

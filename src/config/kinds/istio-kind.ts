@@ -32,8 +32,13 @@ export function istioKind<D extends DescMessage>(def: IstioKind<D>): KindDef<Mes
     parse(body, report) {
       const absent = body === undefined || body === null;
       if (absent && def.needsSpec === true) report("field.required", ["spec"], "must be set");
-      checkRules(body, report, ["spec"]);
-      return readMessage(def.schema, body, report, ["spec"]);
+      let readable = true;
+      const message = readMessage(def.schema, body, (code, path, text) => {
+        if (code === "document.unreadable") readable = false;
+        report(code, path, text);
+      }, ["spec"]);
+      if (readable) checkRules(body, report, ["spec"]);
+      return message;
     },
     validate: (object, report) => def.check(object.spec, placeOf(report, ["spec"]), object),
   };

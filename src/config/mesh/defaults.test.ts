@@ -66,12 +66,19 @@ describe("withMeshDefaults", () => {
 
   it("fills up defaultConfig field by field, one name of the cluster instead of the other", () => {
     const got = over({ defaultConfig: { tracingServiceName: "CANONICAL_NAME_ONLY", statusPort: 1, concurrency: 0 } });
-    expect(got).toMatchObject({ defaultConfig: { tracingServiceName: "CANONICAL_NAME_ONLY", statusPort: 1, concurrency: 0, proxyAdminPort: 15000 } });
+    expect(got).toMatchObject({
+      defaultConfig: { tracingServiceName: "CANONICAL_NAME_ONLY", statusPort: 1, concurrency: 0, proxyAdminPort: 15000 },
+    });
     expect(got).not.toHaveProperty("defaultConfig.serviceCluster");
   });
 
   it("replaces extension providers by name and adds others", () => {
-    const got = over({ extensionProviders: [{ name: "envoy", prometheus: {} }, { name: "mine", prometheus: {} }] });
+    const got = over({
+      extensionProviders: [
+        { name: "envoy", prometheus: {} },
+        { name: "mine", prometheus: {} },
+      ],
+    });
     expect(got).toMatchObject({
       extensionProviders: [{ name: "prometheus" }, { name: "stackdriver" }, { name: "envoy", prometheus: {} }, { name: "mine" }],
     });

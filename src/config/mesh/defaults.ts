@@ -5,8 +5,8 @@ import {
   type MeshConfig,
   type MeshConfig_ExtensionProvider,
   MeshConfig_ExtensionProviderSchema,
-  MeshConfig_IngressControllerMode,
   MeshConfig_InboundTrafficPolicy_Mode,
+  MeshConfig_IngressControllerMode,
   MeshConfig_OutboundTrafficPolicy_Mode,
   MeshConfigSchema,
 } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
@@ -77,7 +77,10 @@ export function withMeshDefaults(user: Written<MeshConfig>): MeshConfig {
   const defaults = defaultMeshConfig();
   const result = overlay(MeshConfigSchema, defaults, user);
   if (user.message.defaultConfig !== undefined) {
-    result.defaultConfig = withProxyDefaults(defaults.defaultConfig, { message: user.message.defaultConfig, json: recordOf(user.json["defaultConfig"]) });
+    result.defaultConfig = withProxyDefaults(defaults.defaultConfig, {
+      message: user.message.defaultConfig,
+      json: recordOf(user.json.defaultConfig),
+    });
   } else if (defaults.defaultConfig !== undefined) result.defaultConfig = defaults.defaultConfig;
   result.extensionProviders = replaceByName(defaults.extensionProviders, user.message.extensionProviders);
   result.trustDomainAliases = [...new Set(user.message.trustDomainAliases)].sort();
@@ -118,7 +121,10 @@ function overlay<D extends DescMessage>(schema: D, base: MessageShape<D>, user: 
 
 const isWritten = (field: DescField, json: Readonly<Record<string, unknown>>): boolean => (json[field.jsonName] ?? undefined) !== undefined;
 
-function replaceByName(base: readonly MeshConfig_ExtensionProvider[], over: readonly MeshConfig_ExtensionProvider[]): MeshConfig_ExtensionProvider[] {
+function replaceByName(
+  base: readonly MeshConfig_ExtensionProvider[],
+  over: readonly MeshConfig_ExtensionProvider[],
+): MeshConfig_ExtensionProvider[] {
   const result = base.map((provider) => clone(MeshConfig_ExtensionProviderSchema, provider));
   for (const provider of over) {
     const index = result.findIndex((other) => other.name === provider.name);

@@ -1,11 +1,14 @@
 import { mkdir, mkdtemp, rm, symlink, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
+import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { MeshConfig_OutboundTrafficPolicy_Mode } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
+import { MeshConfig_OutboundTrafficPolicy_Mode, MeshConfigSchema } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
+import { PROCESS_FIELDS } from "../../settings/process-fields.ts";
 import type { Env } from "../../settings/read-settings.ts";
-import { type LoadedMesh, loadMesh } from "./load-mesh.ts";
-import { meshProblemText } from "./mesh-problems.ts";
+import { judgeMesh, type LoadedMesh, loadMesh } from "./load-mesh.ts";
+import type { JsonMap } from "./merge-layers.ts";
+import { meshProblemsSentence, meshProblemText } from "./mesh-problems.ts";
 
 let base = "";
 beforeEach(async () => {
@@ -89,8 +92,8 @@ configSources:
 - address: mcp://central:15012
 env:
   PILOT_DEBOUNCE_AFTER: 5ms
-  PILOT_PUSH_THROTTLE: 10
-  PILOT_HTTP10: true
+  ISTIO_GPRC_MAXSTREAMS: 10
+  PILOT_ENABLE_EDS_FOR_HEADLESS_SERVICES: true
 `,
     );
     const { process, mesh, settings, warnings } = await good();
@@ -109,7 +112,7 @@ env:
       `fs ${join(base, "more")}`,
       "xds central:15012",
     ]);
-    expect(settings).toMatchObject({ debounceAfterMs: 5, pushThrottle: 10, http10: true });
+    expect(settings).toMatchObject({ debounceAfterMs: 5, maxStreams: 10, edsForHeadless: true });
   });
 
   it("lets the environment win: listen addresses, settings and trust domain", async () => {
@@ -132,7 +135,10 @@ defaultConfig: {proxyMetadata: {A: "0", B: "0"}, tracing: {zipkin: {address: "z:
 extensionProviders: [{name: x, zipkin: {service: z.example, port: 1}}, {name: w, prometheus: {}}]
 `,
     );
-    await put("etc/istio/one.yaml", 'trustDomain: one\nlisten: {httpAddr: ":2"}\nrootNamespace: one\ndefaultServiceExportTo: ["*", shop]\n');
+    await put(
+      "etc/istio/one.yaml",
+      'trustDomain: one\nlisten: {httpAddr: ":2"}\nrootNamespace: one\ndefaultServiceExportTo: ["*", shop]\n',
+    );
     await put(
       "etc/istio/sub/two.yaml",
       'trust_domain: two\ningressClass: null\ndefaultConfig: {proxyMetadata: {B: "2"}, tracing: {datadog: {address: "d:1"}}}\nextensionProviders: [{name: x, prometheus: {}}]\n',
@@ -157,34 +163,50 @@ extensionProviders: [{name: x, zipkin: {service: z.example, port: 1}}, {name: w,
     await put("etc/istio/networks.yaml", "networks: {a: {gateways: [{address: 2.2.2.2, port: 2}]}}\n");
     const { networks } = await good();
     expect(Object.keys(networks.networks)).toEqual(["a", "b"]);
-    expect(networks.networks["a"]?.gateways[0]?.gw.value).toBe("2.2.2.2");
+    expect(networks.networks.a?.gateways[0]?.gw.value).toBe("2.2.2.2");
   });
 
   it("warns of a setting nobody knows and of a provider that cannot work, and goes on", async () => {
     await put("etc/istio/mesh.yaml", "extensionProviders: [{name: x, zipkin: {service: z.example}}]\nenv:\n  PILOT_NO_SUCH: 1\n");
     expect((await good()).warnings).toEqual([
       "etc/istio/mesh.yaml:3: env.PILOT_NO_SUCH: is no setting of this control plane and is ignored",
-      "etc/istio/mesh.yaml:1: extensionProviders[3].zipkin.port: port 0 is outside 1 to 65535",
+      "etc/istio/mesh.yaml:1: extensionProviders[0].zipkin.port: port 0 is outside 1 to 65535",
     ]);
   });
 });
 
 describe("loadMesh refuses, with file, line and field,", () => {
   const table: readonly [what: string, files: Readonly<Record<string, string>>, want: readonly string[]][] = [
-    ["an unknown field", { "mesh.yaml": "trustDomain: a\n\nnoSuchField: 1\n" }, ['mesh.yaml:3: noSuchField: MeshConfig has no field "noSuchField"']],
+    [
+      "an unknown field",
+      { "mesh.yaml": "trustDomain: a\n\nnoSuchField: 1\n" },
+      ['mesh.yaml:3: noSuchField: MeshConfig has no field "noSuchField"'],
+    ],
     [
       "an unknown field further down",
       { "mesh.yaml": "defaultConfig:\n  statusPort: 1\n  nope: 1\n" },
       ['mesh.yaml:3: defaultConfig.nope: ProxyConfig has no field "nope"'],
     ],
-    ["a wrong type", { "mesh.yaml": "trustDomain: a\nproxyListenPort: [1]\n" }, [/^mesh.yaml:2: proxyListenPort: must be .*, not a list$/.source]],
-    ["an unknown field of the process", { "mesh.yaml": "listen:\n  grpc: x\n" }, ['mesh.yaml:2: listen.grpc: there is no field "grpc" here']],
-    ["a wrong type of the process", { "mesh.yaml": "services:\n\n  ca: 1\n" }, ["mesh.yaml:3: services.ca: must be true or false, not a number"]],
+    [
+      "a wrong type",
+      { "mesh.yaml": "trustDomain: a\nproxyListenPort: [1]\n" },
+      [/^mesh.yaml:2: proxyListenPort: must be .*, not a list$/.source],
+    ],
+    [
+      "an unknown field of the process",
+      { "mesh.yaml": "listen:\n  grpc: x\n" },
+      ['mesh.yaml:2: listen.grpc: there is no field "grpc" here'],
+    ],
+    [
+      "a wrong type of the process",
+      { "mesh.yaml": "services:\n\n  ca: 1\n" },
+      ["mesh.yaml:3: services.ca: must be true or false, not a number"],
+    ],
     ["a bad address", { "mesh.yaml": "listen: {httpAddr: 8080}\n" }, ["mesh.yaml:1: listen.httpAddr: must be a text, not a number"]],
     [
       "a bad setting",
-      { "mesh.yaml": "env:\n  PILOT_HTTP10: maybe\n" },
-      ['mesh.yaml:2: env.PILOT_HTTP10: "maybe" is neither true nor false'],
+      { "mesh.yaml": "env:\n  PILOT_ENABLE_IP_AUTOALLOCATE: maybe\n" },
+      ['mesh.yaml:2: env.PILOT_ENABLE_IP_AUTOALLOCATE: "maybe" is neither true nor false'],
     ],
     [
       "a semantic fault in the file that wrote it",
@@ -194,14 +216,22 @@ describe("loadMesh refuses, with file, line and field,", () => {
     [
       "every fault of every file",
       { "mesh.yaml": "include: [b.yaml]\nx: 1\n", "b.yaml": "w: 1\n", "networks.yaml": "networks:\n  n1: {z: 1}\n" },
-      ['mesh.yaml:2: x: MeshConfig has no field "x"', 'b.yaml:1: w: MeshConfig has no field "w"', 'networks.yaml:2: networks.n1.z: Network has no field "z"'],
+      [
+        'mesh.yaml:2: x: MeshConfig has no field "x"',
+        'b.yaml:1: w: MeshConfig has no field "w"',
+        'networks.yaml:2: networks.n1.z: Network has no field "z"',
+      ],
     ],
     [
       "a bad network",
       { "networks.yaml": "networks:\n  n1:\n    endpoints:\n    - fromRegistry: a.b\n" },
       ['networks.yaml:4: networks.n1.endpoints[0].fromRegistry: "a.b" is not the name of a registry'],
     ],
-    ["a source of unknown kind", { "mesh.yaml": "configSources:\n- address: nfs://x\n" }, [/^mesh.yaml:2: configSources\[0\].address: "nfs:\/\/x" does not begin/.source]],
+    [
+      "a source of unknown kind",
+      { "mesh.yaml": "configSources:\n- address: nfs://x\n" },
+      [/^mesh.yaml:2: configSources\[0\].address: "nfs:\/\/x" does not begin/.source],
+    ],
     [
       "two key sources of an issuer",
       { "mesh.yaml": "tokenIssuers:\n- issuer: i\n  jwks: k\n  jwksFile: f\n" },
@@ -209,14 +239,30 @@ describe("loadMesh refuses, with file, line and field,", () => {
     ],
     ["an issuer without name", { "mesh.yaml": "tokenIssuers:\n- jwks: k\n" }, ["mesh.yaml:2: tokenIssuers[0].issuer: must be set"]],
     ["a missing include", { "mesh.yaml": "include:\n- no.yaml\n" }, ['mesh.yaml:2: include[0]: "no.yaml" is not there']],
-    ["an include outside", { "mesh.yaml": "include:\n- ../../x.yaml\n" }, [/^mesh.yaml:2: include\[0\]: "..\/..\/x.yaml" is outside /.source]],
-    ["an absolute include outside", { "mesh.yaml": "include: [/etc/passwd]\n" }, [/^mesh.yaml:1: include\[0\]: "\/etc\/passwd" is outside /.source]],
-    ["an include that includes", { "mesh.yaml": "include: [b.yaml]\n", "b.yaml": "include: [c.yaml]\n" }, ["b.yaml:1: include: only mesh.yaml itself may include files"]],
+    [
+      "an include outside",
+      { "mesh.yaml": "include:\n- ../../x.yaml\n" },
+      [/^mesh.yaml:2: include\[0\]: "..\/..\/x.yaml" is outside /.source],
+    ],
+    [
+      "an absolute include outside",
+      { "mesh.yaml": "include: [/etc/passwd]\n" },
+      [/^mesh.yaml:1: include\[0\]: "\/etc\/passwd" is outside /.source],
+    ],
+    [
+      "an include that includes",
+      { "mesh.yaml": "include: [b.yaml]\n", "b.yaml": "include: [c.yaml]\n" },
+      ["b.yaml:1: include: only mesh.yaml itself may include files"],
+    ],
     ["includes that are no list", { "mesh.yaml": "include: {a: b}\n" }, ["mesh.yaml:1: include: must be a list of file names"]],
     ["malformed YAML", { "mesh.yaml": "a: 1\nb: [1\n" }, [/^mesh.yaml:\d: not valid YAML: /.source]],
     ["a list instead of fields", { "mesh.yaml": "- a\n" }, ["mesh.yaml:1: must be a map of fields"]],
     ["two documents", { "mesh.yaml": "trustDomain: a\n---\ntrustDomain: b\n" }, ["mesh.yaml:3: holds more than one document"]],
-    ["a field in both spellings", { "mesh.yaml": "trustDomain: a\ntrust_domain: b\n" }, ["mesh.yaml:2: trust_domain: is also given as trustDomain"]],
+    [
+      "a field in both spellings",
+      { "mesh.yaml": "trustDomain: a\ntrust_domain: b\n" },
+      ["mesh.yaml:2: trust_domain: is also given as trustDomain"],
+    ],
   ];
   for (const [what, files, want] of table) {
     it(what, async () => {
@@ -230,6 +276,11 @@ describe("loadMesh refuses, with file, line and field,", () => {
     expect(await faults({ PILOT_DEBOUNCE_MAX: "soon" })).toEqual([
       'environment variable PILOT_DEBOUNCE_MAX: "soon" is not a duration such as 100ms, 5s or 1h30m',
     ]);
+  });
+
+  it("a trust domain of the environment that is none, without blaming a file", async () => {
+    await put("etc/istio/mesh.yaml", "trustDomain: good\n");
+    expect(await faults({ TRUST_DOMAIN: "a/b" })).toEqual([expect.stringMatching(/^setting TRUST_DOMAIN: "a\/b" is not a trust domain/)]);
   });
 
   it("a link that leads outside", async () => {
@@ -267,9 +318,47 @@ describe("loadMesh refuses, with file, line and field,", () => {
     expect(await faults()).toEqual(["etc/istio/networks.yaml: is 50.0 MB; at most 4 MB are read"]);
   });
 
+  it("at most fifty faults of a file full of them, at once", async () => {
+    await put("etc/istio/mesh.yaml", Array.from({ length: 20_000 }, (_, i) => `field${i}: 1\n`).join(""));
+    const started = performance.now();
+    expect(await faults()).toHaveLength(50);
+    expect(performance.now() - started).toBeLessThan(3000);
+  });
+
   it("a directory in place of the file", async () => {
     await mkdir(join(base, "etc/istio/mesh.yaml"), { recursive: true });
     expect(await faults()).toEqual(["etc/istio/mesh.yaml: is not a regular file"]);
+  });
+});
+
+describe("meshProblemsSentence", () => {
+  it("says the first fault and how many more there are", async () => {
+    await put("etc/istio/mesh.yaml", "noSuch: 1\n");
+    const one = await loadMesh(base, {});
+    expect(one.ok ? "" : meshProblemsSentence(one.problems)).toBe(
+      `${base}/etc/istio/mesh.yaml:1: noSuch: MeshConfig has no field "noSuch"`,
+    );
+    await put("etc/istio/mesh.yaml", "noSuch: 1\nnorThis: 1\nnorThat: 1\n");
+    const three = await loadMesh(base, {});
+    expect(three.ok ? "" : meshProblemsSentence(three.problems)).toMatch(/"noSuch" \(and 2 more problems\)$/);
+  });
+});
+
+describe("judgeMesh", () => {
+  it("never throws, whatever the files hold", () => {
+    const key = fc.oneof(
+      fc.constantFrom(...Object.keys(PROCESS_FIELDS.fields), ...MeshConfigSchema.fields.map((field) => field.jsonName), "meshNetworks"),
+      fc.string(),
+    );
+    const content = fc.dictionary(key, fc.jsonValue({ maxDepth: 4 })).map((value) => value as JsonMap);
+    const file = content.map((value) => ({ path: "mesh.yaml", content: value, lineOf: () => 1 }));
+    fc.assert(
+      fc.property(file, file, file, (main, include, networks) => {
+        const load = judgeMesh({ layers: [main, include], networks, faults: [], paths: [], hash: "" }, { baseDir: "/", env: {} });
+        expect(load.ok || load.problems.length > 0).toBe(true);
+      }),
+      { numRuns: 300 },
+    );
   });
 });
 

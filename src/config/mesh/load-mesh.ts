@@ -5,6 +5,7 @@ import { PROCESS_FIELDS } from "../../settings/process-fields.ts";
 import { type Env, isSetting, readSettings } from "../../settings/read-settings.ts";
 import { readShape } from "../../settings/shape.ts";
 import type { Settings } from "../../settings/table.ts";
+import { trustDomainFault } from "../checks/host-name.ts";
 import { placeOf } from "../checks/place.ts";
 import type { Report } from "../kind-def.ts";
 import { readMessage } from "../parse/read-message.ts";
@@ -59,22 +60,30 @@ export function judgeMesh(files: MeshFiles, world: { readonly baseDir: string; r
     : { ok: true, config, warnings: problems.warnings(), ...base };
 }
 
-function readLayers(files: MeshFiles, world: { readonly baseDir: string; readonly env: Env }, problems: MeshProblems): LoadedMesh | undefined {
-  const inPod = (world.env["KUBERNETES_SERVICE_HOST"] ?? "") !== "";
+function readLayers(
+  files: MeshFiles,
+  world: { readonly baseDir: string; readonly env: Env },
+  problems: MeshProblems,
+): LoadedMesh | undefined {
+  const inPod = (world.env.KUBERNETES_SERVICE_HOST ?? "") !== "";
   for (const file of files.layers) readParts(split(file.content), problems.reportOn(file), inPod);
   if (files.networks !== undefined) readMessage(MeshNetworksSchema, files.networks.content, problems.reportOn(files.networks), []);
   if (problems.any) return undefined;
 
-  const report = problems.report;
+  const report = problems.reportOnAll();
   const merged = files.layers.map((file) => split(file.content)).reduce(mergeParts, { own: {}, mesh: {}, networks: {} });
   const parts = readParts(merged, report, inPod);
   const networks = networksOf(parts.networks, files.networks, report);
   const settings = settingsOf(parts.fields.env, world.env, report);
   const mesh = withMeshDefaults({ message: parts.mesh, json: merged.mesh });
-  if (settings.trustDomain !== "") mesh.trustDomain = settings.trustDomain;
+  if (settings.trustDomain !== "") {
+    const fault = trustDomainFault(settings.trustDomain);
+    if (fault !== undefined) report("field.host", [], `setting TRUST_DOMAIN: ${fault}`);
+    mesh.trustDomain = settings.trustDomain;
+  }
   if (problems.any) return undefined;
 
-  const place = placeOf(report, []);
+  const place = placeOf(problems.reportOnAll(mesh.extensionProviders.map(({ name }) => name)), []);
   validateMeshConfig(mesh, place);
   validateMeshNetworks(networks, place.in("meshNetworks"));
   const process = processConfig({ fields: parts.fields, mesh, settings, baseDir: world.baseDir }, report);
@@ -109,7 +118,7 @@ function readParts(parts: Parts, report: Report, inPod: boolean) {
   return {
     fields: readShape(PROCESS_FIELDS, parts.own, { path: [], reader: { inPod, report } }),
     mesh: readMessage(MeshConfigSchema, parts.mesh, report, []),
-    networks: readMessage(MeshNetworksSchema, parts.networks["meshNetworks"] ?? {}, report, ["meshNetworks"]),
+    networks: readMessage(MeshNetworksSchema, parts.networks.meshNetworks ?? {}, report, ["meshNetworks"]),
   };
 }
 

@@ -49,7 +49,7 @@ function mergeValues(base: unknown, over: unknown, field: DescField | undefined)
 }
 
 function mergeByName(base: readonly unknown[], over: readonly unknown[]): readonly unknown[] {
-  const nameOf = (item: unknown): unknown => (isMap(item) ? item["name"] : undefined);
+  const nameOf = (item: unknown): unknown => (isMap(item) ? item.name : undefined);
   const replaced = new Set(over.map(nameOf));
   return [...base.filter((item) => !replaced.has(nameOf(item))), ...over];
 }

@@ -6,14 +6,14 @@ import type { FieldPath } from "../problem.ts";
 import type { ProblemCode } from "../problem-codes.ts";
 import { isMap, type JsonMap } from "./merge-layers.ts";
 import { type FileRead, readTextFile } from "./read-file.ts";
-import { lineOf, readYaml } from "./read-yaml.ts";
+import { type LineFinder, lineFinder, readYaml } from "./read-yaml.ts";
 
 /** One file that was found and read. */
 export interface MeshFile {
   /** As shown to users: under the base directory as that was given. */
   readonly path: string;
-  readonly text: string;
   readonly content: JsonMap;
+  readonly lineOf: LineFinder;
 }
 
 /** Something wrong with a file, before its fields are looked at. */
@@ -73,11 +73,11 @@ async function readOne(path: string, reading: Reading, presence: "optional" | "r
   const yaml = readYaml(read.text);
   if (!yaml.ok) return fault(yaml.message, yaml.line);
   if (!isMap(yaml.value)) return fault("must be a map of fields", 1);
-  return { path, text: read.text, content: yaml.value };
+  return { path, content: yaml.value, lineOf: lineFinder(read.text) };
 }
 
 function includesOf(main: MeshFile | undefined, reading: Reading): readonly string[] {
-  const include = main?.content["include"] ?? [];
+  const include = main?.content.include ?? [];
   if (Array.isArray(include) && include.every((name) => typeof name === "string" && name !== "")) return include;
   reading.faults.push({ file: main?.path ?? "", code: "schema.wrong-type", path: ["include"], message: "must be a list of file names" });
   return [];
@@ -108,8 +108,8 @@ async function readInclude(include: Include, reading: Reading): Promise<MeshFile
     return refuse(isMissing(error) ? `"${name}" is not there` : messageOf(error));
   }
   const file = await readOne(path, reading, "required");
-  if (file?.content["include"] === undefined) return file;
-  const line = lineOf(file.text, ["include"]);
+  if (file?.content.include === undefined) return file;
+  const line = file.lineOf(["include"]);
   const nested = { file: path, code: "field.invalid", path: ["include"], message: "only mesh.yaml itself may include files" } as const;
   reading.faults.push(line === undefined ? nested : { ...nested, line });
   return undefined;

@@ -117,19 +117,35 @@ describe("watchMesh", () => {
   });
 
   it("reads a burst of writes once, when it is over", async () => {
+    const over = Promise.withResolvers<void>();
     await put("etc/istio/mesh.yaml", "trustDomain: a\n");
-    const { next, silent } = await watching();
-    for (let i = 0; i < 10; i++) {
-      await put("etc/istio/mesh.yaml", `trustDomain: t${i}\n`);
-      await systemClock.sleep(10);
-    }
+    const { next, silent } = await watching({ ...systemClock, sleep: () => over.promise });
+    for (let i = 0; i < 10; i++) await put("etc/istio/mesh.yaml", `trustDomain: t${i}\n`);
+    over.resolve();
     expect(await next()).toBe("t9");
     expect(await silent()).toBe(true);
   });
 
+  it("does not believe a file that is being rewritten", async () => {
+    const written = Promise.withResolvers<void>();
+    await put("etc/istio/mesh.yaml", "trustDomain: a\n");
+    let pauses = 0;
+    const sleep = (): Promise<void> => (pauses++ === 0 ? Promise.resolve() : written.promise);
+    const { next } = await watching({ ...systemClock, sleep });
+    await put("etc/istio/mesh.yaml", "");
+    while (pauses < 2) await systemClock.sleep(5);
+    await put("etc/istio/mesh.yaml", "trustDomain: b\n");
+    written.resolve();
+    expect(await next()).toBe("b");
+  });
+
   it("finds what no watch tells, after a while and when asked", async () => {
     const timers: (() => void)[] = [];
-    const clock: Clock = { ...systemClock, after: (_ms, fn) => (timers.push(fn), () => {}) };
+    const after = (_ms: number, fn: () => void): (() => void) => {
+      timers.push(fn);
+      return () => {};
+    };
+    const clock: Clock = { ...systemClock, after };
     for (const name of ["a", "b", "c"]) await put(`${name}/mesh.yaml`, `trustDomain: ${name}\n`);
     const swap = async (name: string): Promise<void> => {
       await symlink(`../${name}/mesh.yaml`, join(base, "links/.new"));

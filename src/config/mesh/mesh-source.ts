@@ -5,7 +5,7 @@ import type { Clock } from "../../base/clock.ts";
 import type { Env } from "../../settings/read-settings.ts";
 import { loadMesh, type MeshLoad } from "./load-mesh.ts";
 
-/** Files that are written one after the other (a file and its include) should be read together. */
+/** Files must be found unchanged for this long before they are believed. */
 const QUIET_MS = 50;
 /** A file that never comes to rest is read all the same after a second. */
 const MOST_WAITS = 20;
@@ -42,7 +42,7 @@ export function watchMesh(options: MeshWatchOptions): MeshWatch {
       try {
         while (!signal.aborted) {
           await directories.watch(await directoriesOf(last.files, options.baseDir));
-          const next = await loadMesh(options.baseDir, options.env);
+          const next = await settledLoad(options, last, signal);
           if (signal.aborted) return;
           if (next.hash !== last.hash) {
             last = next;
@@ -50,7 +50,7 @@ export function watchMesh(options: MeshWatchOptions): MeshWatch {
             continue;
           }
           await bell.rung(options.clock, RESCAN_MS);
-          for (let waits = 0; bell.silence() && waits < MOST_WAITS && !signal.aborted; waits++) await pause(options.clock, signal);
+          await pause(options.clock, signal);
         }
       } finally {
         directories.close();
@@ -59,6 +59,22 @@ export function watchMesh(options: MeshWatchOptions): MeshWatch {
   };
 }
 
+/**
+ * Reads until two readings in a row are the same: an editor that empties a file and then fills it, or a tool that writes several files,
+ * is not caught half way.
+ */
+async function settledLoad({ baseDir, env, clock }: MeshWatchOptions, last: MeshLoad, signal: AbortSignal): Promise<MeshLoad> {
+  let load = await loadMesh(baseDir, env);
+  for (let waits = 0; waits < MOST_WAITS && load.hash !== last.hash && !signal.aborted; waits++) {
+    await pause(clock, signal);
+    const again = await loadMesh(baseDir, env);
+    if (again.hash === load.hash) break;
+    load = again;
+  }
+  return load;
+}
+
+/** Also keeps a busy directory from making us read all the time. */
 const pause = (clock: Clock, signal: AbortSignal): Promise<void> => clock.sleep(QUIET_MS, signal).catch(() => {});
 
 /** Where to listen for changes of these files: the directory that names each, the one its link leads to, or the nearest one that exists. */
@@ -138,14 +154,7 @@ class Bell {
     this.#wake?.();
   }
 
-  /** Forgets the rings so far; says whether there were any. */
-  silence(): boolean {
-    const rang = this.#rang;
-    this.#rang = false;
-    return rang;
-  }
-
-  /** Resolves at the next ring, or after `ms`. */
+  /** Resolves at a ring that was not waited for before, or after `ms`. */
   async rung(clock: Clock, ms: number): Promise<void> {
     if (!this.#rang) {
       await new Promise<void>((resolve) => {
@@ -157,5 +166,6 @@ class Bell {
       });
       this.#wake = undefined;
     }
+    this.#rang = false;
   }
 }

@@ -4,7 +4,7 @@ import type { Settings } from "../../settings/table.ts";
 import type { Report } from "../kind-def.ts";
 import { assumedSources, parseSourceAddress, type SourceAddress } from "./source-address.ts";
 
-/** How this process is to run: its own part of mesh.yaml with the environment applied. Frozen; a reload makes a new one. */
+/** How this process is to run: its own part of mesh.yaml with the environment applied. A reload makes a new one. */
 export interface ProcessConfig extends ProcessFields {
   /** Another control plane or CA that signs for us; empty means we do. From MeshConfig, where Istio has it. */
   readonly ca: { readonly address: string };

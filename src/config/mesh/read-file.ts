@@ -54,7 +54,8 @@ function decode(bytes: Uint8Array): FileRead {
   }
 }
 
-const tooLarge = (bytes: number): string => `is ${(bytes / 1024 / 1024).toFixed(1)} MB; at most ${MAX_FILE_BYTES / 1024 / 1024} MB are read`;
+const tooLarge = (bytes: number): string =>
+  `is ${(bytes / 1024 / 1024).toFixed(1)} MB; at most ${MAX_FILE_BYTES / 1024 / 1024} MB are read`;
 
 const isAbsence = (error: unknown): boolean =>
   error instanceof Error && "code" in error && (error.code === "ENOENT" || error.code === "ENOTDIR");

@@ -1,10 +1,12 @@
-import { isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument as parseForLines } from "yaml";
+import { type Document, isAlias, isMap, isScalar, isSeq, LineCounter, type Node, parseDocument as parseForLines } from "yaml";
 import { parseDocument } from "../documents/parse-document.ts";
 import { splitDocuments } from "../documents/split-documents.ts";
 import type { FieldPath } from "../problem.ts";
 
 /** The content of a YAML text, or what is wrong with it and where. */
-export type YamlRead = { readonly ok: true; readonly value: unknown } | { readonly ok: false; readonly message: string; readonly line: number };
+export type YamlRead =
+  | { readonly ok: true; readonly value: unknown }
+  | { readonly ok: false; readonly message: string; readonly line: number };
 
 /** Reads a text that holds at most one document, under the limits for documents; none is an empty map. */
 export function readYaml(text: string): YamlRead {
@@ -18,13 +20,29 @@ export function readYaml(text: string): YamlRead {
   return { ok: true, value: part?.content ?? {} };
 }
 
-/**
- * Line (1-based) of the field at `path`, or of its nearest ancestor that is written. A second, slower parser is used, so this is for texts
- * in which something was found wrong.
- */
-export function lineOf(text: string, path: FieldPath): number | undefined {
+/** Finds the line (1-based) of the field at a path, or of its nearest ancestor that is written. */
+export type LineFinder = (path: FieldPath) => number | undefined;
+
+/** A second, slower parser finds lines, so it runs only when something was found wrong, and once. */
+export function lineFinder(text: string): LineFinder {
+  let parsed: ParsedLines | undefined;
+  return (path) => {
+    parsed ??= parseLines(text);
+    return lineIn(parsed, path);
+  };
+}
+
+interface ParsedLines {
+  readonly document: Document.Parsed;
+  readonly lines: LineCounter;
+}
+
+function parseLines(text: string): ParsedLines {
   const lines = new LineCounter();
-  const document = parseForLines(text, { lineCounter: lines, merge: true, uniqueKeys: false });
+  return { document: parseForLines(text, { lineCounter: lines, merge: true, uniqueKeys: false }), lines };
+}
+
+function lineIn({ document, lines }: ParsedLines, path: FieldPath): number | undefined {
   let node: Node | null | undefined = document.contents;
   let offset = node?.range?.[0];
   for (const step of path) {
@@ -37,7 +55,7 @@ export function lineOf(text: string, path: FieldPath): number | undefined {
   return offset === undefined ? undefined : lines.linePos(offset).line;
 }
 
-/** Whether the text has something at `path` itself. */
+/** Whether a content has something at `path` itself. */
 export function hasPath(value: unknown, path: FieldPath): boolean {
   let at = value;
   for (const step of path) {

@@ -8,7 +8,7 @@ import type { JsonMap } from "./merge-layers.ts";
 import { compareReload } from "./reload.ts";
 
 function loaded(content: JsonMap = {}, env: Env = {}): LoadedMesh {
-  const layers = [{ path: "mesh.yaml", text: "", content }];
+  const layers = [{ path: "mesh.yaml", content, lineOf: () => undefined }];
   const load = judgeMesh({ layers, networks: undefined, faults: [], paths: [], hash: "" }, { baseDir: "/base", env });
   if (!load.ok) throw new Error(load.problems.map((problem) => problem.message).join());
   return load.config;
@@ -30,9 +30,19 @@ describe("compareReload", () => {
     ["sidecar", { sidecar: true }, true, "sidecar changes from false to true; it takes effect when istiod is restarted"],
     ["namespaces", { namespaces: ["a"] }, true, 'namespaces changes from [] to ["a"]; it takes effect when istiod is restarted'],
     ["ca.address", { ca: { address: "x:1" } }, false, 'ca.address changes from "" to "x:1"'],
-    ["configSources", { configSources: [{ address: "fs:///x" }] }, false, 'configSources changes from ["fs://./etc/istio/conf","k8s://"] to ["fs:///x"]'],
-    ["env.PILOT_DEBOUNCE_AFTER", { env: { PILOT_DEBOUNCE_AFTER: "1s" } }, false, "env.PILOT_DEBOUNCE_AFTER changes from 100 to 1000"],
-    ["env.CLUSTER_ID", { env: { CLUSTER_ID: "c" } }, true, 'env.CLUSTER_ID changes from "Kubernetes" to "c"; it takes effect when istiod is restarted'],
+    [
+      "configSources",
+      { configSources: [{ address: "fs:///x" }] },
+      false,
+      'configSources changes from ["fs://./etc/istio/conf","k8s://"] to ["fs:///x"]',
+    ],
+    ["env.TRUST_DOMAIN", { env: { TRUST_DOMAIN: "d" } }, false, 'env.TRUST_DOMAIN changes from "" to "d"'],
+    [
+      "env.CLUSTER_ID",
+      { env: { CLUSTER_ID: "c" } },
+      true,
+      'env.CLUSTER_ID changes from "Kubernetes" to "c"; it takes effect when istiod is restarted',
+    ],
   ];
   for (const [field, content, needsRestart, sentence] of table) {
     it(`${field} ${needsRestart ? "needs a restart" : "is applied at once"}`, () => {

@@ -1,5 +1,5 @@
-import { equals } from "@bufbuild/protobuf";
 import { isDeepStrictEqual } from "node:util";
+import { equals } from "@bufbuild/protobuf";
 import { MeshConfigSchema } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import { MeshNetworksSchema } from "../../gen/istio/mesh/v1alpha1/mesh_networks_pb.js";
 import { PROCESS_FIELDS } from "../../settings/process-fields.ts";
@@ -9,7 +9,7 @@ import type { LoadedMesh } from "./load-mesh.ts";
 
 /** One field of the process that a reload changes. */
 export interface ReloadChange {
-  /** `listen.grpcAddr`, `env.PILOT_HTTP10`. */
+  /** `listen.grpcAddr`, `env.CLUSTER_ID`. */
   readonly field: string;
   readonly needsRestart: boolean;
   /** For the log and /debug/mesh. */

@@ -35,7 +35,8 @@ export function assumedSources(baseDir: string): readonly SourceAddress[] {
   ];
 }
 
-const directoryOf = (path: string, baseDir: string): string => (path === "" ? "" : isAbsolute(path) ? normalize(path) : join(baseDir, path));
+const directoryOf = (path: string, baseDir: string): string =>
+  path === "" ? "" : isAbsolute(path) ? normalize(path) : join(baseDir, path);
 
 function faultOfTarget(scheme: SourceScheme, target: string): string | undefined {
   if (scheme === "k8s") return target === "" ? undefined : "must be k8s:// alone";

@@ -29,13 +29,17 @@ export function validateExtensionProvider({ provider }: MeshConfig_ExtensionProv
   const at = provider.case === undefined ? place : place.in(provider.case);
   switch (provider.case) {
     case "envoyExtAuthzHttp":
-      return validateExtAuthzHttp(provider.value, at);
+      validateExtAuthzHttp(provider.value, at);
+      break;
     case "envoyExtAuthzGrpc":
-      return validateExtAuthzGrpc(provider.value, at);
+      validateExtAuthzGrpc(provider.value, at);
+      break;
     case "lightstep":
-      return validateLightstep(provider.value, at);
+      validateLightstep(provider.value, at);
+      break;
     case "opentelemetry":
-      return validateOpenTelemetry(provider.value, at);
+      validateOpenTelemetry(provider.value, at);
+      break;
     case "zipkin":
     case "datadog":
     case "opencensus":
@@ -44,13 +48,14 @@ export function validateExtensionProvider({ provider }: MeshConfig_ExtensionProv
     case "envoyTcpAls":
     case "envoyOtelAls":
     case "sds":
-      return validateServiceAndPort(provider.value, at);
+      validateServiceAndPort(provider.value, at);
+      break;
     case "prometheus":
     case "stackdriver":
     case "envoyFileAccessLog":
-      return;
+      break;
     case undefined:
-      return at.fault("field.required", "says no kind of provider");
+      at.fault("field.required", "says no kind of provider");
   }
 }
 
@@ -69,7 +74,8 @@ export function validateLightstep(provider: MeshConfig_ExtensionProvider_Lightst
 /** Spans go out over one protocol only. */
 export function validateOpenTelemetry(provider: MeshConfig_ExtensionProvider_OpenTelemetryTracingProvider, place: Place): void {
   validateServiceAndPort(provider, place);
-  if (provider.grpc !== undefined && provider.http !== undefined) place.in("http").fault("field.conflict", "cannot be set together with grpc");
+  if (provider.grpc !== undefined && provider.http !== undefined)
+    place.in("http").fault("field.conflict", "cannot be set together with grpc");
 }
 
 export function validateExtAuthzGrpc(provider: MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationGrpcProvider, place: Place): void {
@@ -97,8 +103,10 @@ export function extensionServiceFault(service: string): string | undefined {
 }
 
 const statusOnErrorFault = (status: string): string | undefined =>
-  status === "" || (/^\d{1,3}$/.test(status) && STATUS_CODES.has(Number(status))) ? undefined : `${quote(status)} is not an HTTP status that Envoy sends`;
+  status === "" || (/^\d{1,3}$/.test(status) && STATUS_CODES.has(Number(status)))
+    ? undefined
+    : `${quote(status)} is not an HTTP status that Envoy sends`;
 
 const STATUS_CODES: ReadonlySet<unknown> = new Set(Object.values(StatusCode));
 
-const isPath = (text: string): boolean => !/%(?![0-9a-fA-F]{2})|[\u0000-\u001f\u007f]/.test(text);
+const isPath = (text: string): boolean => !/%(?![0-9a-fA-F]{2})|\p{Cc}/u.test(text);

@@ -5,8 +5,8 @@ import { OutlierDetectionSchema } from "../../gen/istio/networking/v1alpha3/dest
 import type { HTTPRetry } from "../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
 import { checkConnectionPool } from "../checks/connection-pool.ts";
 import { durationFault, millisOf } from "../checks/duration.ts";
-import { checkHttpRetry } from "../checks/http-retry.ts";
 import { trustDomainFault, wildcardDomainFault } from "../checks/host-name.ts";
+import { checkHttpRetry } from "../checks/http-retry.ts";
 import { checkLocalityLb, checkZoneAwareLb } from "../checks/locality-weights.ts";
 import { checkOutlierDetection } from "../checks/outlier-detection.ts";
 import { type Place, placeOf } from "../checks/place.ts";
@@ -59,8 +59,8 @@ export function validateInboundRetry(retry: HTTPRetry, place: Place): void {
 
 /** The time a proxy gives a TCP connect: 1 ms to 1 h. */
 export function validateConnectTimeout(timeout: Duration | undefined, place: Place): void {
-  if (timeout === undefined) return place.fault("field.required", "must be set");
-  place.check("field.range", durationFault(timeout) ?? (millisOf(timeout) > HOUR_MS ? "must be at most 1h" : undefined));
+  if (timeout === undefined) place.fault("field.required", "must be set");
+  else place.check("field.range", durationFault(timeout) ?? (millisOf(timeout) > HOUR_MS ? "must be at most 1h" : undefined));
 }
 
 /** How long a proxy waits for the first bytes before it gives up guessing; zero means for ever. */
@@ -68,25 +68,29 @@ export const protocolDetectionTimeoutFault = (timeout: Duration): string | undef
   timeout.nanos % 1_000_000 === 0 ? undefined : "must be a whole number of milliseconds";
 
 /** How long a connection to the control plane may live. */
-export const maxConnectionAgeFault = (millis: number): string | undefined => (millis > 0 ? undefined : "must be a positive duration such as 30m");
+export const maxConnectionAgeFault = (millis: number): string | undefined =>
+  millis > 0 ? undefined : "must be a positive duration such as 30m";
 
 /** Hosts that settings apply to may be wildcards. */
 export function validateServiceSettings(mesh: Pick<MeshConfig, "serviceSettings">, place: Place): void {
   for (const [index, { hosts }] of mesh.serviceSettings.entries()) {
-    for (const [at, host] of hosts.entries()) place.in("serviceSettings", index, "hosts", at).check("field.host", wildcardDomainFault(host));
+    for (const [at, host] of hosts.entries())
+      place.in("serviceSettings", index, "hosts", at).check("field.host", wildcardDomainFault(host));
   }
 }
 
 function validateTrustDomains(mesh: MeshConfig, place: Place): void {
   place.in("trustDomain").check("field.host", trustDomainFault(mesh.trustDomain));
-  for (const [index, alias] of mesh.trustDomainAliases.entries()) place.in("trustDomainAliases", index).check("field.host", trustDomainFault(alias));
+  for (const [index, alias] of mesh.trustDomainAliases.entries())
+    place.in("trustDomainAliases", index).check("field.host", trustDomainFault(alias));
 }
 
 /** Curves Envoy's TLS library knows, as Istio lists them. */
 const CURVES = new Set(["P-224", "P-256", "P-384", "P-521", "X25519", "X25519Kyber768Draft00", "X25519MLKEM768"]);
 
 function validateTlsConfigs(mesh: MeshConfig, place: Place): void {
-  if ((mesh.meshMTLS?.ecdhCurves.length ?? 0) > 0) place.in("meshMTLS", "ecdhCurves").fault("field.invalid", "curves cannot be chosen inside the mesh");
+  if ((mesh.meshMTLS?.ecdhCurves.length ?? 0) > 0)
+    place.in("meshMTLS", "ecdhCurves").fault("field.invalid", "curves cannot be chosen inside the mesh");
   if (mesh.tlsDefaults !== undefined) validateCurves(mesh.tlsDefaults, place.in("tlsDefaults", "ecdhCurves"));
 }
 

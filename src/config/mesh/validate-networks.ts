@@ -1,4 +1,8 @@
-import type { MeshNetworks, Network_IstioNetworkGateway, Network_NetworkEndpoints } from "../../gen/istio/mesh/v1alpha1/mesh_networks_pb.js";
+import type {
+  MeshNetworks,
+  Network_IstioNetworkGateway,
+  Network_NetworkEndpoints,
+} from "../../gen/istio/mesh/v1alpha1/mesh_networks_pb.js";
 import { isAddress, subnetFault } from "../checks/address.ts";
 import { fqdnFault, isDnsLabel } from "../checks/host-name.ts";
 import type { Place } from "../checks/place.ts";
@@ -16,7 +20,8 @@ export function validateMeshNetworks(networks: MeshNetworks, place: Place): void
 
 function validateEndpoints({ ne }: Network_NetworkEndpoints, place: Place): void {
   if (ne.case === "fromCidr") place.in("fromCidr").check("field.invalid", subnetFault(ne.value));
-  if (ne.case === "fromRegistry" && !isDnsLabel(ne.value)) place.in("fromRegistry").fault("field.invalid", `${quote(ne.value)} is not the name of a registry`);
+  if (ne.case === "fromRegistry" && !isDnsLabel(ne.value))
+    place.in("fromRegistry").fault("field.invalid", `${quote(ne.value)} is not the name of a registry`);
 }
 
 /** A gateway's address may be a host name: the control plane resolves it, as Istio does by default. */

@@ -2,6 +2,7 @@ import type { Duration } from "@bufbuild/protobuf/wkt";
 import type { ProxyConfig, ProxyConfig_ConnectionSettings } from "../../gen/istio/mesh/v1alpha1/proxy_config_pb.js";
 import { AuthenticationPolicy, type PrivateKeyProvider, type Tracing } from "../../gen/istio/mesh/v1alpha1/shared_pb.js";
 import { isAddress, splitHostPort } from "../checks/address.ts";
+import { checkClientTls } from "../checks/client-tls.ts";
 import { durationFault, millisOf, wholeSecondsFault } from "../checks/duration.ts";
 import { fqdnFault } from "../checks/host-name.ts";
 import type { Place } from "../checks/place.ts";
@@ -29,7 +30,7 @@ export function validateProxyConfig(config: ProxyConfig, place: Place): void {
   if (config.tracing !== undefined) validateTracing(config.tracing, place.in("tracing"));
   if (config.privateKeyProvider !== undefined) validatePrivateKeyProvider(config.privateKeyProvider, place.in("privateKeyProvider"));
   if (config.connectionSettings !== undefined) validateConnectionSettings(config.connectionSettings, place.in("connectionSettings"));
-  if (config.proxyMetadata["ISTIO_META_DNS_AUTO_ALLOCATE"] !== undefined) {
+  if (config.proxyMetadata.ISTIO_META_DNS_AUTO_ALLOCATE !== undefined) {
     const message = "is deprecated: addresses are allocated by the control plane";
     place.in("proxyMetadata", "ISTIO_META_DNS_AUTO_ALLOCATE").fault("field.deprecated", message);
   }
@@ -42,18 +43,22 @@ export function proxyAddressFault(text: string): string | undefined {
   if (!/^[+-]?\d+$/.test(parts.port)) return `port ${quote(parts.port)} of ${quote(text)} is not a number`;
   const fault = portFault(Number(parts.port));
   if (fault !== undefined) return fault;
-  return fqdnFault(parts.host) === undefined || isAddress(parts.host) ? undefined : `${quote(parts.host)} is neither a host name nor an IP address`;
+  return fqdnFault(parts.host) === undefined || isAddress(parts.host)
+    ? undefined
+    : `${quote(parts.host)} is neither a host name nor an IP address`;
 }
 
 /** How long old connections may drain: a whole number of seconds, at least one, because Envoy takes it as a flag in seconds. */
 export function validateDrainDuration(duration: Duration | undefined, place: Place): void {
-  if (duration === undefined) return place.fault("field.required", "must be set");
-  place.check("field.range", durationFault(duration) ?? wholeSecondsFault(duration));
+  if (duration === undefined) place.fault("field.required", "must be set");
+  else place.check("field.range", durationFault(duration) ?? wholeSecondsFault(duration));
 }
 
 /** Only the two policies that say something; INHERIT has nothing to inherit from. */
 export const controlPlaneAuthPolicyFault = (policy: AuthenticationPolicy): string | undefined =>
-  policy === AuthenticationPolicy.NONE || policy === AuthenticationPolicy.MUTUAL_TLS ? undefined : `${policy} is neither NONE nor MUTUAL_TLS`;
+  policy === AuthenticationPolicy.NONE || policy === AuthenticationPolicy.MUTUAL_TLS
+    ? undefined
+    : `${policy} is neither NONE nor MUTUAL_TLS`;
 
 function validateClusterName(name: ProxyConfig["clusterName"], place: Place): void {
   if (name.case === undefined) place.fault("field.required", "one of serviceCluster and tracingServiceName must be set");
@@ -61,6 +66,7 @@ function validateClusterName(name: ProxyConfig["clusterName"], place: Place): vo
 }
 
 function validateTracing(tracing: Tracing, place: Place): void {
+  if (tracing.tlsSettings !== undefined) checkClientTls(tracing.tlsSettings, place.in("tlsSettings"));
   const { tracer } = tracing;
   switch (tracer.case) {
     case "lightstep":
@@ -79,7 +85,10 @@ function validateTracing(tracing: Tracing, place: Place): void {
 }
 
 function validatePrivateKeyProvider({ provider }: PrivateKeyProvider, place: Place): void {
-  if (provider.case === undefined) return place.fault("field.required", "names no provider");
+  if (provider.case === undefined) {
+    place.fault("field.required", "names no provider");
+    return;
+  }
   const delay = provider.value.pollDelay;
   const at = place.in(provider.case, "pollDelay");
   if (delay === undefined) at.fault("field.required", "must be set");

@@ -1,4 +1,4 @@
-import { type JsonObject, type JsonValue, clone } from "@bufbuild/protobuf";
+import { clone, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { MeshConfigSchema } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import { MeshNetworksSchema } from "../../gen/istio/mesh/v1alpha1/mesh_networks_pb.js";
@@ -19,7 +19,9 @@ function judge(run: (report: Parameters<typeof placeOf>[0]) => void): readonly s
 }
 
 const judgeMesh = (json: JsonObject): readonly string[] =>
-  judge((report) => validateMeshConfig(withMeshDefaults({ message: readMessage(MeshConfigSchema, json, report, []), json }), placeOf(report, [])));
+  judge((report) =>
+    validateMeshConfig(withMeshDefaults({ message: readMessage(MeshConfigSchema, json, report, []), json }), placeOf(report, [])),
+  );
 
 const proxy = (config: JsonObject): JsonObject => ({ defaultConfig: config });
 const provider = (config: JsonObject): JsonObject => ({ extensionProviders: [{ name: "x", ...config }] });
@@ -43,27 +45,63 @@ describe("validateMeshConfig", () => {
     ["bad trust domains", { trustDomain: "a/b", trustDomainAliases: ["ok", "z_z"] }, ["error trustDomain", "error trustDomainAliases[1]"]],
     ["a wildcard in the middle of a host", { serviceSettings: [{ hosts: ["*.ok", "a.*"] }] }, ["error serviceSettings[0].hosts[1]"]],
     ["curves inside the mesh", { meshMTLS: { ecdhCurves: ["P-256"] } }, ["error meshMTLS.ecdhCurves"]],
-    ["an unknown and a double curve", { tlsDefaults: { ecdhCurves: ["P-256", "X", "P-256"] } }, ["warning tlsDefaults.ecdhCurves[1]", "warning tlsDefaults.ecdhCurves[2]"]],
-    ["weights that are not 100", { localityLbSetting: { distribute: [{ from: "a", to: { b: 1 } }] } }, ["error localityLbSetting.distribute[0].to"]],
+    [
+      "an unknown and a double curve",
+      { tlsDefaults: { ecdhCurves: ["P-256", "X", "P-256"] } },
+      ["warning tlsDefaults.ecdhCurves[1]", "warning tlsDefaults.ecdhCurves[2]"],
+    ],
+    [
+      "weights that are not 100",
+      { localityLbSetting: { distribute: [{ from: "a", to: { b: 1 } }] } },
+      ["error localityLbSetting.distribute[0].to"],
+    ],
     ["a pool without settings", { defaultTrafficPolicy: { connectionPool: {} } }, ["error defaultTrafficPolicy.connectionPool"]],
     ["an odd default retry", { defaultHttpRetryPolicy: { attempts: 1, retryOn: "never" } }, ["warning defaultHttpRetryPolicy.retryOn"]],
     ["a discovery address without port", proxy({ discoveryAddress: "istiod" }), ["error defaultConfig.discoveryAddress"]],
     ["an empty path", proxy({ configPath: "", binaryPath: "" }), ["error defaultConfig.configPath", "error defaultConfig.binaryPath"]],
     ["a drain in milliseconds", proxy({ drainDuration: "1500ms" }), ["error defaultConfig.drainDuration"]],
-    ["ports of the proxy", proxy({ proxyAdminPort: -1, statusPort: 0 }), ["error defaultConfig.proxyAdminPort", "error defaultConfig.statusPort"]],
+    [
+      "ports of the proxy",
+      proxy({ proxyAdminPort: -1, statusPort: 0 }),
+      ["error defaultConfig.proxyAdminPort", "error defaultConfig.statusPort"],
+    ],
     ["INHERIT", proxy({ controlPlaneAuthPolicy: "INHERIT" }), ["error defaultConfig.controlPlaneAuthPolicy"]],
     ["an empty cluster name", proxy({ serviceCluster: "" }), ["error defaultConfig.serviceCluster"]],
     ["zipkin on the node", proxy({ tracing: { zipkin: { address: "$(HOST_IP):9411" } } }), []],
-    ["lightstep without token", proxy({ tracing: { lightstep: { address: "l:1" } } }), ["error defaultConfig.tracing.lightstep.accessToken"]],
+    [
+      "lightstep without token",
+      proxy({ tracing: { lightstep: { address: "l:1" } } }),
+      ["error defaultConfig.tracing.lightstep.accessToken"],
+    ],
     ["a key provider without delay", proxy({ privateKeyProvider: { qat: {} } }), ["error defaultConfig.privateKeyProvider.qat.pollDelay"]],
     ["no key provider", proxy({ privateKeyProvider: {} }), ["error defaultConfig.privateKeyProvider"]],
-    ["addresses of services", proxy({ statsdUdpAddress: "x", envoyAccessLogService: { address: "y" } }), ["error defaultConfig.statsdUdpAddress", "error defaultConfig.envoyAccessLogService.address"]],
-    ["a small HTTP/2 window", proxy({ connectionSettings: { http2InitialStreamWindowSize: 1 } }), ["error defaultConfig.connectionSettings.http2InitialStreamWindowSize"]],
-    ["a negative idle time", proxy({ connectionSettings: { httpIdleTimeout: "-1s" } }), ["error defaultConfig.connectionSettings.httpIdleTimeout"]],
-    ["old DNS allocation", proxy({ proxyMetadata: { ISTIO_META_DNS_AUTO_ALLOCATE: "true" } }), ["warning defaultConfig.proxyMetadata.ISTIO_META_DNS_AUTO_ALLOCATE"]],
+    [
+      "addresses of services",
+      proxy({ statsdUdpAddress: "x", envoyAccessLogService: { address: "y" } }),
+      ["error defaultConfig.statsdUdpAddress", "error defaultConfig.envoyAccessLogService.address"],
+    ],
+    [
+      "a small HTTP/2 window",
+      proxy({ connectionSettings: { http2InitialStreamWindowSize: 1 } }),
+      ["error defaultConfig.connectionSettings.http2InitialStreamWindowSize"],
+    ],
+    [
+      "a negative idle time",
+      proxy({ connectionSettings: { httpIdleTimeout: "-1s" } }),
+      ["error defaultConfig.connectionSettings.httpIdleTimeout"],
+    ],
+    [
+      "old DNS allocation",
+      proxy({ proxyMetadata: { ISTIO_META_DNS_AUTO_ALLOCATE: "true" } }),
+      ["warning defaultConfig.proxyMetadata.ISTIO_META_DNS_AUTO_ALLOCATE"],
+    ],
     ["a provider without kind", provider({}), ["warning extensionProviders[3]"]],
     ["a provider without service", provider({ skywalking: { port: 1 } }), ["warning extensionProviders[3].skywalking.service"]],
-    ["spans over two protocols", provider({ opentelemetry: { service: "a.b", port: 1, grpc: {}, http: { path: "/" } } }), ["warning extensionProviders[3].opentelemetry.http"]],
+    [
+      "spans over two protocols",
+      provider({ opentelemetry: { service: "a.b", port: 1, grpc: {}, http: { path: "/" } } }),
+      ["warning extensionProviders[3].opentelemetry.http"],
+    ],
     [
       "an authorizer with odd status and path",
       provider({ envoyExtAuthzHttp: { service: "a.b", port: 1, statusOnError: "999", pathPrefix: "x" } }),
@@ -71,7 +109,8 @@ describe("validateMeshConfig", () => {
     ],
     ["a good authorizer", provider({ envoyExtAuthzGrpc: { service: "ns/a.b", port: 1, statusOnError: "503" } }), []],
   ];
-  for (const [what, json, want] of table) it(`${want.length === 0 ? "accepts" : "finds"} ${what}`, () => expect(judgeMesh(json)).toEqual(want));
+  for (const [what, json, want] of table)
+    it(`${want.length === 0 ? "accepts" : "finds"} ${what}`, () => expect(judgeMesh(json)).toEqual(want));
 
   it("finds two providers of one name", () => {
     const mesh = defaultMeshConfig();
@@ -85,7 +124,15 @@ describe("validateMeshNetworks", () => {
     judge((report) => validateMeshNetworks(readMessage(MeshNetworksSchema, { networks: { a: network } }, report, []), placeOf(report, [])));
   it("accepts ranges, registries, names and addresses", () => {
     const endpoints = [{ fromCidr: "10.0.0.0/8" }, { fromRegistry: "east" }];
-    expect(judgeNetwork({ endpoints, gateways: [{ address: "gw.example", port: 443 }, { registryServiceName: "gw.istio-system.svc", port: 1 }] })).toEqual([]);
+    expect(
+      judgeNetwork({
+        endpoints,
+        gateways: [
+          { address: "gw.example", port: 443 },
+          { registryServiceName: "gw.istio-system.svc", port: 1 },
+        ],
+      }),
+    ).toEqual([]);
   });
   it("finds what is none", () => {
     const endpoints = [{ fromCidr: "10.0.0.0/40" }];

@@ -4,7 +4,7 @@ import { quote } from "../checks/quote.ts";
 import type { Report } from "../kind-def.ts";
 import type { FieldPath } from "../problem.ts";
 import type { ProblemCode } from "../problem-codes.ts";
-import { isRecord, MAX_DEPTH, type Reader, type Reading, refuse, refuseType } from "./reading.ts";
+import { enter, isRecord, type Reader, type Reading, refuse, refuseType, startReading } from "./reading.ts";
 import { enumReader, mapKeyReader, scalarReader } from "./scalar-readers.ts";
 import { readJsonObject, wellKnownReader } from "./well-known-readers.ts";
 
@@ -15,7 +15,8 @@ export interface ReadOptions {
   readonly path: FieldPath;
   /** Code for fields the schema does not have; "ignore" lets them pass. Default: an error. */
   readonly unknownField?: ProblemCode | "ignore";
-  readonly registry?: Registry;
+  /** Where messages inside google.protobuf.Any are found; "unread" leaves them out. Default: none are taken, for no Istio kind has them. */
+  readonly anyContent?: Registry | "unread";
 }
 
 /**
@@ -29,12 +30,12 @@ export function readMessage<D extends DescMessage>(schema: D, json: unknown, rep
 
 /** The same with options. */
 export function readMessageWith<D extends DescMessage>(schema: D, json: unknown, options: ReadOptions): MessageShape<D> {
-  const reading: Reading = {
+  const reading = startReading({
     report: options.report,
-    path: [...options.path],
+    path: options.path,
     unknownField: options.unknownField === "ignore" ? undefined : (options.unknownField ?? "schema.unknown-field"),
-    registry: options.registry,
-  };
+    anyContent: options.anyContent ?? "refuse",
+  });
   const reader = messageReader(schema);
   const message = json === undefined || json === null ? undefined : reader(json, reading);
   return (message ?? create(schema)) as MessageShape<D>;
@@ -70,10 +71,11 @@ function recordReader(desc: DescMessage): Reader {
   let plans: ReadonlyMap<string, FieldPlan> | undefined;
   return (json, reading) => {
     if (!isRecord(json)) return refuseType(reading, json, "an object");
-    if (reading.path.length > MAX_DEPTH) return refuse(reading, "document.unreadable", "nests too deeply");
+    const keys = Object.keys(json);
+    if (!enter(reading, keys.length)) return undefined;
     plans ??= fieldPlans(desc);
     const draft = create(desc) as unknown as Draft;
-    for (const key of Object.keys(json)) {
+    for (const key of keys) {
       const plan = plans.get(key);
       reading.path.push(key);
       if (plan === undefined) refuseUnknown(key, desc, reading);
@@ -157,6 +159,7 @@ function wrapperReader(desc: DescMessage): Reader {
 function listReader(read: Reader): Reader {
   return (json, reading) => {
     if (!Array.isArray(json)) return refuseType(reading, json, "a list");
+    if (!enter(reading, json.length)) return undefined;
     const list: unknown[] = [];
     for (let index = 0; index < json.length; index++) {
       reading.path.push(index);
@@ -171,8 +174,10 @@ function listReader(read: Reader): Reader {
 function mapReader(readKey: Reader, read: Reader): Reader {
   return (json, reading) => {
     if (!isRecord(json)) return refuseType(reading, json, "an object");
+    const names = Object.keys(json);
+    if (!enter(reading, names.length)) return undefined;
     const map: Draft = {};
-    for (const name of Object.keys(json)) {
+    for (const name of names) {
       reading.path.push(name);
       const key = name === "__proto__" ? refuse(reading, "field.invalid", "is not allowed as a key") : readKey(name, reading);
       const value = key === undefined ? undefined : read(json[name], reading);

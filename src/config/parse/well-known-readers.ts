@@ -1,7 +1,7 @@
 import { type DescMessage, fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { quote } from "../checks/quote.ts";
 import { parseGoDuration } from "./go-duration.ts";
-import { isRecord, MAX_DEPTH, type Reader, type Reading, refuse, refuseType, typeName } from "./reading.ts";
+import { enter, isRecord, type Reader, type Reading, refuse, refuseType, typeName } from "./reading.ts";
 
 /** Messages that JSON writes in a form of their own. Wrappers are not here: fields hold them as plain scalars. */
 export function wellKnownReader(desc: DescMessage): Reader | undefined {
@@ -44,11 +44,12 @@ function convert(desc: DescMessage, json: unknown, reading: Reading): unknown {
 function readAny(desc: DescMessage): Reader {
   return (json, reading) => {
     if (!isRecord(json) || typeof json["@type"] !== "string") return refuseType(reading, json, 'an object with "@type"');
-    if (reading.registry === undefined) return refuse(reading, "schema.wrong-type", "messages of arbitrary type cannot be given here");
+    if (reading.anyContent === "unread") return undefined;
+    if (reading.anyContent === "refuse") return refuse(reading, "schema.wrong-type", "messages of arbitrary type cannot be given here");
     const copy = copyJson(json, reading);
     if (copy === undefined) return undefined;
     try {
-      return fromJson(desc, copy, { registry: reading.registry });
+      return fromJson(desc, copy, { registry: reading.anyContent });
     } catch {
       return refuse(reading, "schema.wrong-type", `must be a ${quote(json["@type"])}`);
     }
@@ -56,15 +57,15 @@ function readAny(desc: DescMessage): Reader {
 }
 
 /** A deep copy that holds JSON and nothing else; undefined when something else was found, and reported. */
-function copyJson(json: unknown, reading: Reading): JsonValue | undefined {
+export function copyJson(json: unknown, reading: Reading): JsonValue | undefined {
   if (json === null || typeof json === "string" || typeof json === "boolean") return json;
   if (typeof json === "number") return Number.isFinite(json) ? json : refuseType(reading, json, "JSON");
-  if (reading.path.length > MAX_DEPTH) return refuse(reading, "document.unreadable", "nests too deeply");
   if (Array.isArray(json)) return copyList(json, reading);
   return isRecord(json) ? copyObject(json, reading) : refuseType(reading, json, "JSON");
 }
 
 function copyList(json: readonly unknown[], reading: Reading): JsonValue | undefined {
+  if (!enter(reading, json.length)) return undefined;
   const list: JsonValue[] = [];
   for (let index = 0; index < json.length; index++) {
     reading.path.push(index);
@@ -77,8 +78,10 @@ function copyList(json: readonly unknown[], reading: Reading): JsonValue | undef
 }
 
 function copyObject(json: Readonly<Record<string, unknown>>, reading: Reading): JsonValue | undefined {
+  const keys = Object.keys(json);
+  if (!enter(reading, keys.length)) return undefined;
   const object: Record<string, JsonValue> = {};
-  for (const key of Object.keys(json)) {
+  for (const key of keys) {
     reading.path.push(key);
     const value = key === "__proto__" ? refuse(reading, "field.invalid", "is not allowed as a key") : copyJson(json[key], reading);
     reading.path.pop();

@@ -53,7 +53,7 @@ export interface HttpManagerInput extends HttpSettings {
   /** The port is declared to speak HTTP/2. */
   readonly http2: boolean;
   /** Say something of HTTP/1: `{}` changes nothing (Istio sends it for gateways); an absolute URL is what a client of a proxy sends. */
-  readonly http1?: { readonly allowAbsoluteUrl?: boolean };
+  readonly http1?: { readonly allowAbsoluteUrl?: boolean; readonly acceptHttp10?: boolean };
 }
 
 /** Routes that do not come in this time are taken as none: an unserved name must not keep a listener, and at start the whole proxy, waiting. */

@@ -37,6 +37,8 @@ export interface ClientTls {
   readonly security: TransportInput["security"];
   readonly autoSni: boolean;
   readonly autoSanValidation: boolean;
+  /** Why TLS cannot be spoken although a rule demands it. Falling back to plain text would give the user's data away. */
+  readonly refused?: string;
 }
 
 const PLAIN: ClientTls = { security: { kind: "plain" }, autoSni: false, autoSanValidation: false };
@@ -89,7 +91,8 @@ function originatedTls(query: ClientTlsQuery, settings: ClientTLSSettings): Clie
   const demanded = settings.subjectAltNames.length > 0 ? settings.subjectAltNames : subjectAltNames;
   const certificate = settings.mode === TlsMode.MUTUAL ? clientCertificate(settings, credentialName) : undefined;
   const validation = validationOf({ settings, credentialName, names: demanded, mesh });
-  demandServed(query, [certificate, validation?.roots]);
+  const refused = unserved(query, [certificate, validation?.roots]);
+  if (refused !== undefined) return { ...PLAIN, refused };
   const auto = settings.sni === "";
   return {
     autoSni: auto,
@@ -128,11 +131,11 @@ function validationOf({ settings, credentialName, names, mesh }: ValidationQuery
   return mesh.verifyCertificateAtClient === false ? undefined : { roots: SYSTEM_ROOTS, ...rest };
 }
 
-/** Falling back to plain text where a rule demands TLS would give the user's data away: such a cluster is not made, and the reason shown. */
-function demandServed({ identity, cluster }: ClientTlsQuery, secrets: readonly (string | undefined)[]): void {
+/** Names a secret that only an agent serves, where there is none. */
+function unserved({ identity, cluster }: ClientTlsQuery, secrets: readonly (string | undefined)[]): string | undefined {
   const missing = identity ? undefined : secrets.find((secret) => secret !== undefined && !secret.includes("://"));
-  if (missing === undefined) return;
-  throw new Error(`TLS to ${cluster.host} needs the secret ${missing}, which an agent beside the proxy serves; this proxy has none`);
+  if (missing === undefined) return undefined;
+  return `TLS to ${cluster.host} needs the secret ${missing}, which an agent beside the proxy serves; this proxy has none`;
 }
 
 function tlsDefaults(mesh: MeshConfig): Pick<UpstreamTlsInput, "minVersion" | "cipherSuites" | "ecdhCurves"> {

@@ -1,9 +1,7 @@
 import type { Labels } from "../../base/labels.ts";
-import type { LocalityLoadBalancerSetting } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
 import type { Locality } from "../../model/locality.ts";
 import type { ProxyView } from "../../model/proxy.ts";
 import type { ServiceRef } from "../../model/service.ts";
-import { matchesLocality } from "./locality-match.ts";
 
 /** What a load assignment is made from, as far as it does not depend on where the client runs. */
 export interface AssignmentPlan {
@@ -105,11 +103,4 @@ export function topologyLabels(of: Pick<ProxyView, "labels" | "locality" | "netw
     ...(of.clusterId !== "" && { "topology.istio.io/cluster": of.clusterId }),
     ...(of.nodeName !== "" && { "kubernetes.io/hostname": of.nodeName }),
   };
-}
-
-export type LocalitySetting = LocalityLoadBalancerSetting;
-
-/** The first rule of a distribution that a client's locality matches. */
-export function distributionFor(rules: LocalityRules & { readonly kind: "distribute" }, locality: Locality): Readonly<Record<string, number>> | undefined {
-  return rules.rules.find(({ from }) => matchesLocality(from, locality))?.to;
 }

@@ -1,7 +1,8 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { TcpDestination, TcpProxyInput } from "../../envoy/filters/tcp-proxy.ts";
 import type { TrafficPolicy } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
-import type { Destination, RouteDestination } from "../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
+import type { Destination } from "../../gen/istio/networking/v1alpha3/shared_pb.js";
+import type { RouteDestination } from "../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
 import type { GenerateContext } from "../context.ts";
 import type { ChainSettings } from "./settings/chain-settings.ts";
 

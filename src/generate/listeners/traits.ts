@@ -26,6 +26,7 @@ export interface SettingsTraits {
   /** The parts of node metadata PROXY_CONFIG that matter here, as JSON; empty = the mesh's defaults hold. */
   readonly proxyConfig: string;
   readonly idleTimeout: string | undefined;
+  readonly acceptHttp10: boolean;
   /** Name spans are reported under, where a tracer wants one. */
   readonly tracingService: string;
 }

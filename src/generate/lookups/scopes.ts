@@ -38,6 +38,7 @@ function wholeMesh({ services, virtualServices }: Parts, namespace: string): Egr
     captureMode: "DEFAULT",
     services: services.visibleTo(namespace).map((ref) => ({ ...ref, ports: undefined })),
     virtualServices: virtualServices.boundTo({ gateway: MESH_GATEWAY, namespace }),
+    destinations: [],
   };
 }
 
@@ -54,16 +55,17 @@ function importedBy(parts: Parts, namespace: string, listener: IstioEgressListen
     const resolved = parts.virtualServices.virtualService(key);
     return resolved?.spec.hosts.some((host) => patterns.some((pattern) => (pattern.namespace === "*" || pattern.namespace === resolved.namespace) && hostsOverlap(pattern.host, host))) === true;
   });
-  const port = listener.port === undefined || listener.port.number === 0 ? undefined : { number: listener.port.number, protocol: listener.port.protocol.toUpperCase(), name: listener.port.name };
-  const direct = importedServices(parts, namespace, wanted).flatMap((ref) => atPort(parts.ctx, ref, port?.number));
+  const port = listener.port === undefined ? undefined : { number: listener.port.number, protocol: listener.port.protocol.toUpperCase(), name: listener.port.name };
+  const direct = importedServices(parts, namespace, wanted).flatMap((ref) => atPort(parts.ctx, ref, port?.number || undefined));
   const hosts = new Set(direct.map(({ host }) => host));
   const behind = destinationsOf(parts, virtualServices, namespace).filter(({ host }) => !hosts.has(host));
   return {
     port,
     bind: listener.bind,
     captureMode: captureModeOf(listener.captureMode),
-    services: [...direct, ...behind].sort((a, b) => compareText(a.host, b.host)),
+    services: direct,
     virtualServices,
+    destinations: behind,
   };
 }
 
@@ -116,9 +118,9 @@ function destinationsOf({ services, virtualServices }: Parts, keys: readonly str
 
 function union(egress: readonly EgressScope[]): readonly ScopedService[] {
   const [only] = egress;
-  if (egress.length === 1 && only !== undefined) return only.services;
+  if (egress.length === 1 && only !== undefined && only.destinations.length === 0) return only.services;
   const merged = new Map<string, ScopedService>();
-  for (const service of egress.flatMap((listener) => listener.services)) {
+  for (const service of egress.flatMap((listener) => [...listener.services, ...listener.destinations])) {
     const seen = merged.get(service.host);
     const ports = seen === undefined ? service.ports : seen.ports === undefined || service.ports === undefined ? undefined : [...new Set([...seen.ports, ...service.ports])].sort((a, b) => a - b);
     merged.set(service.host, { namespace: seen?.namespace ?? service.namespace, host: service.host, ports });

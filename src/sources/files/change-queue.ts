@@ -38,7 +38,8 @@ export class ChangeQueue {
   async next(ms: number, signal: AbortSignal): Promise<void> {
     if (this.#now.size > 0) return;
     const now = this.#clock.monotonic();
-    const due = Math.min(now + ms, ...this.#later.values());
+    let due = now + ms;
+    for (const one of this.#later.values()) if (one < due) due = one;
     if (due > now) await this.#pause(due - now, signal);
   }
 

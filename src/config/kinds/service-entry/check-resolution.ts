@@ -100,7 +100,7 @@ function allocatesAddresses(spec: ServiceEntry, object: ConfigObject): boolean {
 
 /** Several hosts on a port that names none in its traffic would be one. */
 function checkManyHosts(spec: ServiceEntry, place: Place): void {
-  if (spec.hosts.length < 2 || spec.resolution === Resolution.NONE || spec.addresses.length > 0) return;
+  if (spec.hosts.length < 2 || spec.resolution === Resolution.NONE) return;
   const blind = spec.ports.findIndex((port) => {
     const protocol = parseProtocol(port.protocol);
     return protocol === undefined || !(isHttp(protocol) || isTls(protocol));

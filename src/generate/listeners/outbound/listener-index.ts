@@ -21,8 +21,12 @@ export function defineListenerIndex(ctx: Pick<GenerateContext, "engine" | "looku
     compute: (query) => indexOf(ctx, query, slotsOf),
   });
   return {
-    names: ctx.engine.query({ name: "outboundListenerNames", id: canonical, compute: (query: IndexQuery) => Object.keys(index(query)).sort() }),
-    slots: ctx.engine.query({
+    names: ctx.engine.query<IndexQuery, readonly string[]>({
+      name: "outboundListenerNames",
+      id: canonical,
+      compute: (query) => Object.keys(index(query)).sort(),
+    }),
+    slots: ctx.engine.query<{ readonly index: IndexQuery; readonly name: string }, readonly Slot[]>({
       name: "outboundListenerSlots",
       id: ({ index: query, name }) => `${canonical(query)}#${name}`,
       compute: ({ index: query, name }) => index(query)[name] ?? [],

@@ -135,7 +135,7 @@ function addressBindings(service: Service, addresses: readonly string[], { at, e
 
 /** Addresses a client connects to, of families the proxy has; a range of one is an address. */
 function addressesFor(service: Service, { families, dnsCapture }: PlacementTraits): readonly string[] {
-  const own = service.addresses.map((address) => address.replace(/\/(32|128)$/, (whole) => ((whole === "/32") === address.includes(":") ? whole : "")));
+  const own = service.addresses.map((address) => (address.endsWith(address.includes(":") ? "/128" : "/32") ? address.slice(0, address.lastIndexOf("/")) : address));
   const known = own.length > 0 || !dnsCapture ? own : service.autoAddresses;
   const reachable = known.filter((address) => families.includes(ipFamily(address.split("/", 1)[0] ?? "") as 4 | 6));
   return (reachable.length > 0 ? reachable : known).filter((address) => address !== "0.0.0.0" && address !== "::");

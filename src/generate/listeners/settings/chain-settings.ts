@@ -1,7 +1,7 @@
 import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { AccessLogInput } from "../../../envoy/filters/access-log.ts";
-import type { ClientCertDetails, ForwardClientCert, HttpSettings } from "../../../envoy/filters/http-connection-manager.ts";
+import type { ClientCertDetails, ForwardClientCert, HttpManagerInput, HttpSettings } from "../../../envoy/filters/http-connection-manager.ts";
 import type { ConfigObject } from "../../../config/object.ts";
 import type { Query } from "../../../engine/index.ts";
 import { type MeshConfig, MeshConfig_ProxyPathNormalization_NormalizationType as Normalization } from "../../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
@@ -19,6 +19,8 @@ export interface ChainSettings {
   readonly accessLogs: readonly AccessLogInput[];
   /** Idle TCP connections are closed after this; absent = Envoy's default of an hour. */
   readonly idleTimeoutMs: number | undefined;
+  /** HTTP/1.0 clients are served (node metadata HTTP10). */
+  readonly acceptHttp10: boolean;
   readonly server: string | "leave";
   readonly clientCert: ClientCertDetails;
   readonly trustedHops: number;
@@ -43,6 +45,12 @@ export function defineChainSettings(ctx: Pick<GenerateContext, "engine" | "input
   });
 }
 
+/** What is said of HTTP/1, if anything. */
+export function http1Options({ acceptHttp10 }: ChainSettings, own: HttpManagerInput["http1"] = undefined): Pick<HttpManagerInput, "http1"> {
+  if (!acceptHttp10) return own === undefined ? {} : { http1: own };
+  return { http1: { ...own, acceptHttp10: true } };
+}
+
 function settingsOf(mesh: MeshConfig, telemetry: readonly Telemetry[], key: SettingsKey): ChainSettings {
   const proxyConfig = proxyConfigOf(mesh, key.proxyConfig);
   const headers = proxyConfig?.proxyHeaders;
@@ -59,6 +67,7 @@ function settingsOf(mesh: MeshConfig, telemetry: readonly Telemetry[], key: Sett
     },
     accessLogs: logs,
     idleTimeoutMs,
+    acceptHttp10: key.acceptHttp10,
     server: headers?.server?.disabled === true ? "leave" : headers?.server?.value || "istio-envoy",
     clientCert: clientCertOf(proxyConfig, key.side),
     trustedHops: proxyConfig?.gatewayTopology?.numTrustedProxies ?? 0,

@@ -1,0 +1,72 @@
+import type { Operation, Source } from "../../../gen/istio/security/v1beta1/authorization_policy_pb.js";
+import { subnetFault } from "../../checks/address.ts";
+import { trustDomainFault } from "../../checks/host-name.ts";
+import type { Place } from "../../checks/place.ts";
+import { quote } from "../../checks/quote.ts";
+import { pathTemplateFault } from "./path-template.ts";
+
+const SOURCE_LISTS = [
+  "principals",
+  "notPrincipals",
+  "requestPrincipals",
+  "notRequestPrincipals",
+  "namespaces",
+  "notNamespaces",
+  "serviceAccounts",
+  "notServiceAccounts",
+  "ipBlocks",
+  "notIpBlocks",
+  "remoteIpBlocks",
+  "notRemoteIpBlocks",
+  "trustDomains",
+  "notTrustDomains",
+] as const satisfies readonly (keyof Source)[];
+const OPERATION_LISTS = ["hosts", "notHosts", "ports", "notPorts", "methods", "notMethods", "paths", "notPaths"] as const satisfies readonly (keyof Operation)[];
+
+/** Who calls. */
+export function checkSource(source: Source | undefined, place: Place): void {
+  if (source === undefined || SOURCE_LISTS.every((name) => source[name].length === 0)) {
+    place.fault("field.required", "must set something; leave `from` out to mean everybody");
+    return;
+  }
+  noEmptyTexts(source, SOURCE_LISTS, place);
+  for (const name of ["ipBlocks", "notIpBlocks", "remoteIpBlocks", "notRemoteIpBlocks"] as const) checkEach(source[name], subnetFault, place.in(name));
+  for (const name of ["serviceAccounts", "notServiceAccounts"] as const) checkEach(source[name], serviceAccountFault, place.in(name));
+  for (const name of ["trustDomains", "notTrustDomains"] as const) checkEach(source[name], trustDomainPatternFault, place.in(name));
+  const accounts = source.serviceAccounts.length > 0 || source.notServiceAccounts.length > 0;
+  const others = [source.principals, source.notPrincipals, source.namespaces, source.notNamespaces].some((list) => list.length > 0);
+  if (accounts && others) place.in("serviceAccounts").fault("field.conflict", "cannot be combined with principals or namespaces in one source");
+}
+
+/** What is called. */
+export function checkOperation(operation: Operation | undefined, place: Place): void {
+  if (operation === undefined || OPERATION_LISTS.every((name) => operation[name].length === 0)) {
+    place.fault("field.required", "must set something; leave `to` out to mean everything");
+    return;
+  }
+  noEmptyTexts(operation, OPERATION_LISTS, place);
+  for (const name of ["ports", "notPorts"] as const) checkEach(operation[name], portTextFault, place.in(name));
+  for (const name of ["paths", "notPaths"] as const) checkEach(operation[name], pathTemplateFault, place.in(name));
+}
+
+/** A port written as text. */
+export const portTextFault = (text: string): string | undefined => (/^\d+$/.test(text) && Number(text) <= 65_535 ? undefined : `${quote(text)} is not a port`);
+
+function noEmptyTexts<K extends string>(lists: Readonly<Record<K, readonly string[]>>, names: readonly K[], place: Place): void {
+  for (const name of names) {
+    const index = lists[name].indexOf("");
+    if (index !== -1) place.in(name, index).fault("field.invalid", "must not be empty");
+  }
+}
+
+function checkEach(texts: readonly string[], fault: (text: string) => string | undefined, place: Place): void {
+  for (const [index, text] of texts.entries()) if (text !== "") place.in(index).check("field.invalid", fault(text));
+}
+
+/** `account` of the policy's own namespace, or `namespace/account`. */
+function serviceAccountFault(text: string): string | undefined {
+  const parts = text.split("/");
+  return parts.length <= 2 && parts.every((part) => part !== "") ? undefined : `${quote(text)} is neither an account nor namespace/account`;
+}
+
+const trustDomainPatternFault = (text: string): string | undefined => (text.includes("*") ? undefined : trustDomainFault(text));

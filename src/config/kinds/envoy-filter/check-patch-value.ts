@@ -1,0 +1,63 @@
+import type { DescMessage, JsonObject } from "@bufbuild/protobuf";
+import { BootstrapSchema } from "../../../gen/envoy/config/bootstrap/v3/bootstrap_pb.js";
+import { ClusterSchema } from "../../../gen/envoy/config/cluster/v3/cluster_pb.js";
+import { TypedExtensionConfigSchema } from "../../../gen/envoy/config/core/v3/extension_pb.js";
+import { FilterChainSchema, FilterSchema, ListenerFilterSchema } from "../../../gen/envoy/config/listener/v3/listener_components_pb.js";
+import { ListenerSchema } from "../../../gen/envoy/config/listener/v3/listener_pb.js";
+import { RouteSchema, VirtualHostSchema } from "../../../gen/envoy/config/route/v3/route_components_pb.js";
+import { RouteConfigurationSchema } from "../../../gen/envoy/config/route/v3/route_pb.js";
+import { HttpFilterSchema } from "../../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
+import { EnvoyFilter_ApplyTo as ApplyTo, type EnvoyFilter_Patch as Patch, EnvoyFilter_Patch_Operation as Operation } from "../../../gen/istio/networking/v1alpha3/envoy_filter_pb.js";
+import type { Place } from "../../checks/place.ts";
+import { quote } from "../../checks/quote.ts";
+import { isRecord } from "../../parse/reading.ts";
+import { readMessageWith } from "../../parse/read-message.ts";
+
+/** The message a patch is one of. */
+const PATCHED: Readonly<Partial<Record<ApplyTo, DescMessage>>> = {
+  [ApplyTo.LISTENER]: ListenerSchema,
+  [ApplyTo.FILTER_CHAIN]: FilterChainSchema,
+  [ApplyTo.NETWORK_FILTER]: FilterSchema,
+  [ApplyTo.HTTP_FILTER]: HttpFilterSchema,
+  [ApplyTo.LISTENER_FILTER]: ListenerFilterSchema,
+  [ApplyTo.ROUTE_CONFIGURATION]: RouteConfigurationSchema,
+  [ApplyTo.VIRTUAL_HOST]: VirtualHostSchema,
+  [ApplyTo.HTTP_ROUTE]: RouteSchema,
+  [ApplyTo.CLUSTER]: ClusterSchema,
+  [ApplyTo.EXTENSION_CONFIG]: TypedExtensionConfigSchema,
+  [ApplyTo.BOOTSTRAP]: BootstrapSchema,
+};
+const ADDING: ReadonlySet<Operation> = new Set([Operation.ADD, Operation.INSERT_BEFORE, Operation.INSERT_AFTER, Operation.INSERT_FIRST, Operation.REPLACE]);
+const FILTER_CONFIG: readonly string[] = ["typed_config", "typedConfig", "config_discovery", "configDiscovery"];
+const OLD_ENVOY_TYPE = /\/envoy\.(?!.*\.v[3-9]\w*\.)/;
+
+/** The content of a patch must fit the message it goes into. Fields we have no descriptor for may be newer than we are, so they only warn. */
+export function checkPatchValue(patch: Patch, applyTo: ApplyTo, place: Place): void {
+  const schema = PATCHED[applyTo];
+  const value = patch.value;
+  if (schema === undefined || value === undefined) return;
+  readMessageWith(schema, value, {
+    report: (code, path, message) => place.in(...path).fault(code, message),
+    path: [],
+    unknownField: "field.ineffective",
+    anyContent: "unread",
+  });
+  checkTypes(value, place);
+  warnUntyped(value, patch.operation, applyTo, place);
+}
+
+/** Envoy's API before v3 is gone: a proxy would refuse the whole resource. */
+function checkTypes(json: unknown, place: Place): void {
+  if (Array.isArray(json)) for (const [index, item] of json.entries()) checkTypes(item, place.in(index));
+  if (!isRecord(json)) return;
+  const type = json["@type"];
+  if (typeof type === "string" && OLD_ENVOY_TYPE.test(type)) place.in("@type").fault("field.invalid", `${quote(type)} is not of Envoy's v3 API`);
+  for (const [key, value] of Object.entries(json)) if (typeof value === "object") checkTypes(value, place.in(key));
+}
+
+function warnUntyped(value: JsonObject, operation: Operation, applyTo: ApplyTo, place: Place): void {
+  const isFilter = applyTo === ApplyTo.HTTP_FILTER || applyTo === ApplyTo.NETWORK_FILTER;
+  if (isFilter && ADDING.has(operation) && !FILTER_CONFIG.some((name) => Object.hasOwn(value, name))) {
+    place.fault("field.deprecated", "Envoy finds filters by the type of typed_config, no longer by name");
+  }
+}

@@ -1,0 +1,84 @@
+import { messageOf } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
+import { type ConfigObject, type ObjectRef, type Origin, objectKey, type RawObject } from "../object.ts";
+import type { Problem } from "../problem.ts";
+
+/** Parses and validates one document. `object` is there when it may be used; `ref` when the document says which object it is. */
+export type ReadObject = (raw: RawObject) => {
+  readonly object?: ConfigObject;
+  readonly ref: ObjectRef | undefined;
+  readonly problems: readonly Problem[];
+};
+
+/** A document after judging. */
+export interface Judged {
+  readonly scope: string;
+  /** Place among the documents of its scope. */
+  readonly index: number;
+  readonly slot: string;
+  readonly origin: Origin;
+  readonly digest: string | undefined;
+  readonly namespace: string | undefined;
+  readonly ref: ObjectRef | undefined;
+  readonly key: string | undefined;
+  readonly object: ConfigObject | undefined;
+  readonly problems: readonly Problem[];
+  /** It cannot be used and is to blame for it; a kind nobody knows is left out without blame. */
+  readonly broken: boolean;
+  /** The content as JSON, to outlive the process should the document break; only of good ones, and only where asked for. */
+  readonly json: string | undefined;
+}
+
+export interface JudgeDeps {
+  readonly readObject: ReadObject;
+  readonly log: Log;
+  /** Whether to keep the content of this object as JSON. */
+  readonly keepJson: (object: ConfigObject) => boolean;
+}
+
+/** Judges a document, or takes over the verdict on the one that said the same before. */
+export function judge(raw: RawObject, place: { readonly scope: string; readonly index: number }, deps: JudgeDeps): Judged {
+  const { object, ref, problems } = readSafely(raw, deps);
+  return {
+    ...place,
+    slot: raw.slot,
+    origin: raw.origin,
+    digest: raw.digest,
+    namespace: raw.defaultNamespace,
+    ref,
+    key: ref === undefined ? undefined : objectKey(ref),
+    object,
+    problems,
+    broken: object === undefined && problems.some((problem) => problem.level === "error"),
+    json: object !== undefined && deps.keepJson(object) ? JSON.stringify(raw.content) : undefined,
+  };
+}
+
+/** The old verdict at a new place: a document that moved within its file is still the same document. */
+export function moved(before: Judged, raw: RawObject, index: number): Judged {
+  const lines = (raw.origin.line ?? 0) - (before.origin.line ?? 0);
+  if (lines === 0 && before.index === index && before.slot === raw.slot) return before;
+  const problems = lines === 0 ? before.problems : before.problems.map((problem) => shifted(problem, lines));
+  return { ...before, index, slot: raw.slot, origin: raw.origin, problems };
+}
+
+const shifted = (problem: Problem, lines: number): Problem => (problem.line === undefined ? problem : { ...problem, line: problem.line + lines });
+
+/** A throw is a bug of ours; it costs this document only. */
+function readSafely(raw: RawObject, deps: JudgeDeps): ReturnType<ReadObject> {
+  try {
+    return deps.readObject(raw);
+  } catch (error) {
+    deps.log.error({ slot: raw.slot, error }, "reading a document failed unexpectedly");
+    const problem: Problem = {
+      code: "document.unreadable",
+      level: "error",
+      object: { kind: "", namespace: raw.defaultNamespace ?? "", name: raw.slot },
+      path: [],
+      message: `reading it failed unexpectedly: ${messageOf(error)}`,
+      ...(raw.origin.file !== undefined && { file: raw.origin.file }),
+      ...(raw.origin.line !== undefined && { line: raw.origin.line }),
+    };
+    return { ref: undefined, problems: [problem] };
+  }
+}

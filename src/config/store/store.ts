@@ -1,0 +1,322 @@
+import type { Clock } from "../../base/clock.ts";
+import { invariant } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
+import { createSlice } from "../../base/slice.ts";
+import type { Engine } from "../../engine/index.ts";
+import type { Inputs } from "../inputs.ts";
+import { type ConfigObject, formatOrigin, type Origin, objectKey, type RawObject, type SourceEvent } from "../object.ts";
+import type { Problem } from "../problem.ts";
+import { type Judged, type JudgeDeps, judge, moved, type ReadObject } from "./judge.ts";
+import type { LastGood } from "./last-good.ts";
+import { type GoodVersion, SourceState, type Standing } from "./source-state.ts";
+import { problemsOfKey, sortProblems } from "./store-problems.ts";
+import type { ChangeSummary, ConfigStore, ObjectStatus, StageSummary, StoredObject } from "./store-types.ts";
+
+export interface StoreOptions {
+  readonly engine: Pick<Engine, "batch">;
+  readonly inputs: Pick<Inputs, "objects">;
+  /** In order of precedence. */
+  readonly sources: readonly string[];
+  readonly readObject: ReadObject;
+  readonly log: Log;
+  readonly clock: Clock;
+  readonly persistence?: LastGood;
+}
+
+export const createStore = (options: StoreOptions): ConfigStore => new Store(options);
+
+/** Secrets never enter the engine, its provenance and history, nor last-good files: they are asked of the store by key. */
+const isSecret = (object: ConfigObject): boolean => object.kind === "Secret";
+
+interface InForce {
+  readonly source: string;
+  readonly standing: Standing;
+}
+
+/** One staged event: the scopes it replaces, judged. */
+interface Staged {
+  readonly reset: boolean;
+  readonly scopes: ReadonlyMap<string, readonly Judged[]>;
+}
+
+interface SourceQueue {
+  readonly state: SourceState;
+  readonly staged: Staged[];
+  /** The last verdicts on each scope, staged or committed. */
+  readonly latest: Map<string, readonly Judged[]>;
+  tail: Promise<unknown>;
+}
+
+class Store implements ConfigStore {
+  readonly #options: StoreOptions;
+  readonly #judgeDeps: JudgeDeps;
+  readonly #sources = new Map<string, SourceQueue>();
+  readonly #inForce = new Map<string, InForce>();
+  readonly #stale = new Map<string, { readonly since: number; readonly scope: string }>();
+  #order: readonly string[];
+  #dropped: SourceState[] = [];
+  #reordered = false;
+  #brokenSinceCommit: string[] = [];
+  #problems: readonly Problem[] | undefined;
+
+  constructor(options: StoreOptions) {
+    this.#options = options;
+    const keepJson = (object: ConfigObject): boolean => options.persistence !== undefined && !isSecret(object);
+    this.#judgeDeps = { readObject: options.readObject, log: options.log, keepJson };
+    this.#order = [];
+    this.setSources(options.sources);
+    this.#reordered = false;
+  }
+
+  setSources(names: readonly string[]): void {
+    for (const [name, queue] of this.#sources) {
+      if (names.includes(name)) continue;
+      this.#sources.delete(name);
+      this.#dropped.push(queue.state);
+    }
+    for (const name of names) {
+      if (!this.#sources.has(name)) {
+        this.#sources.set(name, { state: new SourceState(name), staged: [], latest: new Map(), tail: Promise.resolve() });
+      }
+    }
+    this.#order = [...names];
+    this.#reordered = true;
+  }
+
+  async restore(): Promise<void> {
+    for (const record of (await this.#options.persistence?.load()) ?? []) {
+      const { content, defaultNamespace, key, origin, scope, slot, source } = record;
+      const raw: RawObject = { origin, slot, scope, content, ...(defaultNamespace !== undefined && { defaultNamespace }) };
+      const { json, namespace, object, ref } = judge(raw, { scope, index: 0 }, this.#judgeDeps);
+      const state = this.#sources.get(source)?.state;
+      if (state !== undefined && object !== undefined && ref !== undefined && objectKey(ref) === key) {
+        state.remember(key, { object, ref, scope, slot, origin, namespace, json });
+        this.#stale.set(staleId(source, key), { since: this.#options.clock.now(), scope });
+      } else this.#options.persistence?.remove(source, key);
+    }
+  }
+
+  stage(source: string, event: SourceEvent): Promise<StageSummary> {
+    const queue = this.#sources.get(source);
+    invariant(queue !== undefined, `no source is called ${source}`);
+    const done = queue.tail.then(() => this.#stage(queue, event));
+    queue.tail = done.catch(() => undefined);
+    return done;
+  }
+
+  get pending(): boolean {
+    if (this.#reordered || this.#dropped.length > 0) return true;
+    for (const queue of this.#sources.values()) if (queue.staged.length > 0) return true;
+    return false;
+  }
+
+  commit(): ChangeSummary {
+    const { clock, engine, inputs } = this.#options;
+    const start = clock.monotonic();
+    const touched = this.#takeStaged();
+    const added: string[] = [];
+    const changed: string[] = [];
+    const removed: string[] = [];
+    engine.batch(() => {
+      for (const key of touched) {
+        const before = this.#inForce.get(key);
+        const after = this.#settle(key);
+        const object = after?.standing.version.object;
+        if (object === undefined) {
+          if (before !== undefined) removed.push(key);
+          inputs.objects.delete(key);
+        } else {
+          if (before === undefined) added.push(key);
+          else if (before.standing.version.object.hash !== object.hash) changed.push(key);
+          if (!isSecret(object)) inputs.objects.set(key, object);
+        }
+      }
+    });
+    this.#problems = undefined;
+    const broken = this.#brokenSinceCommit.splice(0);
+    return { added: added.sort(), changed: changed.sort(), removed: removed.sort(), broken, durationMs: clock.monotonic() - start };
+  }
+
+  async apply(source: string, event: SourceEvent): Promise<ChangeSummary> {
+    await this.stage(source, event);
+    return this.commit();
+  }
+
+  get(key: string): ConfigObject | undefined {
+    return this.#inForce.get(key)?.standing.version.object;
+  }
+
+  origin(key: string): Origin | undefined {
+    return this.status(key)?.origin;
+  }
+
+  status(key: string): ObjectStatus | undefined {
+    const inForce = this.#inForce.get(key);
+    const holder = inForce?.source ?? this.#order.find((name) => (this.#state(name)?.documents(key).length ?? 0) > 0);
+    const state = holder === undefined ? undefined : this.#state(holder);
+    const owner = state?.documents(key)[0];
+    const version = inForce?.standing.version;
+    const ref = version?.ref ?? owner?.ref;
+    if (ref === undefined || holder === undefined) return undefined;
+    if (inForce === undefined && owner?.broken !== true) return undefined;
+    return {
+      key,
+      ref,
+      state: inForce === undefined ? "absent" : inForce.standing.stale ? "stale" : "current",
+      source: holder,
+      origin: owner?.origin ?? version?.origin,
+      staleSince: this.#stale.get(staleId(holder, key))?.since,
+      problems: sortProblems(problemsOfKey(key, this.#states(), inForce?.source)),
+    };
+  }
+
+  problems(): readonly Problem[] {
+    this.#problems ??= sortProblems(this.#allProblems());
+    return this.#problems;
+  }
+
+  list(): readonly StoredObject[] {
+    const stored: StoredObject[] = [];
+    for (const key of [...this.#inForce.keys()].sort()) {
+      const object = this.get(key);
+      const status = this.status(key);
+      if (object !== undefined && status !== undefined) stored.push({ object, status });
+    }
+    return stored;
+  }
+
+  async flush(): Promise<void> {
+    await this.#options.persistence?.flush();
+  }
+
+  async #stage(queue: SourceQueue, event: SourceEvent): Promise<StageSummary> {
+    const slice = createSlice(this.#options.clock);
+    const groups = event.type === "reset" ? byScope(event.objects) : new Map(event.scopes.map(({ scope, objects }) => [scope, objects]));
+    const scopes = new Map<string, readonly Judged[]>();
+    const broken: string[] = [];
+    let documents = 0;
+    let reused = 0;
+    for (const [scope, objects] of groups) {
+      const known = byDigest(queue.latest.get(scope) ?? []);
+      const judged: Judged[] = [];
+      for (const [index, raw] of objects.entries()) {
+        const before = raw.digest === undefined ? undefined : known.get(raw.digest);
+        const same = before !== undefined && before.namespace === raw.defaultNamespace && before.origin.file === raw.origin.file;
+        const document = same ? moved(before, raw, index) : judge(raw, { scope, index }, this.#judgeDeps);
+        if (same) reused += 1;
+        else if (document.broken) broken.push(document.key ?? formatOrigin(document.origin));
+        judged.push(document);
+        documents += 1;
+        const rest = slice();
+        if (rest !== undefined) await rest;
+      }
+      scopes.set(scope, judged);
+    }
+    if (event.type === "reset") queue.latest.clear();
+    for (const [scope, judged] of scopes) queue.latest.set(scope, judged);
+    queue.staged.push({ reset: event.type === "reset", scopes });
+    this.#brokenSinceCommit.push(...broken);
+    return { documents, reused };
+  }
+
+  /** Moves what is staged into the states of the sources; returns the keys to settle. */
+  #takeStaged(): Set<string> {
+    const touched = new Set<string>();
+    const add = (keys: Iterable<string>): void => {
+      for (const key of keys) touched.add(key);
+    };
+    for (const state of this.#dropped.splice(0)) {
+      const keys = new Set(state.rememberedKeys());
+      for (const scope of [...state.scopeNames()]) for (const key of state.replace(scope, [])) keys.add(key);
+      for (const key of keys) this.#persist(state, key, state.settle(key));
+      add(keys);
+    }
+    if (this.#reordered) add(this.#inForce.keys());
+    this.#reordered = false;
+    for (const { state, staged } of this.#sources.values()) {
+      for (const { reset, scopes } of staged.splice(0)) {
+        if (reset) {
+          add(state.rememberedKeys());
+          for (const scope of [...state.scopeNames()]) if (!scopes.has(scope)) add(state.replace(scope, []));
+        }
+        for (const [scope, documents] of scopes) add(state.replace(scope, documents));
+      }
+    }
+    return touched;
+  }
+
+  /** Decides which source's version of a key is in force: the first that has one. */
+  #settle(key: string): InForce | undefined {
+    let inForce: InForce | undefined;
+    for (const name of this.#order) {
+      const state = this.#state(name);
+      if (state === undefined) continue;
+      const standing = state.settle(key);
+      this.#persist(state, key, standing);
+      if (standing !== undefined) inForce ??= { source: name, standing };
+    }
+    if (inForce === undefined) this.#inForce.delete(key);
+    else this.#inForce.set(key, inForce);
+    return inForce;
+  }
+
+  /** Keeps on disk exactly the versions that are in force although their document is broken. */
+  #persist(state: SourceState, key: string, standing: Standing | undefined): void {
+    const id = staleId(state.name, key);
+    const known = this.#stale.get(id);
+    if (standing?.stale === true) {
+      const { json, scope } = standing.version;
+      if (known?.scope === scope) return;
+      this.#stale.set(id, { since: known?.since ?? this.#options.clock.now(), scope });
+      if (json !== undefined) this.#options.persistence?.put(recordOf(state.name, key, standing.version));
+    } else if (known !== undefined) {
+      this.#stale.delete(id);
+      this.#options.persistence?.remove(state.name, key);
+    }
+  }
+
+  #state(name: string): SourceState | undefined {
+    return this.#sources.get(name)?.state;
+  }
+
+  #states(): SourceState[] {
+    return this.#order.flatMap((name) => this.#state(name) ?? []);
+  }
+
+  *#allProblems(): Iterable<Problem> {
+    const keys = new Set<string>();
+    for (const state of this.#states()) {
+      for (const documents of state.scopes()) {
+        for (const document of documents) {
+          if (document.key === undefined) yield* document.problems;
+          else keys.add(document.key);
+        }
+      }
+    }
+    for (const key of keys) yield* problemsOfKey(key, this.#states(), this.#inForce.get(key)?.source);
+  }
+}
+
+const staleId = (source: string, key: string): string => `${source}\n${key}`;
+
+function byScope(objects: readonly RawObject[]): Map<string, RawObject[]> {
+  const groups = new Map<string, RawObject[]>();
+  for (const raw of objects) {
+    const scope = raw.scope ?? raw.slot;
+    const group = groups.get(scope);
+    if (group === undefined) groups.set(scope, [raw]);
+    else group.push(raw);
+  }
+  return groups;
+}
+
+function byDigest(documents: readonly Judged[]): Map<string, Judged> {
+  const known = new Map<string, Judged>();
+  for (const document of documents) if (document.digest !== undefined) known.set(document.digest, document);
+  return known;
+}
+
+function recordOf(source: string, key: string, { json, namespace, origin, scope, slot }: GoodVersion) {
+  const content: unknown = JSON.parse(json ?? "null");
+  return { source, key, scope, slot, origin, content, ...(namespace !== undefined && { defaultNamespace: namespace }) };
+}

@@ -1,0 +1,135 @@
+import type { Registry } from "@bufbuild/protobuf";
+import type { Encoded } from "../wire/encoded.ts";
+import { encodedJson } from "../wire/json.ts";
+import { CLUSTER_TYPE, ENDPOINT_TYPE, LISTENER_TYPE, ROUTE_TYPE } from "../wire/type-urls.ts";
+import type { StreamDump, StreamState, TypeDump } from "../xds/state.ts";
+import type { ClientStatus, ConfigDump, ConfigDumpPart, DumpedListener, DumpedResource, Json, ObjectOrigin } from "./api-types.ts";
+
+/** What a dump is made from besides the stream. */
+export interface DumpOptions {
+  readonly registry: Registry;
+  /** Objects that a resource was made from; undefined leaves them out. */
+  readonly why: ((typeUrl: string, name: string) => readonly ObjectOrigin[]) | undefined;
+  /** Awaited between resources when something comes back, so that a large dump does not hold up others. */
+  readonly pause: () => Promise<void> | undefined;
+}
+
+/**
+ * The configuration of a connected proxy in the shape of Envoy's own `/config_dump`, as Istio's debug page has it. Active is what the proxy
+ * acknowledged, warming what it was offered beyond that. There is no bootstrap part: the control plane has not seen it.
+ */
+export async function configDump(stream: StreamDump, state: StreamState | undefined, options: DumpOptions): Promise<ConfigDump> {
+  const configs: ConfigDumpPart[] = [];
+  for (const { typeUrl, partOf } of PARTS) {
+    const type = stream.types.find((candidate) => candidate.typeUrl === typeUrl);
+    const entries = type === undefined ? [] : await entriesOf(type, rejectionsOf(state, typeUrl), options);
+    configs.push(partOf(entries));
+  }
+  return { configs };
+}
+
+/** One resource: as held, as offered where that is another version. */
+interface Entry {
+  readonly name: string;
+  readonly held: Dumped | undefined;
+  readonly offered: Dumped | undefined;
+  readonly status: ClientStatus;
+  readonly error: { readonly details: string; readonly versionInfo: string } | undefined;
+  readonly why: readonly ObjectOrigin[] | undefined;
+}
+
+interface Dumped {
+  readonly version: string;
+  readonly json: Json;
+}
+
+type Rejections = ReadonlyMap<string, { readonly version: string; readonly error: string }>;
+
+const rejectionsOf = (state: StreamState | undefined, typeUrl: string): Rejections =>
+  new Map(state?.types.find((type) => type.typeUrl === typeUrl)?.rejected.map((rejection) => [rejection.name, rejection]));
+
+async function entriesOf(type: TypeDump, rejections: Rejections, options: DumpOptions): Promise<Entry[]> {
+  const held = new Map(type.held.map((resource) => [resource.name, resource]));
+  const entries: Entry[] = [];
+  for (const name of [...new Set([...held.keys(), ...type.offered.resources.keys()])].sort()) {
+    const now = held.get(name);
+    const next = type.offered.resources.get(name);
+    const same = now !== undefined && (next === undefined || next.version === now.version);
+    const rejection = rejections.get(name);
+    entries.push({
+      name,
+      held: now && dumped(now, options.registry),
+      offered: same || next === undefined ? undefined : dumped(next, options.registry),
+      status: rejection !== undefined ? "NACKED" : same ? "ACKED" : "REQUESTED",
+      error: rejection && { details: rejection.error, versionInfo: rejection.version },
+      why: options.why?.(type.typeUrl, name),
+    });
+    const rest = options.pause();
+    if (rest !== undefined) await rest;
+  }
+  return entries;
+}
+
+const dumped = (resource: Encoded, registry: Registry): Dumped => ({ version: resource.version, json: encodedJson(registry, resource) as Json });
+
+interface Part {
+  readonly typeUrl: string;
+  readonly partOf: (entries: readonly Entry[]) => ConfigDumpPart;
+}
+
+/** The parts in Envoy's order. */
+const PARTS: readonly Part[] = [
+  {
+    typeUrl: CLUSTER_TYPE,
+    partOf: (entries) => ({
+      "@type": "type.googleapis.com/envoy.admin.v3.ClustersConfigDump",
+      ...listed("dynamicActiveClusters", entries.flatMap((entry) => resource(entry, entry.held, "cluster"))),
+      ...listed("dynamicWarmingClusters", entries.flatMap((entry) => resource(entry, entry.offered, "cluster"))),
+    }),
+  },
+  {
+    typeUrl: LISTENER_TYPE,
+    partOf: (entries) => ({ "@type": "type.googleapis.com/envoy.admin.v3.ListenersConfigDump", ...listed("dynamicListeners", entries.map(listener)) }),
+  },
+  {
+    typeUrl: ROUTE_TYPE,
+    partOf: (entries) => ({
+      "@type": "type.googleapis.com/envoy.admin.v3.RoutesConfigDump",
+      ...listed("dynamicRouteConfigs", entries.flatMap((entry) => resource(entry, entry.held ?? entry.offered, "routeConfig"))),
+    }),
+  },
+  {
+    typeUrl: ENDPOINT_TYPE,
+    partOf: (entries) => ({
+      "@type": "type.googleapis.com/envoy.admin.v3.EndpointsConfigDump",
+      ...listed("dynamicEndpointConfigs", entries.flatMap((entry) => resource(entry, entry.held ?? entry.offered, "endpointConfig"))),
+    }),
+  },
+];
+
+/** Empty lists are left out, as in Envoy's dumps. */
+const listed = <K extends string, T>(field: K, list: readonly T[]): { [F in K]?: readonly T[] } =>
+  (list.length === 0 ? {} : { [field]: list }) as { [F in K]?: readonly T[] };
+
+function resource<K extends string>(entry: Entry, content: Dumped | undefined, field: K): (DumpedResource & { [F in K]: Json })[] {
+  if (content === undefined) return [];
+  const dumpedResource = {
+    versionInfo: content.version,
+    [field]: content.json,
+    clientStatus: entry.status,
+    ...(entry.error !== undefined && { errorState: entry.error }),
+    ...(entry.why !== undefined && { why: entry.why }),
+  };
+  return [dumpedResource as DumpedResource & { [F in K]: Json }];
+}
+
+function listener({ name, held, offered, status, error, why }: Entry): DumpedListener {
+  return {
+    name,
+    ...(held !== undefined && { activeState: { versionInfo: held.version, listener: held.json } }),
+    ...(offered !== undefined && { warmingState: { versionInfo: offered.version, listener: offered.json } }),
+    clientStatus: status,
+    ...(error !== undefined && { errorState: error }),
+    ...(why !== undefined && { why }),
+  };
+}

@@ -1,0 +1,27 @@
+import type { Clock } from "../base/clock.ts";
+import type { LoadedMesh } from "../config/mesh/load-mesh.ts";
+import type { ReloadChange } from "../config/mesh/reload.ts";
+import type { Problem } from "../config/problem.ts";
+import type { ConfigStore } from "../config/store/store-types.ts";
+import type { World } from "../generate/world.ts";
+import type { XdsServer } from "../xds/server.ts";
+
+/** Mesh configuration as it stands in a running control plane. */
+export interface MeshInForce {
+  readonly current: LoadedMesh;
+  /** Why the files on disk are not in force; empty when they are. */
+  readonly problems: readonly Problem[];
+  /** Fields on disk that wait for a restart. */
+  readonly waiting: readonly ReloadChange[];
+}
+
+/** The live state that the debug pages show. They only read it. */
+export interface DebugDeps {
+  readonly store: Pick<ConfigStore, "list" | "origin" | "status" | "problems">;
+  readonly world: Pick<World, "engine" | "context" | "providers">;
+  readonly xds: Pick<XdsServer, "state" | "dump">;
+  readonly mesh: MeshInForce;
+  readonly clock: Pick<Clock, "monotonic">;
+  /** Name of this control plane instance, e.g. its pod. */
+  readonly instance: string;
+}

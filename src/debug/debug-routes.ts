@@ -1,0 +1,97 @@
+import { createSlice } from "../base/slice.ts";
+import { messageRegistry } from "../wire/json.ts";
+import type { StreamDump, StreamState } from "../xds/state.ts";
+import type { ObjectOrigin } from "./api-types.ts";
+import { configDump } from "./config-dump.ts";
+import { configObjects } from "./config-objects.ts";
+import { connectionDetails, connections } from "./connections.ts";
+import type { DebugDeps } from "./debug-deps.ts";
+import type { HttpAnswer, HttpRoute } from "./http-route.ts";
+import { meshState } from "./mesh-page.ts";
+import { objectOrigin, problemRecord } from "./object-origin.ts";
+import { registryEndpoints, registryServices } from "./registry-dump.ts";
+import { sharingClasses } from "./sharing-classes.ts";
+import { proxyIdOf, syncStatus } from "./sync-status.ts";
+
+type Page = Pick<HttpRoute, "path" | "about" | "answer">;
+
+/** The debug pages over live state. All of them want the debug token. Names and shapes are Istio's where Istio has the page. */
+export function debugRoutes(deps: DebugDeps): readonly HttpRoute[] {
+  const pages: readonly Page[] = [...proxyPages(deps), ...configPages(deps), ...insidePages(deps)];
+  const list = pages.map(({ path, about }) => ({ path, about })).sort((a, b) => (a.path < b.path ? -1 : 1));
+  const index: Page = { path: "/debug/list", about: "this list", answer: () => ok(list) };
+  return [index, ...pages].map((page) => ({ ...page, open: false }));
+}
+
+const ok = (body: unknown): HttpAnswer => ({ status: 200, body });
+
+const proxyPages = (deps: DebugDeps): readonly Page[] => [
+  { path: "/debug/syncz", about: "connected proxies and what they acknowledged, by type", answer: () => ok(syncStatus(deps.xds.state(), deps.instance)) },
+  { path: "/debug/connections", about: "connected proxies", answer: () => ok(connections(deps.xds.state())) },
+  { path: "/debug/adsz", about: "connected proxies, what they say of themselves and what they watch", answer: () => ok(connectionDetails(deps.xds.state(), deps.xds.dump)) },
+  {
+    path: "/debug/config_dump",
+    about: "?proxyID=name.namespace: the configuration of a proxy as Envoy's own dump shows it; &why adds the objects each resource was made from",
+    answer: (query) => dumpPage(deps, query),
+  },
+];
+
+const configPages = (deps: DebugDeps): readonly Page[] => [
+  {
+    path: "/debug/configz",
+    about: "all configuration objects in force and where they are written; ?type=VirtualService and ?namespace=ns narrow it",
+    answer: async (query) => {
+      const filter = { kind: query.get("type") ?? undefined, namespace: query.get("namespace") ?? undefined };
+      return ok(configObjects(deps.store.list(), filter, await messageRegistry()));
+    },
+  },
+  { path: "/debug/problems", about: "everything wrong with the configuration", answer: () => ok([...deps.mesh.problems, ...deps.store.problems()].map(problemRecord)) },
+  { path: "/debug/mesh", about: "mesh configuration and settings in force, and what waits for a restart", answer: async () => ok(meshState(deps.mesh, await messageRegistry())) },
+  { path: "/debug/registryz", about: "all services", answer: () => ok(registryServices(deps.world.context.registry, deps.store)) },
+  {
+    path: "/debug/endpointz",
+    about: "endpoints of every service port; ?host=name narrows it",
+    answer: (query) => ok(registryEndpoints(deps.world.context.registry, deps.store, query.get("host") ?? undefined)),
+  },
+];
+
+const insidePages = (deps: DebugDeps): readonly Page[] => [
+  {
+    path: "/debug/classes",
+    about: "how resources are shared between proxies, and which attributes split them",
+    answer: () => ok(sharingClasses(deps.xds.state().flatMap(({ id }) => deps.xds.dump(id) ?? []))),
+  },
+  { path: "/debug/cachez", about: "counters of the engine: results held, runs, hits, cut-offs", answer: () => ok(deps.world.engine.stats()) },
+];
+
+async function dumpPage(deps: DebugDeps, query: URLSearchParams): Promise<HttpAnswer> {
+  const wanted = query.get("proxyID") ?? "";
+  if (wanted === "") return { status: 400, body: { error: "say which proxy: ?proxyID=name.namespace" } };
+  const state = findStream(deps.xds.state(), wanted);
+  const dump = state === undefined ? undefined : deps.xds.dump(state.id);
+  if (dump === undefined) return { status: 404, body: { error: `no proxy named ${wanted} is connected; /debug/syncz names those that are` } };
+  const options = {
+    registry: await messageRegistry(),
+    why: query.has("why") ? (typeUrl: string, name: string) => originsOf(deps, dump, { typeUrl, name }) : undefined,
+    pause: createSlice(deps.clock),
+  };
+  return ok(await configDump(dump, state, options));
+}
+
+/** By node id, `name.namespace`, or a name that only one proxy has; of several connections of one proxy the newest. */
+function findStream(streams: readonly StreamState[], wanted: string): StreamState | undefined {
+  const newestFirst = [...streams].filter(({ node }) => node !== "").sort((a, b) => b.connectedAt - a.connectedAt);
+  const exact = newestFirst.find(({ node }) => node === wanted || proxyIdOf(node) === wanted);
+  if (exact !== undefined) return exact;
+  const byName = newestFirst.filter(({ view }) => view?.name === wanted);
+  return new Set(byName.map(({ node }) => node)).size === 1 ? byName[0] : undefined;
+}
+
+function originsOf(deps: DebugDeps, { view }: StreamDump, { typeUrl, name }: { readonly typeUrl: string; readonly name: string }): readonly ObjectOrigin[] {
+  const provider = deps.world.providers.find((candidate) => candidate.typeUrl === typeUrl);
+  try {
+    return (provider?.provenance(view, name) ?? []).map((key) => objectOrigin(deps.store, key));
+  } catch {
+    return []; // It cannot be made at present; what is served is a last good version, and its reads are gone.
+  }
+}

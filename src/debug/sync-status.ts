@@ -1,0 +1,75 @@
+import type { StreamState, TypeState } from "../xds/state.ts";
+import { CLUSTER_TYPE, ENDPOINT_TYPE, EXTENSION_CONFIG_TYPE, LISTENER_TYPE, ROUTE_TYPE, shortTypeName } from "../wire/type-urls.ts";
+import type { SyncState, SyncStatus, TypeSync } from "./api-types.ts";
+import { isoTime } from "./object-origin.ts";
+
+/** Prefixes of Istio's `…_sent` and `…_acked` fields. */
+const FIELD_OF_TYPE: ReadonlyMap<string, string> = new Map([
+  [CLUSTER_TYPE, "cluster"],
+  [LISTENER_TYPE, "listener"],
+  [ROUTE_TYPE, "route"],
+  [ENDPOINT_TYPE, "endpoint"],
+  [EXTENSION_CONFIG_TYPE, "extensionconfig"],
+]);
+
+/**
+ * Stands for a nonce where a proxy came back with all it needs and was sent nothing: readers of `syncz` take equal, non-empty texts for
+ * "in step".
+ */
+const NOTHING_TO_SEND = "unchanged";
+
+/** Connected proxies and how far they are, as Istio's `/debug/syncz` gives it, in order of name. A stream that has not said who it is, is left out. */
+export function syncStatus(streams: readonly StreamState[], instance: string): readonly SyncStatus[] {
+  return streams
+    .filter((stream) => stream.node !== "")
+    .map((stream) => statusOf(stream, instance))
+    .sort((a, b) => (a.proxy < b.proxy ? -1 : a.proxy > b.proxy ? 1 : 0));
+}
+
+/** `name.namespace`, by which people and tools call a proxy: the third part of its node id. */
+export const proxyIdOf = (node: string): string => node.split("~")[2] ?? node;
+
+/** How a proxy stands with one type. */
+export function syncState(type: TypeState): SyncState {
+  if (type.rejected.length > 0) return "NACKED";
+  if (type.inSync) return "SYNCED";
+  return type.sentNonce === undefined ? "NOT SENT" : "STALE";
+}
+
+function statusOf(stream: StreamState, instance: string): SyncStatus {
+  return {
+    cluster_id: stream.view?.clusterId ?? "",
+    proxy: proxyIdOf(stream.node),
+    proxy_type: stream.view?.type ?? "",
+    istio_version: stream.view?.istioVersion ?? "",
+    ...Object.fromEntries(stream.types.flatMap(nonces)),
+    connection_id: stream.id,
+    address: stream.peer,
+    protocol: stream.variant,
+    connected_at: isoTime(stream.connectedAt),
+    istiod: instance,
+    types: stream.types.map(typeSync),
+  };
+}
+
+function nonces(type: TypeState): [string, string][] {
+  const field = FIELD_OF_TYPE.get(type.typeUrl);
+  if (field === undefined) return [];
+  if (type.sentNonce === undefined) return type.inSync ? [[`${field}_sent`, NOTHING_TO_SEND], [`${field}_acked`, NOTHING_TO_SEND]] : [];
+  const acked = type.inSync ? type.sentNonce : type.ackedNonce;
+  return [[`${field}_sent`, type.sentNonce], ...(acked === undefined ? [] : [[`${field}_acked`, acked] as [string, string]])];
+}
+
+function typeSync(type: TypeState): TypeSync {
+  return {
+    type: shortTypeName(type.typeUrl).toUpperCase(),
+    state: syncState(type),
+    resources: type.held,
+    ...(type.sentAt !== undefined && { sent_at: isoTime(type.sentAt) }),
+    ...(type.ackedAt !== undefined && { acked_at: isoTime(type.ackedAt) }),
+    nacks: type.nacks,
+    ...(type.lastError !== undefined && { last_error: type.lastError }),
+    rejected: type.rejected.map(({ name, version, error, fallback }) => ({ name, version, error, ...(fallback !== undefined && { kept: fallback }) })),
+    failed: type.failed.map(({ name, message }) => ({ name, message })),
+  };
+}

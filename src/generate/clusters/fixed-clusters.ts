@@ -1,0 +1,69 @@
+import { BLACK_HOLE_CLUSTER, type ClusterInput, INBOUND_PASSTHROUGH_CLUSTER, PASSTHROUGH_CLUSTER } from "../../envoy/cluster/index.ts";
+import type { MeshConfig } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
+import type { ClientTraits } from "./outbound-key.ts";
+import { connectTimeoutOf, keepaliveOf, limitsOf } from "./pool-settings.ts";
+
+/** Connections of the proxy to its own application come from this address, so that they are told apart from those to be captured. */
+const INBOUND_SOURCE = { v4: ["127.0.0.6"], v6: ["::6"], all: ["127.0.0.6", "::6"] } as const satisfies Record<ClientTraits["family"], readonly string[]>;
+
+export const inboundSource = (family: ClientTraits["family"]): readonly string[] => INBOUND_SOURCE[family];
+
+/** Idle HTTP connections to destinations nobody configured are not kept for an hour, which is Envoy's default. */
+const PASSTHROUGH_IDLE_MS = 300_000;
+
+/** Clusters every proxy has: where nothing goes, and for sidecars the ways through to the original destination. */
+export function fixedClusters(mesh: MeshConfig, traits: Pick<ClientTraits, "router" | "family">): readonly ClusterInput[] {
+  if (traits.router) return [blackHole(mesh)];
+  return [
+    blackHole(mesh),
+    passthrough(mesh, { name: PASSTHROUGH_CLUSTER, bind: [] }),
+    passthrough(mesh, { name: INBOUND_PASSTHROUGH_CLUSTER, bind: inboundSource(traits.family) }),
+  ];
+}
+
+function blackHole(mesh: MeshConfig): ClusterInput {
+  return {
+    ...bare(mesh),
+    name: BLACK_HOLE_CLUSTER,
+    discovery: "static",
+    loadBalancer: { algorithm: { kind: "roundRobin", warmup: undefined }, panicThreshold: undefined, localityWeighted: false },
+    limits: undefined,
+    keepalive: undefined,
+  };
+}
+
+function passthrough(mesh: MeshConfig, { name, bind }: Pick<ClusterInput, "name" | "bind">): ClusterInput {
+  return {
+    ...bare(mesh),
+    name,
+    bind,
+    http: {
+      version: "downstream",
+      idleTimeoutMs: PASSTHROUGH_IDLE_MS,
+      maxRequestsPerConnection: undefined,
+      maxConnectionDurationMs: undefined,
+      maxConcurrentStreams: undefined,
+      http2Keepalive: undefined,
+      autoSni: false,
+      autoSanValidation: false,
+    },
+  };
+}
+
+/** A cluster that forwards to the original destination and nothing else. */
+export function bare(mesh: MeshConfig): Omit<ClusterInput, "name"> {
+  return {
+    discovery: "originalDst",
+    connectTimeoutMs: connectTimeoutOf(undefined, mesh),
+    loadBalancer: { algorithm: { kind: "clusterProvided" }, panicThreshold: undefined, localityWeighted: false },
+    limits: limitsOf(undefined),
+    outlier: undefined,
+    http: undefined,
+    transport: { security: { kind: "plain" }, proxyProtocol: undefined },
+    keepalive: keepaliveOf(undefined, mesh),
+    bind: [],
+    assignment: undefined,
+    dns: undefined,
+    metadata: undefined,
+  };
+}

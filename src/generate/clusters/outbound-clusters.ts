@@ -1,0 +1,150 @@
+import { create } from "@bufbuild/protobuf";
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import { type ClusterInput, outboundClusterName, type OutboundClusterName, sniClusterName } from "../../envoy/cluster/index.ts";
+import { type MeshConfig, MeshConfigSchema } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
+import type { Subset } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
+import type { Service, ServicePort } from "../../model/service.ts";
+import type { GenerateContext } from "../context.ts";
+import { assignmentKey } from "../endpoints/assignment-key.ts";
+import { withMeshDefaults } from "../endpoints/assignment-plan.ts";
+import { type Assignments, assignmentsOf } from "../endpoints/assignments.ts";
+import { algorithmOf, isPassthrough, outlierOf } from "./balancing-settings.ts";
+import { clientTls } from "./client-tls.ts";
+import type { ClientTraits, OutboundKey } from "./outbound-key.ts";
+import { connectTimeoutOf, httpOptionsOf, httpVersionOf, keepaliveOf, limitsOf } from "./pool-settings.ts";
+import { type PortPolicy, portPolicy } from "./traffic-policy.ts";
+
+/** Default mesh settings, for a mesh that has none. */
+export const meshOf = ({ inputs }: Pick<GenerateContext, "inputs">): MeshConfig => inputs.mesh.get("mesh") ?? create(MeshConfigSchema);
+
+/** A cluster that cannot be made as configured, and must not be made otherwise. */
+export interface RefusedCluster {
+  readonly name: string;
+  readonly refused: string;
+}
+
+interface Target {
+  readonly key: OutboundKey;
+  readonly service: Service;
+  readonly port: ServicePort;
+  readonly subset: Subset | undefined;
+  readonly sni: boolean;
+}
+
+/** The outbound clusters of one service: one per port, and one more per port and subset. Call inside a query. */
+export function outboundClusters(ctx: GenerateContext, key: OutboundKey): readonly (ClusterInput | RefusedCluster)[] {
+  const service = ctx.registry.service(key.service);
+  if (service === undefined || service.resolution === "alias") return [];
+  const ports = service.ports.filter(({ number, protocol }) => protocol !== "UDP" && (key.ports === undefined || key.ports.includes(number)));
+  const subsets = [undefined, ...(key.rule?.spec.subsets ?? [])];
+  const forms = key.traits.sni && !service.meshExternal ? [false, true] : [false];
+  const targets = forms.flatMap((sni) => ports.flatMap((port) => subsets.map((subset): Target => ({ key, service, port, subset, sni }))));
+  return targets.flatMap((target) => outboundCluster(ctx, target) ?? []);
+}
+
+function outboundCluster(ctx: GenerateContext, target: Target): ClusterInput | RefusedCluster | undefined {
+  const { key, service, port, subset, sni } = target;
+  const mesh = meshOf(ctx);
+  const policy = withMeshDefaults(ctx, portPolicy(key.rule?.spec, port.number, subset));
+  const cluster: OutboundClusterName = { port: port.number, subset: subset?.name ?? "", host: service.host };
+  const name = sni ? sniClusterName(cluster) : outboundClusterName(cluster);
+  const assignments = assignmentsOf(ctx);
+  const plan = assignments.plan({ name, cluster, sni, service: key.service, rule: key.rule });
+  if (plan === undefined) return undefined;
+  const inline = service.resolution === "dns" || service.resolution === "dnsRoundRobin" ? assignments.select(assignmentKey(plan, key.place), { resolved: false }) : undefined;
+  if (inline?.localities.length === 0) return undefined;
+  const discovery = discoveryOf({ service, policy, traits: key.traits, endpoints: inline?.localities.flatMap(({ endpoints }) => endpoints).length ?? 0, ctx });
+  const version = httpVersionOf({ protocol: port.protocol, pool: policy.connectionPool, mesh, sniff: !key.traits.router && ctx.settings.sniffOutbound });
+  const tls = sni ? undefined : clientTls({ ...tlsQuery({ ctx, target, policy, mesh, assignments }), cluster, addressless: discovery === "originalDst", http2: version === "http2" });
+  if (tls?.refused !== undefined) return { name, refused: tls.refused };
+  return {
+    name,
+    discovery,
+    connectTimeoutMs: connectTimeoutOf(policy.connectionPool, mesh),
+    loadBalancer: {
+      algorithm: algorithmOf(policy.loadBalancer, discovery),
+      panicThreshold: policy.outlierDetection?.minHealthPercent ?? 0,
+      localityWeighted: plan.locality !== undefined && (plan.locality.kind === "priority" || key.traits.located),
+    },
+    limits: limitsOf(policy.connectionPool, policy.retryBudget),
+    outlier: outlierOf(policy.outlierDetection),
+    http: httpOptionsOf({ version, pool: policy.connectionPool, autoSni: tls?.autoSni ?? false, autoSanValidation: tls?.autoSanValidation ?? false }),
+    transport: { security: tls?.security ?? { kind: "plain" }, proxyProtocol: proxyProtocolOf(policy) },
+    keepalive: keepaliveOf(policy.connectionPool, mesh),
+    bind: [],
+    assignment: inline,
+    dns: inline === undefined ? undefined : { family: key.traits.family, refreshMs: mesh.dnsRefreshRate === undefined ? 60_000 : durationMs(mesh.dnsRefreshRate) },
+    metadata: metadataOf(target),
+  };
+}
+
+interface DiscoveryQuery {
+  readonly service: Service;
+  readonly policy: PortPolicy;
+  readonly traits: ClientTraits;
+  readonly endpoints: number;
+  readonly ctx: GenerateContext;
+}
+
+/**
+ * Where endpoints come from. A gateway has no original destination to keep, so it balances over the endpoints it knows; a logical DNS
+ * cluster can hold one name only, more of them are resolved each on its own.
+ */
+function discoveryOf({ service, policy, traits, endpoints, ctx }: DiscoveryQuery): ClusterInput["discovery"] {
+  switch (service.resolution) {
+    case "dns":
+      return "strictDns";
+    case "dnsRoundRobin":
+      return endpoints === 1 ? "logicalDns" : "strictDns";
+    case "none":
+      if (traits.router || (service.headless && ctx.settings.edsForHeadless)) return "eds";
+      return "originalDst";
+    default:
+      return isPassthrough(policy.loadBalancer) && !traits.router ? "originalDst" : "eds";
+  }
+}
+
+interface TlsParts {
+  readonly ctx: GenerateContext;
+  readonly target: Target;
+  readonly policy: PortPolicy;
+  readonly mesh: MeshConfig;
+  readonly assignments: Assignments;
+}
+
+/** Where clients keep the address they chose, nothing is known of single endpoints: mutual TLS only if all of them take it. */
+function tlsQuery({ ctx, target: { key, service, port }, policy, mesh, assignments }: TlsParts) {
+  const keepsAddress = service.resolution === "none" || isPassthrough(policy.loadBalancer);
+  const allTake = (): boolean => {
+    const endpoints = ctx.registry.endpoints(key.service, port.number);
+    return endpoints.length > 0 && endpoints.every(({ tlsMode }) => tlsMode === "istio");
+  };
+  const switchedOff = (): boolean => assignments.peerModes(service.namespace).disabled;
+  return {
+    settings: policy.tls,
+    mesh,
+    identity: key.traits.identity,
+    credentials: key.traits.router || key.rule?.spec.workloadSelector !== undefined,
+    automatic: mesh.enableAutoMtls !== false && !service.meshExternal && !switchedOff() && (!keepsAddress || allTake()),
+    serviceAccounts: () => ctx.registry.serviceAccounts(key.service, port.number),
+    subjectAltNames: service.subjectAltNames,
+  };
+}
+
+const proxyProtocolOf = ({ proxyProtocol }: PortPolicy): "v1" | "v2" | undefined => (proxyProtocol === undefined ? undefined : proxyProtocol.version === 1 ? "v2" : "v1");
+
+function metadataOf({ key, service, subset }: Target): ClusterInput["metadata"] {
+  return {
+    config: configPath(key.rule?.keys[0]),
+    subset: subset?.name,
+    services: [{ host: service.host, name: service.source === "Kubernetes" ? service.name : service.host, namespace: service.namespace }],
+    external: service.meshExternal,
+  };
+}
+
+/** `/apis/…/destination-rule/name`: how Istio names the rule in a cluster's metadata. */
+export function configPath(ruleKey: string | undefined): string | undefined {
+  if (ruleKey === undefined) return undefined;
+  const [, namespace = "", name = ""] = ruleKey.split("/");
+  return `/apis/networking.istio.io/v1/namespaces/${namespace}/destination-rule/${name}`;
+}

@@ -1,0 +1,54 @@
+import { toBinary } from "@bufbuild/protobuf";
+import { contentHash } from "../../base/hash.ts";
+import { DestinationRuleSchema } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
+import type { ProxyView } from "../../model/proxy.ts";
+import type { ServiceRef } from "../../model/service.ts";
+import type { ResolvedDestinationRule } from "../context.ts";
+import type { Place } from "../endpoints/assignment-key.ts";
+
+/** What is known of a client that shapes its outbound clusters, besides what it sees. */
+export interface ClientTraits {
+  /** Gateways never sniff, cannot keep an original destination, and may use credentials. */
+  readonly router: boolean;
+  /** It can get a certificate of the mesh. */
+  readonly identity: boolean;
+  /** Families of its addresses: which answers of a DNS server it can use. */
+  readonly family: "v4" | "v6" | "all";
+  /** Its locality is known at all. */
+  readonly located: boolean;
+  /** It is an east-west gateway: clusters by SNI are made as well. */
+  readonly sni: boolean;
+}
+
+/** Everything the outbound clusters of one service depend on besides the service itself and the mesh. `id` spells it out. */
+export interface OutboundKey {
+  readonly id: string;
+  readonly service: ServiceRef;
+  /** Ports the client imports; undefined = all. */
+  readonly ports: readonly number[] | undefined;
+  readonly rule: ResolvedDestinationRule | undefined;
+  readonly traits: ClientTraits;
+  /** For clusters that carry their endpoints inside. */
+  readonly place: Place;
+}
+
+/** Clients in different namespaces that see the same rule share the clusters: the rule stands in the key, not who looked it up. */
+export function outboundKey(parts: Omit<OutboundKey, "id">): OutboundKey {
+  const { service, ports, rule, traits, place } = parts;
+  const id = JSON.stringify([service.namespace, service.host, ports, rule === undefined ? "" : ruleId(rule), Object.values(traits), place]);
+  return { id, ...parts };
+}
+
+const ruleIds = new WeakMap<ResolvedDestinationRule, string>();
+
+function ruleId(rule: ResolvedDestinationRule): string {
+  const known = ruleIds.get(rule) ?? `${rule.keys.join("+")}#${contentHash(toBinary(DestinationRuleSchema, rule.spec))}`;
+  ruleIds.set(rule, known);
+  return known;
+}
+
+export function familyOf({ addresses }: Pick<ProxyView, "addresses">): ClientTraits["family"] {
+  const v6 = addresses.some((address) => address.includes(":"));
+  const v4 = addresses.some((address) => !address.includes(":"));
+  return v6 ? (v4 ? "all" : "v6") : "v4";
+}

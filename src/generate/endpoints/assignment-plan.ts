@@ -1,0 +1,97 @@
+import { matchesHost } from "../../base/hostname.ts";
+import { NO_LABELS } from "../../base/labels.ts";
+import type { Query } from "../../engine/index.ts";
+import type { OutboundClusterName } from "../../envoy/cluster/index.ts";
+import { ClientTLSSettings_TLSmode as TlsMode } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
+import type { Service, ServiceRef } from "../../model/service.ts";
+import { serviceKey } from "../../model/service.ts";
+import { type PortPolicy, portPolicy } from "../clusters/traffic-policy.ts";
+import type { GenerateContext, ResolvedDestinationRule } from "../context.ts";
+import type { AssignmentPlan } from "./assignment-key.ts";
+import { localityRulesOf } from "./locality-rules.ts";
+
+/** The few things of a service that shape its assignments; a service that changes otherwise re-runs nothing that reads these. */
+export interface ServiceTraits {
+  readonly ports: readonly number[];
+  /** Its clusters carry their endpoints inside, by name. */
+  readonly inline: boolean;
+  readonly nodeLocal: boolean;
+  readonly distribution: Service["trafficDistribution"];
+}
+
+export interface PlanQuery {
+  readonly name: string;
+  readonly cluster: OutboundClusterName;
+  /** The cluster forwards by SNI (east-west gateway): only endpoints that take mutual TLS make sense there. */
+  readonly sni: boolean;
+  readonly service: ServiceRef;
+  readonly rule: ResolvedDestinationRule | undefined;
+}
+
+export interface AssignmentPlanning {
+  readonly traits: Query<ServiceRef, ServiceTraits | undefined>;
+  /** Plans the assignment of a cluster; undefined where the service, its port or the subset does not exist. Call inside a query. */
+  plan(query: PlanQuery): AssignmentPlan | undefined;
+}
+
+export function defineAssignmentPlanning(ctx: GenerateContext): AssignmentPlanning {
+  const traits = ctx.engine.query<ServiceRef, ServiceTraits | undefined>({
+    name: "endpoints.serviceTraits",
+    id: serviceKey,
+    compute: (ref) => {
+      const service = ctx.registry.service(ref);
+      if (service === undefined) return undefined;
+      return {
+        ports: service.ports.map(({ number }) => number),
+        inline: service.resolution === "dns" || service.resolution === "dnsRoundRobin",
+        nodeLocal: service.nodeLocal,
+        distribution: service.trafficDistribution,
+      };
+    },
+  });
+  const clusterLocal = ctx.engine.query<"", readonly string[]>({ name: "endpoints.clusterLocalHosts", compute: () => clusterLocalHosts(ctx) });
+  return {
+    traits,
+    plan({ name, cluster, sni, service, rule }) {
+      const known = traits(service);
+      const subset = rule?.spec.subsets.find((candidate) => candidate.name === cluster.subset);
+      if (known?.ports.includes(cluster.port) !== true || (cluster.subset !== "" && subset === undefined)) return undefined;
+      const policy = withMeshDefaults(ctx, portPolicy(rule?.spec, cluster.port, subset));
+      return {
+        cluster: name,
+        service: { namespace: service.namespace, host: service.host },
+        port: cluster.port,
+        labels: subset?.labels ?? NO_LABELS,
+        mutualTls: sni ? "only" : leavesTlsToEndpoints(policy) ? "offer" : "hide",
+        unhealthy: (policy.outlierDetection?.minHealthPercent ?? 0) > 0,
+        clusterLocal: clusterLocal("").some((pattern) => matchesHost(pattern, cluster.host)),
+        nodeLocal: known.nodeLocal,
+        locality: localityRulesOf({
+          loadBalancer: policy.loadBalancer,
+          outlier: policy.outlierDetection,
+          mesh: ctx.inputs.mesh.get("mesh")?.localityLbSetting,
+          distribution: known.distribution,
+        }),
+      };
+    },
+  };
+}
+
+/** Blocks that no DestinationRule gives come from the mesh's default traffic policy. Call inside a query. */
+export function withMeshDefaults(ctx: Pick<GenerateContext, "inputs">, policy: PortPolicy): PortPolicy {
+  const defaults = ctx.inputs.mesh.get("mesh")?.defaultTrafficPolicy;
+  if (defaults === undefined) return policy;
+  return {
+    ...policy,
+    connectionPool: policy.connectionPool ?? defaults.connectionPool,
+    outlierDetection: policy.outlierDetection ?? defaults.outlierDetection,
+  };
+}
+
+const leavesTlsToEndpoints = ({ tls }: PortPolicy): boolean => tls === undefined || tls.mode === TlsMode.ISTIO_MUTUAL;
+
+/** Hosts whose clients stay in their own cluster: what the mesh says, and what is one thing per cluster by nature. */
+function clusterLocalHosts({ inputs, settings }: GenerateContext): readonly string[] {
+  const said = (inputs.mesh.get("mesh")?.serviceSettings ?? []).filter(({ settings }) => settings?.clusterLocal === true).flatMap(({ hosts }) => hosts);
+  return [...said, `*.kube-system.svc.${settings.clusterDomain}`, `kubernetes.default.svc.${settings.clusterDomain}`];
+}

@@ -1,0 +1,111 @@
+import { parseOutboundClusterName } from "../../envoy/cluster/index.ts";
+import { buildLoadAssignment } from "../../envoy/endpoint/load-assignment.ts";
+import { ClusterLoadAssignmentSchema } from "../../gen/envoy/config/endpoint/v3/endpoint_pb.js";
+import type { ProxyView } from "../../model/proxy.ts";
+import { encoded, sameEncoded } from "../../wire/encode.ts";
+import type { Encoded, ResourceSet } from "../../wire/encoded.ts";
+import { ENDPOINT_TYPE } from "../../wire/type-urls.ts";
+import type { NameSet, ResourceProvider, Wanted } from "../../xds/provider.ts";
+import { type ClientClass, clientClassId, clientClassOf, ruleFor } from "../clusters/client-class.ts";
+import { type GenerateContext, type ScopedService, type ScopeKey, scopeId } from "../context.ts";
+import { createCollector, objectsBehind, sameResourceSet } from "../resource-set.ts";
+import { type AssignmentKey, type AssignmentPlan, assignmentKey, needsOf, type Place, type PlaceNeeds, placeOf } from "./assignment-key.ts";
+import { assignmentsOf } from "./assignments.ts";
+
+interface PlansKey {
+  readonly client: ClientClass;
+  readonly names: NameSet;
+}
+
+interface Plans {
+  readonly plans: readonly AssignmentPlan[];
+  readonly needs: PlaceNeeds;
+}
+
+interface PlacedKey extends PlansKey {
+  readonly place: Place;
+}
+
+const plansId = ({ client, names }: PlansKey): string => `${names.id}|${clientClassId(client)}`;
+const placedId = (key: PlacedKey): string => `${plansId(key)}|${JSON.stringify(key.place)}`;
+
+/**
+ * Load assignments by cluster name. Work is split so that each kind of change costs what it must: a changed rule plans a class again, a
+ * changed endpoint re-runs the assignments of its service and the sets that hold them, which then only look their members up.
+ */
+export function createEndpointProvider(ctx: GenerateContext): ResourceProvider {
+  const { hosts, planOne, plans, keys, assignment, set } = defineEndpointQueries(ctx);
+  const placed = (view: ProxyView, wanted: Wanted): PlacedKey => {
+    const key: PlansKey = { client: clientClassOf(ctx, view), names: wanted.names };
+    return { ...key, place: placeOf(view, plans(key).needs) };
+  };
+  return {
+    typeUrl: ENDPOINT_TYPE,
+    urgent: true,
+    *prepare(view, wanted) {
+      for (const key of keys(placed(view, wanted))) {
+        assignment.try(key);
+        yield;
+      }
+    },
+    offered: (view, wanted) => set(placed(view, wanted)),
+    provenance(view, name) {
+      const client = clientClassOf(ctx, view);
+      const planned = planOne(name, client, hosts({ namespace: client.namespace, sidecar: client.sidecar }));
+      if (planned?.plan === undefined) return [];
+      const place = placeOf(view, needsOf([planned.plan], ctx.inputs.networks.has("networks")));
+      return [...new Set([...objectsBehind(ctx.engine, assignment, assignmentKey(planned.plan, place)), ...(planned.rule?.keys ?? [])])];
+    },
+  };
+}
+
+function defineEndpointQueries(ctx: GenerateContext) {
+  const { engine } = ctx;
+  const assignments = assignmentsOf(ctx);
+  const hosts = engine.query<ScopeKey, ReadonlyMap<string, ScopedService>>({
+    name: "endpoints.hosts",
+    id: scopeId,
+    compute: (key) => new Map(ctx.lookups.scope(key).services.map((service) => [service.host, service])),
+  });
+  const planOne = (name: string, client: ClientClass, known: ReadonlyMap<string, ScopedService>) => {
+    const cluster = parseOutboundClusterName(name);
+    const service = cluster === undefined ? undefined : known.get(cluster.host);
+    if (cluster === undefined || service === undefined) return undefined;
+    const rule = ruleFor(ctx, client, service);
+    return { rule, plan: assignments.plan({ name, cluster, sni: cluster.sni, service, rule }) };
+  };
+  const plans = engine.query<PlansKey, Plans>({
+    name: "endpoints.plans",
+    id: plansId,
+    compute: ({ client, names }) => {
+      const known = hosts({ namespace: client.namespace, sidecar: client.sidecar });
+      const planned = [...names.names].flatMap((name) => planOne(name, client, known)?.plan ?? []);
+      return { plans: planned, needs: needsOf(planned, ctx.inputs.networks.has("networks")) };
+    },
+  });
+  const keys = engine.query<PlacedKey, readonly AssignmentKey[]>({
+    name: "endpoints.keys",
+    id: placedId,
+    compute: (key) => plans(key).plans.map((plan) => assignmentKey(plan, key.place)),
+  });
+  const assignment = engine.query<AssignmentKey, Encoded>({
+    name: "endpoints.assignment",
+    id: ({ id }) => id,
+    compute: (key) => encodedAssignment(key.plan.cluster, assignments.select(key, { resolved: true })),
+    same: sameEncoded,
+  });
+  const set = engine.query<PlacedKey, ResourceSet>({
+    name: "endpoints.set",
+    id: placedId,
+    compute: (key) => {
+      const collector = createCollector();
+      for (const one of keys(key)) collector.take(one.plan.cluster, assignment.try(one));
+      return collector.set;
+    },
+    same: sameResourceSet,
+  });
+  return { hosts, planOne, plans, keys, assignment, set };
+}
+
+const encodedAssignment = (name: string, input: Parameters<typeof buildLoadAssignment>[0]): Encoded =>
+  encoded(ENDPOINT_TYPE, name, ClusterLoadAssignmentSchema, buildLoadAssignment(input));

@@ -1,0 +1,94 @@
+import type { Labels } from "../../base/labels.ts";
+import type { EndpointInput, LocalityInput } from "../../envoy/endpoint/load-assignment.ts";
+import { formatLocality, type Locality } from "../../model/locality.ts";
+import type { LocalityRules, Place } from "./assignment-key.ts";
+
+/** An endpoint ready to send, with what ranking looks at. */
+export interface PlacedEndpoint {
+  readonly endpoint: EndpointInput;
+  readonly locality: Locality;
+  readonly labels: Labels;
+}
+
+/** Groups endpoints by locality and gives each group its priority and weight. Groups are sorted, so equal endpoints give equal bytes. */
+export function rankLocalities(endpoints: readonly PlacedEndpoint[], rules: LocalityRules | undefined, place: Place): readonly LocalityInput[] {
+  if (rules === undefined) return grouped(endpoints, () => 0);
+  switch (rules.kind) {
+    case "distribute": {
+      const { locality } = place;
+      const to = locality && rules.rules.find(({ from }) => matchesLocality(from, locality))?.to;
+      const all = grouped(endpoints, () => 0);
+      return to === undefined ? all : distributed(all, to);
+    }
+    case "failover":
+      return withoutGaps(grouped(endpoints, ({ locality }) => distance(place.locality, locality, rules.regions)));
+    case "priority":
+      return withoutGaps(grouped(endpoints, ({ labels }) => unmatched(rules.labels, place.labels ?? {}, labels)));
+  }
+}
+
+function grouped(endpoints: readonly PlacedEndpoint[], priorityOf: (endpoint: PlacedEndpoint) => number): readonly LocalityInput[] {
+  const groups = new Map<string, { readonly locality: Locality; readonly priority: number; readonly endpoints: EndpointInput[] }>();
+  for (const placed of endpoints) {
+    const priority = priorityOf(placed);
+    const id = `${formatLocality(placed.locality)} ${priority}`;
+    const group = groups.get(id);
+    if (group === undefined) groups.set(id, { locality: placed.locality, priority, endpoints: [placed.endpoint] });
+    else group.endpoints.push(placed.endpoint);
+  }
+  return [...groups]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([, group]) => ({ ...group, weight: group.endpoints.reduce((sum, { weight }) => sum + weight, 0) }));
+}
+
+/** Each rule's share is divided among the localities it takes by their own weights; localities that no rule takes get nothing. */
+function distributed(all: readonly LocalityInput[], to: Readonly<Record<string, number>>): readonly LocalityInput[] {
+  const left = new Set(all);
+  const result: LocalityInput[] = [];
+  const patterns = Object.keys(to).sort((a, b) => specificity(b) - specificity(a) || (a < b ? -1 : 1));
+  for (const pattern of patterns) {
+    const share = to[pattern] ?? 0;
+    const taken = [...left].filter(({ locality }) => matchesLocality(pattern, locality));
+    const total = taken.reduce((sum, { weight }) => sum + weight, 0);
+    for (const group of taken) {
+      left.delete(group);
+      if (share > 0) result.push({ ...group, weight: Math.ceil((share * group.weight) / total) });
+    }
+  }
+  return result.sort((a, b) => all.findIndex(({ locality }) => locality === a.locality) - all.findIndex(({ locality }) => locality === b.locality));
+}
+
+const specificity = (pattern: string): number => pattern.split("/").filter((part) => part !== "*" && part !== "").length;
+
+/** 0 for the same subzone, then the same zone, the same region, the region to fail over to, and all others. */
+function distance(own: Locality | undefined, other: Locality, regions: Readonly<Record<string, string>>): number {
+  if (own === undefined || own.region !== other.region) return other.region !== "" && regions[own?.region ?? ""] === other.region ? 3 : 4;
+  if (own.zone !== other.zone) return 2;
+  return own.subzone === other.subzone ? 0 : 1;
+}
+
+/** How many labels, counted from the first that differs, client and endpoint do not share. `label=value` demands that value. */
+function unmatched(labels: readonly string[], client: Labels, endpoint: Labels): number {
+  for (const [index, label] of labels.entries()) {
+    const [name = "", demanded] = label.split("=", 2);
+    const wanted = demanded ?? client[name] ?? "";
+    if ((endpoint[name] ?? "") !== wanted) return labels.length - index;
+  }
+  return 0;
+}
+
+/** Envoy wants priorities without gaps. */
+function withoutGaps(groups: readonly LocalityInput[]): readonly LocalityInput[] {
+  const used = [...new Set(groups.map(({ priority }) => priority))].sort((a, b) => a - b);
+  return groups.map((group) => ({ ...group, priority: used.indexOf(group.priority) }));
+}
+
+/** Whether a pattern such as `us`, `us/*` or `us/west/a` takes a locality. What a pattern leaves out is not looked at. */
+export function matchesLocality(pattern: string, { region, zone, subzone }: Locality): boolean {
+  const parts = [region, zone, subzone];
+  for (const [index, wanted] of pattern.split("/").entries()) {
+    if (wanted === "*" || wanted === "") return true;
+    if (parts[index] !== wanted) return false;
+  }
+  return true;
+}

@@ -1,0 +1,63 @@
+import { isIp } from "../../base/address.ts";
+import { matchesLabels } from "../../base/labels.ts";
+import type { Query } from "../../engine/index.ts";
+import type { EndpointInput, LoadAssignmentInput } from "../../envoy/endpoint/load-assignment.ts";
+import type { Endpoint } from "../../model/endpoint.ts";
+import type { GenerateContext } from "../context.ts";
+import { type AssignmentKey, type AssignmentPlan, topologyLabels } from "./assignment-key.ts";
+import { gatewaysOf, type NetworkedEndpoint, throughGateways } from "./network-gateways.ts";
+import { definePeerModes, type PeerModes, refusesMutualTls } from "./peer-modes.ts";
+import { rankLocalities } from "./rank-localities.ts";
+
+/** Chooses, ranks and weighs the endpoints of a cluster. */
+export interface AssignmentSelection {
+  readonly peerModes: Query<string, PeerModes>;
+  /** Call inside a query: reads are recorded. `resolved`: addresses must be IP addresses, since nobody will look names up. */
+  select(key: AssignmentKey, options: { readonly resolved: boolean }): LoadAssignmentInput;
+}
+
+export function defineAssignmentSelection(ctx: GenerateContext): AssignmentSelection {
+  const peerModes = definePeerModes(ctx);
+  return {
+    peerModes,
+    select({ plan, place }, { resolved }) {
+      const chosen = ctx.registry
+        .endpoints(plan.service, plan.port)
+        .filter((endpoint) => isWanted(endpoint, plan, place) && (!resolved || endpoint.unixPath || isIp(endpoint.address)));
+      const placed = chosen.map((endpoint) => placedEndpoint(endpoint, plan, peerModes));
+      const offered = plan.mutualTls === "only" ? placed.filter(({ endpoint }) => endpoint.mutualTls) : placed;
+      const reachable =
+        place.network === undefined ? offered : throughGateways(offered, gatewaysOf(ctx.inputs.networks.get("networks")), place.network);
+      return { clusterName: plan.cluster, localities: rankLocalities(reachable, plan.locality, place) };
+    },
+  };
+}
+
+function isWanted(endpoint: Endpoint, plan: AssignmentPlan, place: AssignmentKey["place"]): boolean {
+  if (endpoint.health === "terminating" || (endpoint.health === "unhealthy" && !plan.unhealthy)) return false;
+  if (plan.clusterLocal && endpoint.clusterId !== place.clusterId) return false;
+  if (plan.nodeLocal && endpoint.nodeName !== place.nodeName) return false;
+  return matchesLabels(plan.labels, endpoint.labels);
+}
+
+function placedEndpoint(endpoint: Endpoint, plan: AssignmentPlan, peerModes: (namespace: string) => PeerModes): NetworkedEndpoint {
+  const takesTls = endpoint.tlsMode === "istio" && !refusesMutualTls(peerModes(endpoint.namespace), endpoint.labels, endpoint.port);
+  const input: EndpointInput = {
+    address: endpoint.address,
+    unixPath: endpoint.unixPath,
+    port: endpoint.port,
+    weight: Math.max(1, endpoint.weight),
+    health: endpoint.health === "unhealthy" || endpoint.health === "draining" ? endpoint.health : "healthy",
+    mutualTls: takesTls && plan.mutualTls !== "hide",
+    workload: workloadOf(endpoint),
+  };
+  const labels = plan.locality?.kind === "priority" ? topologyLabels(endpoint) : endpoint.labels;
+  return { endpoint: input, locality: endpoint.locality, labels, network: endpoint.network };
+}
+
+/** Istio's compact description of a workload. Canonical name and revision default from the usual labels. */
+function workloadOf({ workload, namespace, labels, clusterId }: Endpoint): string {
+  const name = labels["service.istio.io/canonical-name"] ?? labels["app.kubernetes.io/name"] ?? labels.app ?? workload;
+  const revision = labels["service.istio.io/canonical-revision"] ?? labels["app.kubernetes.io/version"] ?? labels.version ?? "";
+  return [workload, namespace, name, revision, clusterId].join(";");
+}

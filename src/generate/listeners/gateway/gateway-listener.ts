@@ -1,0 +1,141 @@
+import { hostsOverlap } from "../../../base/hostname.ts";
+import { passesThrough, serverTls } from "../server-tls.ts";
+import type { HttpManagerInput } from "../../../envoy/filters/http-connection-manager.ts";
+import type { FilterChainInput } from "../../../envoy/listener/filter-chain.ts";
+import type { ListenerInput } from "../../../envoy/listener/listener.ts";
+import { ServerTLSSettings_TLSmode as Mode } from "../../../gen/istio/networking/v1alpha3/shared_pb.js";
+import type { GatewayPort, GatewayServer, GenerateContext, ResolvedVirtualService } from "../../context.ts";
+import { byRoutes, type Client, type Forwarding } from "../l4-routes.ts";
+import { matchesSubject } from "../outbound/l4-rules.ts";
+import { distinct } from "../outbound/outbound-listener.ts";
+import { HANDSHAKE_TIMEOUT_MS } from "../outbound/tcp-chains.ts";
+import type { ChainSettings } from "../settings/chain-settings.ts";
+import { type Families, listenerName, wildcards } from "../traits.ts";
+import { sniRoutedChains } from "./auto-passthrough.ts";
+
+export interface GatewayListenerParts {
+  readonly ctx: Pick<GenerateContext, "registry" | "lookups">;
+  readonly client: Client;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly families: Families;
+  readonly hasIdentity: boolean;
+  readonly settings: ChainSettings;
+  readonly port: GatewayPort;
+}
+
+/** Name of the listener of a port. */
+export const gatewayListenerName = (port: Pick<GatewayPort, "bind" | "port">, families: Families): string =>
+  listenerName(port.bind || (wildcards(families)[0] ?? ""), port.port);
+
+/** The listener of one port of a router. Undefined where nothing could be behind it, e.g. a TCP server that no VirtualService routes. */
+export function gatewayListener(parts: GatewayListenerParts): ListenerInput | undefined {
+  const { port, families, settings } = parts;
+  const name = gatewayListenerName(port, families);
+  const chains = distinct(port.kind === "http" ? plainHttp(parts, name) : port.servers.flatMap((server) => serverChains(parts, server, name)));
+  if (chains.length === 0) return undefined;
+  const tls = chains.some(({ match, tls: ended }) => match.serverNames !== undefined || ended !== undefined);
+  return {
+    name,
+    bind: { addresses: port.bind === "" ? wildcards(families) : [port.bind], port: port.port },
+    direction: "outbound",
+    bindToPort: true,
+    filters: { ...(settings.proxyProtocol && { proxyProtocol: true }), ...(tls && { tls: { on: "all" } }) },
+    chains,
+    accessLogs: settings.accessLogs,
+  };
+}
+
+function plainHttp(parts: GatewayListenerParts, name: string): readonly FilterChainInput[] {
+  const [first] = parts.port.servers;
+  if (first?.routeName === undefined) return [];
+  return [{ match: {}, content: { http: manager(parts, first, { name, rds: first.routeName }) }, handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS }];
+}
+
+function serverChains(parts: GatewayListenerParts, server: GatewayServer, name: string): readonly FilterChainInput[] {
+  const { tls } = server.server;
+  if (tls?.mode === Mode.AUTO_PASSTHROUGH) return sniRoutedChains(parts, server);
+  if (server.family === "tcp") return [chain(tcpContent(parts, server), {})].flat();
+  if (tls === undefined || passesThrough(tls)) return throughChains(parts, server);
+  const ended = tls.mode === Mode.ISTIO_MUTUAL && !parts.hasIdentity ? undefined : serverTls(tls);
+  if (ended === undefined) return [];
+  const serverNames = sniOf(server);
+  const content = server.routeName === undefined ? tcpContent(parts, server) : { http: manager(parts, server, { name, rds: server.routeName }) };
+  return chain(content, { ...(serverNames.length > 0 && { serverNames }) }).map((one) => ({ ...one, tls: ended }));
+}
+
+/** Hosts of a server are the names clients say in TLS; `*` is any, or none. */
+function sniOf({ hosts }: GatewayServer): readonly string[] {
+  const names = [...new Set(hosts.map(({ host }) => host))];
+  return names.includes("*") ? [] : names;
+}
+
+/** TLS that is not ended here is routed by the names that VirtualServices list. */
+function throughChains(parts: GatewayListenerParts, server: GatewayServer): readonly FilterChainInput[] {
+  return virtualServicesOf(parts, server).flatMap(({ spec, name, namespace }) =>
+    spec.tls.flatMap((rule) =>
+      rule.match
+        .filter((match) => matchesSubject(match, subjectOf(parts, server)))
+        .flatMap(({ sniHosts, destinationSubnets }) => {
+          const tcp = byRoutes(parts.ctx, { routes: rule.route, title: `${name}.${namespace}` }, forwardingOf(parts, server));
+          const match = { ...(!sniHosts.includes("*") && { serverNames: sniHosts }), ...(destinationSubnets.length > 0 && { destinations: destinationSubnets }) };
+          return tcp === undefined ? [] : chain({ tcp }, match);
+        }),
+    ),
+  );
+}
+
+/** The first TCP rule that matches takes the whole port. */
+function tcpContent(parts: GatewayListenerParts, server: GatewayServer): FilterChainInput["content"] | undefined {
+  const subject = subjectOf(parts, server);
+  for (const { spec, name, namespace } of virtualServicesOf(parts, server)) {
+    const rule = spec.tcp.find(({ match }) => match.length === 0 || match.some((one) => matchesSubject(one, subject)));
+    const tcp = rule === undefined ? undefined : byRoutes(parts.ctx, { routes: rule.route, title: `${name}.${namespace}` }, forwardingOf(parts, server));
+    if (tcp !== undefined) return { tcp };
+  }
+  return undefined;
+}
+
+/** VirtualServices bound to the server's Gateway that share a host with it, from namespaces it allows. */
+function virtualServicesOf({ ctx, client }: GatewayListenerParts, { gateway, hosts }: GatewayServer): readonly ResolvedVirtualService[] {
+  return ctx.lookups
+    .gatewayVirtualServices(gateway, client.namespace)
+    .map((key) => ctx.lookups.virtualService(key))
+    .filter((found) => found !== undefined)
+    .filter((found) =>
+      hosts.some(({ namespace, host }) => (namespace === "*" || namespace === found.namespace) && found.spec.hosts.some((own) => hostsOverlap(own, host))),
+    );
+}
+
+const subjectOf = ({ client, labels }: GatewayListenerParts, { gateway, server }: GatewayServer) => ({
+  port: server.port?.number ?? 0,
+  namespace: client.namespace,
+  labels,
+  gateway,
+});
+
+const forwardingOf = ({ client, settings }: GatewayListenerParts, { server }: GatewayServer): Forwarding => ({
+  client,
+  settings,
+  port: server.port?.number ?? 0,
+  ...(server.port?.protocol.toUpperCase() === "MONGO" && { decode: "mongo" }),
+});
+
+function chain(content: FilterChainInput["content"] | undefined, match: FilterChainInput["match"]): readonly FilterChainInput[] {
+  return content === undefined ? [] : [{ match, content, handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS }];
+}
+
+/** At the edge the client's address is the peer's, and what it claims of certificates is not believed. */
+function manager({ settings }: GatewayListenerParts, { server }: GatewayServer, { name, rds }: { readonly name: string; readonly rds: string }): HttpManagerInput {
+  return {
+    ...settings.http,
+    statPrefix: `outbound_${name};`,
+    grpcWeb: server.port?.protocol.toUpperCase() === "GRPC-WEB",
+    routes: { rds },
+    useRemoteAddress: true,
+    trustedHops: settings.trustedHops,
+    clientCert: settings.clientCert,
+    server: settings.server,
+    http2: false,
+    http1: settings.acceptHttp10 ? { acceptHttp10: true } : {},
+  };
+}

@@ -1,0 +1,82 @@
+import type { Query } from "../../../engine/index.ts";
+import type { ListenerInput } from "../../../envoy/listener/listener.ts";
+import type { ProxyView } from "../../../model/proxy.ts";
+import type { Encoded, ResourceSet } from "../../../wire/encoded.ts";
+import type { GatewayQuery } from "../../context.ts";
+import { gatewayQueryOf } from "../../lookups/merged-gateway.ts";
+import { createCollector, objectsBehind, sameResourceSet } from "../../resource-set.ts";
+import type { ListenerSource, ListenerTools } from "../listener-source.ts";
+import { canonical, familiesOf, type Families, type SettingsTraits } from "../traits.ts";
+import { gatewayListener, gatewayListenerName } from "./gateway-listener.ts";
+
+/** Attributes of a router that decide its listeners. */
+interface GatewayTraits extends SettingsTraits {
+  readonly query: GatewayQuery;
+  readonly families: Families;
+  readonly unprivileged: boolean;
+  readonly hasIdentity: boolean;
+}
+
+interface ListenerKey {
+  readonly traits: GatewayTraits;
+  readonly name: string;
+}
+
+/** Listeners of a router: one per port of the Gateways that select it. A router that nothing selects has none. */
+export function defineGatewayListeners(tools: ListenerTools): (view: ProxyView) => ListenerSource {
+  const { ctx } = tools;
+  const listener = defineListener(tools);
+  const namesOf = ({ query, families, unprivileged }: GatewayTraits): readonly string[] =>
+    ctx.lookups.mergedGateway(query).ports.filter(({ port }) => !unprivileged || port >= 1024).map((port) => gatewayListenerName(port, families));
+  const set = ctx.engine.query<GatewayTraits, ResourceSet>({
+    name: "gatewayListeners",
+    id: canonical,
+    same: sameResourceSet,
+    compute: (traits) => {
+      const collector = createCollector();
+      for (const name of namesOf(traits)) {
+        const result = listener.try({ traits, name });
+        if (!result.ok) collector.fail(name, result.error.message);
+        else if (result.value !== undefined) collector.add(result.value);
+      }
+      return collector.set;
+    },
+  });
+  return (view) => {
+    const traits: GatewayTraits = {
+      ...tools.settingsTraits(view),
+      query: gatewayQueryOf(ctx, view),
+      families: familiesOf(view),
+      unprivileged: view.metadata.unprivilegedPod,
+      hasIdentity: view.hasIdentity,
+    };
+    return {
+      *steps() {
+        for (const name of namesOf(traits)) yield () => void listener.try({ traits, name });
+      },
+      set: () => set(traits),
+      provenance: (name) => objectsBehind(ctx.engine, listener, { traits, name }),
+    };
+  };
+}
+
+function defineListener(tools: ListenerTools): Query<ListenerKey, Encoded | undefined> {
+  const { ctx, built } = tools;
+  const inputOf = ({ traits, name }: ListenerKey): ListenerInput | undefined => {
+    const { query, families, hasIdentity, telemetry, proxyConfig, idleTimeout, acceptHttp10, tracingService } = traits;
+    const port = ctx.lookups.mergedGateway(query).ports.find((one) => gatewayListenerName(one, families) === name);
+    if (port === undefined) return undefined;
+    const settings = tools.settings({ telemetry, proxyConfig, idleTimeout, acceptHttp10, tracingService, side: "gateway" });
+    const ruleLabels = ctx.lookups.hasSelectiveDestinationRules(query.namespace) ? query.labels : undefined;
+    return gatewayListener({ ctx, client: { namespace: query.namespace, ruleLabels }, labels: query.labels, families, hasIdentity, settings, port });
+  };
+  return ctx.engine.query<ListenerKey, Encoded | undefined>({
+    name: "gatewayListener",
+    id: ({ traits, name }) => `${name}#${canonical(traits)}`,
+    same: (a, b) => a === b,
+    compute: (key) => {
+      const input = inputOf(key);
+      return input === undefined ? undefined : built(input);
+    },
+  });
+}

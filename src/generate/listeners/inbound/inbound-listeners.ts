@@ -1,0 +1,152 @@
+import type { HttpManagerInput } from "../../../envoy/filters/http-connection-manager.ts";
+import type { TcpProxyInput } from "../../../envoy/filters/tcp-proxy.ts";
+import type { FilterChainInput } from "../../../envoy/listener/filter-chain.ts";
+import { inboundChains, type InboundPortInput, inspectorsFor, type MtlsMode } from "../../../envoy/listener/inbound-chains.ts";
+import type { ListenerInput } from "../../../envoy/listener/listener.ts";
+import { type DownstreamTlsInput, INBOUND_CIPHERS, MESH_ROOTS, WORKLOAD_CERTIFICATE } from "../../../envoy/tls/index.ts";
+import { type MeshConfig, MeshConfig_TLSConfig_TLSProtocol as MeshTls } from "../../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
+import { isHttp2 } from "../../../model/protocol.ts";
+import type { Interception } from "../../../model/proxy.ts";
+import { type ChainSettings, http1Options } from "../settings/chain-settings.ts";
+import { type Families, listenerName, wildcards } from "../traits.ts";
+import type { InboundPort } from "./inbound-ports.ts";
+import type { MtlsModes } from "./mtls-mode.ts";
+
+const PASSTHROUGH = "InboundPassthroughCluster";
+
+/** All that decides the inbound listeners of a workload. Names no address unless a Sidecar binds one, so replicas share the result. */
+export interface InboundParts {
+  readonly families: Families;
+  readonly interception: Interception;
+  readonly ports: readonly InboundPort[];
+  readonly modes: MtlsModes;
+  readonly settings: ChainSettings;
+  readonly mesh: MeshConfig;
+}
+
+/** The listener that all incoming connections are redirected to, and those a Sidecar wants on ports of their own. */
+export function inboundListeners(parts: InboundParts): readonly ListenerInput[] {
+  const own = parts.ports.filter(({ bindToPort }) => bindToPort).map((port) => ownListener(parts, port));
+  return parts.interception === "NONE" ? own : [virtualInbound(parts), ...own];
+}
+
+function virtualInbound(parts: InboundParts): ListenerInput {
+  const { mesh, settings, families } = parts;
+  const port = mesh.proxyInboundListenPort;
+  const redirected = parts.ports.filter(({ bindToPort }) => !bindToPort);
+  const undeclared = parts.modes.ports.filter(({ port: number }) => !redirected.some((one) => one.port === number));
+  const chains = [
+    blackHole(port),
+    ...inboundChains(passthrough(parts, undefined, parts.modes.mode)),
+    ...undeclared.flatMap(({ port: number, mode }) => inboundChains(passthrough(parts, number, mode))),
+    ...redirected.flatMap((one) => inboundChains(portInput(parts, one, one.port))),
+  ];
+  return {
+    name: "virtualInbound",
+    bind: { addresses: wildcards(families), port },
+    direction: "inbound",
+    bindToPort: true,
+    ...(parts.interception === "TPROXY" && { transparent: true }),
+    filters: { originalDestination: true, ...(parts.interception === "TPROXY" && { originalSource: true }), ...inspectorsFor(chains) },
+    inspectionTimeoutMs: settings.inspectionTimeoutMs,
+    chains,
+    accessLogs: settings.accessLogs,
+  };
+}
+
+function ownListener(parts: InboundParts, port: InboundPort): ListenerInput {
+  const chains = inboundChains(portInput(parts, port, undefined));
+  const address = port.bind ?? wildcards(parts.families)[0] ?? "0.0.0.0";
+  return {
+    name: listenerName(address, port.port),
+    bind: { addresses: [address], port: port.port },
+    direction: "inbound",
+    bindToPort: true,
+    filters: inspectorsFor(chains),
+    inspectionTimeoutMs: parts.settings.inspectionTimeoutMs,
+    chains,
+    accessLogs: parts.settings.accessLogs,
+  };
+}
+
+/** A connection to the proxy's own port was redirected by nobody: forwarding it would send it here again. */
+const blackHole = (port: number): FilterChainInput => ({
+  name: "virtualInbound-blackhole",
+  match: { destinationPort: port },
+  content: { tcp: { statPrefix: "BlackHoleCluster", destinations: [{ cluster: "BlackHoleCluster", weight: 0 }], accessLogs: [] } },
+});
+
+/** Traffic to a port that no service declares goes to that port of the application. */
+function passthrough(parts: InboundParts, port: number | undefined, mode: MtlsMode): InboundPortInput {
+  return {
+    port,
+    kind: "auto",
+    mode,
+    names: { http: "virtualInbound-catchall-http", tcp: "virtualInbound" },
+    http: manager(parts.settings, {
+      statPrefix: `${PASSTHROUGH};`,
+      routes: { inbound: { cluster: PASSTHROUGH, servicePort: 0, host: undefined, retryBeforeSend: true } },
+      grpcWeb: false,
+      http2: false,
+    }),
+    tcp: forward(parts.settings, PASSTHROUGH),
+    mtls: meshTls(parts.mesh),
+  };
+}
+
+function portInput(parts: InboundParts, port: InboundPort, destinationPort: number | undefined): InboundPortInput {
+  const cluster = `inbound|${port.port}||`;
+  const name = listenerName(port.bind ?? wildcards(parts.families)[0] ?? "", port.port);
+  const grpc = port.protocol === "GRPC" || port.protocol === "GRPC-WEB";
+  return {
+    port: destinationPort,
+    kind: port.kind,
+    mode: parts.modes.ports.find((one) => one.port === port.port)?.mode ?? parts.modes.mode,
+    names: { http: name, tcp: name },
+    http: manager(parts.settings, {
+      statPrefix: `inbound_${name};`,
+      routes: { inbound: { cluster, servicePort: port.servicePort, host: port.host, retryBeforeSend: !grpc } },
+      grpcWeb: port.protocol === "GRPC-WEB",
+      http2: isHttp2(port.protocol),
+    }),
+    tcp: { ...forward(parts.settings, cluster), ...(port.protocol === "MONGO" && { decode: "mongo" as const }) },
+    mtls: meshTls(parts.mesh),
+    ...(port.tls !== undefined && { ownTls: port.tls }),
+  };
+}
+
+function manager(settings: ChainSettings, own: Pick<HttpManagerInput, "statPrefix" | "routes" | "grpcWeb" | "http2">): HttpManagerInput {
+  return {
+    ...settings.http,
+    ...own,
+    useRemoteAddress: false,
+    trustedHops: 0,
+    clientCert: settings.clientCert,
+    server: settings.server,
+    ...http1Options(settings),
+  };
+}
+
+const forward = (settings: ChainSettings, cluster: string): TcpProxyInput => ({
+  statPrefix: cluster,
+  destinations: [{ cluster, weight: 0 }],
+  accessLogs: settings.accessLogs,
+  ...(settings.idleTimeoutMs !== undefined && { idleTimeoutMs: settings.idleTimeoutMs }),
+});
+
+/** Mutual TLS with the workload's own certificate; clients must be of the mesh's trust domain or one of its aliases. */
+function meshTls(mesh: MeshConfig): DownstreamTlsInput {
+  const wanted = mesh.meshMTLS;
+  return {
+    certificates: [WORKLOAD_CERTIFICATE],
+    validation: {
+      roots: MESH_ROOTS,
+      subjectAltNames: [mesh.trustDomain, ...mesh.trustDomainAliases].map((domain) => ({ prefix: `spiffe://${domain}/` })),
+    },
+    requireClientCertificate: true,
+    alpn: ["h2", "http/1.1"],
+    minVersion: wanted?.minProtocolVersion === MeshTls.TLSV1_3 ? "TLSv1_3" : "TLSv1_2",
+    maxVersion: "TLSv1_3",
+    cipherSuites: wanted !== undefined && wanted.cipherSuites.length > 0 ? wanted.cipherSuites : INBOUND_CIPHERS,
+  };
+}

@@ -1,0 +1,114 @@
+import type { HttpManagerInput } from "../../../envoy/filters/http-connection-manager.ts";
+import { type FilterChainInput, takesAll } from "../../../envoy/listener/filter-chain.ts";
+import type { ListenerInput } from "../../../envoy/listener/listener.ts";
+import type { Scope } from "../../context.ts";
+import { type ChainSettings, http1Options } from "../settings/chain-settings.ts";
+import { canonical } from "../traits.ts";
+import type { Slot } from "./slots.ts";
+import { HANDSHAKE_TIMEOUT_MS } from "./tcp-chains.ts";
+
+/** What the HTTP inspector finds plain HTTP to be. */
+export const PLAIN_HTTP = ["http/1.1", "h2c"] as const;
+
+export interface OutboundListenerParts {
+  readonly name: string;
+  /** At least one; those that win conflicts first. */
+  readonly slots: readonly Slot[];
+  readonly settings: ChainSettings;
+  readonly scope: Pick<Scope, "outboundPolicy" | "egressProxy">;
+  readonly sniff: boolean;
+  readonly tcpChains: (slot: Slot) => readonly FilterChainInput[];
+}
+
+/**
+ * Puts the slots of one listener together as Istio does: HTTP services share one connection manager, whose routes tell them apart; TCP
+ * services are told apart by address range or SNI, and of those that cannot be the first wins; HTTP and TCP on one port are told apart by
+ * looking at the first bytes.
+ */
+export function outboundListener(parts: OutboundListenerParts): ListenerInput | undefined {
+  const slots = parts.sniff ? parts.slots : ofFirstKind(parts.slots);
+  const [first] = slots;
+  if (first === undefined) return undefined;
+  const tcp = distinct(slots.filter(({ kind }) => kind !== "http").flatMap(parts.tcpChains));
+  const http = slots.find(({ kind }) => kind !== "tcp");
+  const sniffed = http !== undefined && (tcp.length > 0 || (first.wildcard && !first.bindToPort));
+  const chains = http === undefined ? tcp : [httpChain(parts, http, sniffed), ...tcp];
+  const bySni = chains.some(({ match }) => match.serverNames !== undefined);
+  return {
+    name: parts.name,
+    bind: first.bind,
+    direction: "outbound",
+    bindToPort: first.bindToPort,
+    filters: { ...(bySni && { tls: { on: "all" } }), ...(sniffed && { http: { on: "all" } }) },
+    inspectionTimeoutMs: parts.settings.inspectionTimeoutMs,
+    chains,
+    ...(!chains.some(({ match }) => takesAll(match)) && { defaultChain: unknownTraffic(parts.scope, parts.settings, "PassthroughFilterChain") }),
+    accessLogs: [],
+  };
+}
+
+/** Where sniffing is off, HTTP and TCP cannot share a port: the first service decides what it is. */
+const ofFirstKind = (slots: readonly Slot[]): readonly Slot[] => slots.filter(({ kind }) => kind === slots[0]?.kind);
+
+/** Envoy refuses a listener with two chains of the same match. */
+export function distinct(chains: readonly FilterChainInput[]): readonly FilterChainInput[] {
+  const seen = new Set<string>();
+  return chains.filter(({ match }) => {
+    const id = canonical(match);
+    return !seen.has(id) && seen.add(id);
+  });
+}
+
+function httpChain({ name, settings }: OutboundListenerParts, slot: Slot, sniffed: boolean): FilterChainInput {
+  return {
+    match: sniffed ? { transport: "raw_buffer", applicationProtocols: PLAIN_HTTP } : {},
+    content: { http: outboundManager(settings, { listener: name, rds: routeName(slot), grpcWeb: slot.protocol === "GRPC-WEB" }) },
+    handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
+  };
+}
+
+/** One route table per port; a sniffed service on an address of its own has its own, named after it; a Unix socket is its own port. */
+function routeName(slot: Slot): string {
+  if ("unixPath" in slot.bind) return `unix://${slot.bind.unixPath}`;
+  return slot.kind === "auto" && !slot.wildcard ? `${slot.service.host}:${slot.port}` : String(slot.port);
+}
+
+interface ManagerParts {
+  readonly listener: string;
+  readonly rds: string;
+  readonly grpcWeb: boolean;
+  readonly http1?: HttpManagerInput["http1"];
+}
+
+/** The connection manager of a client's side: addresses and certificates are the server's business, so nothing is said of them. */
+export function outboundManager(settings: ChainSettings, { listener, rds, grpcWeb, http1 }: ManagerParts): HttpManagerInput {
+  return {
+    ...settings.http,
+    statPrefix: `outbound_${listener};`,
+    grpcWeb,
+    routes: { rds },
+    useRemoteAddress: false,
+    trustedHops: 0,
+    clientCert: undefined,
+    server: undefined,
+    http2: false,
+    ...http1Options(settings, http1),
+  };
+}
+
+/** What no service claims: let through, refused, or handed to the egress proxy a Sidecar names. */
+export function unknownTraffic(scope: OutboundListenerParts["scope"], settings: ChainSettings, name: string): FilterChainInput {
+  const { egressProxy, outboundPolicy } = scope;
+  const cluster =
+    egressProxy !== undefined && outboundPolicy === "ALLOW_ANY"
+      ? `outbound|${egressProxy.port}|${egressProxy.subset}|${egressProxy.host}`
+      : outboundPolicy === "ALLOW_ANY"
+        ? "PassthroughCluster"
+        : "BlackHoleCluster";
+  const { accessLogs, idleTimeoutMs } = settings;
+  return {
+    name,
+    match: {},
+    content: { tcp: { statPrefix: cluster, destinations: [{ cluster, weight: 0 }], accessLogs, ...(idleTimeoutMs !== undefined && { idleTimeoutMs }) } },
+  };
+}

@@ -1,0 +1,108 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { describe, it } from "vitest";
+import { type RegistryFixture, registryFixture } from "./registry-fixture.ts";
+
+const NAMESPACES = ["shop", "bank"] as const;
+const ADDRESSES = ["10.0.0.1", "10.0.0.2", "10.0.0.3", "fd00::1"] as const;
+const HOSTS = ["a.test", "*.b.test", "web.shop.svc.cluster.local"] as const;
+
+const namespace = fc.constantFrom(...NAMESPACES);
+const address = fc.constantFrom(...ADDRESSES);
+const label = fc.constantFrom("{app: web}", "{app: web, tier: x}", "{app: api}", "{}");
+const name = fc.constantFrom("web", "one", "two");
+
+const serviceEntry = fc
+  .record({
+    hosts: fc.uniqueArray(fc.constantFrom(...HOSTS), { minLength: 1 }),
+    resolution: fc.constantFrom("NONE", "STATIC", "DNS"),
+    port: fc.constantFrom(80, 81),
+    vip: fc.boolean(),
+    endpoints: fc.array(fc.tuple(address, label), { maxLength: 3 }),
+    selector: fc.option(label),
+    created: fc.constantFrom("2026-01-01", "2026-02-02"),
+  })
+  .map((entry) => ({
+    kind: "ServiceEntry",
+    meta: `creationTimestamp: "${entry.created}"`,
+    body: `spec:
+  hosts: ${JSON.stringify(entry.hosts)}
+  addresses: [${entry.vip ? "10.9.9.9" : ""}]
+  resolution: ${entry.resolution}
+  ports: [{number: ${entry.port}, name: http, protocol: HTTP}]
+  endpoints: [${entry.endpoints.map(([ip, labels]) => `{address: "${ip}", labels: ${labels}}`).join(", ")}]${entry.selector === null ? "" : `\n  workloadSelector: {labels: ${entry.selector}}`}`,
+  }));
+const workloadEntry = fc.tuple(address, label, fc.boolean()).map(([ip, labels, grouped]) => ({
+  kind: "WorkloadEntry",
+  meta: grouped ? "annotations: {istio.io/autoRegistrationGroup: web}" : "annotations: {}",
+  body: `spec: {address: "${ip}", labels: ${labels}}`,
+}));
+const workloadGroup = label.map((labels) => ({ kind: "WorkloadGroup", meta: "labels: {}", body: `spec: {metadata: {labels: ${labels}}, template: {serviceAccount: vm}}` }));
+const service = fc.tuple(label, fc.constantFrom("10.96.0.1", "None", "")).map(([selector, ip]) => ({
+  kind: "Service",
+  meta: "labels: {}",
+  body: `spec: {clusterIP: "${ip}", selector: ${selector}, ports: [{name: http, port: 80, targetPort: 8080}]}`,
+}));
+const pod = fc.tuple(address, label, fc.constantFrom("True", "False")).map(([ip, labels, ready]) => ({
+  kind: "Pod",
+  meta: `labels: ${labels}`,
+  body: `spec: {nodeName: n1}\nstatus: {podIP: "${ip}", conditions: [{type: Ready, status: "${ready}"}]}`,
+}));
+const slice = fc.tuple(name, fc.array(address, { maxLength: 3 })).map(([owner, ips]) => ({
+  kind: "EndpointSlice",
+  meta: `labels: {kubernetes.io/service-name: ${owner}}`,
+  body: `ports: [{name: http, port: 8080}]\nendpoints: [${ips.map((ip) => `{addresses: ["${ip}"]}`).join(", ")}]`,
+}));
+const node = fc.constantFrom("eu", "us").map((region) => ({ kind: "Node", meta: `labels: {topology.kubernetes.io/region: ${region}}`, body: "" }));
+
+const content = fc.oneof({ weight: 4, arbitrary: serviceEntry }, workloadEntry, workloadGroup, service, pod, slice, node);
+const edit = fc.record({ namespace, name, content, remove: fc.boolean() });
+
+/** Everything the registry says, as data. */
+function everything({ registry }: RegistryFixture): unknown {
+  const refs = NAMESPACES.flatMap((one) => registry.servicesIn(one));
+  return {
+    namespaces: registry.namespaces(),
+    services: refs.map((ref) => [ref, registry.service(ref), [80, 81].map((port) => [registry.endpoints(ref, port), registry.serviceAccounts(ref, port)])]),
+    hosts: HOSTS.map((host) => registry.servicesByHost(host)),
+    addresses: NAMESPACES.flatMap((one) => ADDRESSES.map((ip) => [registry.instancesAt(ip, one), registry.workloadAt(ip, one)])),
+  };
+}
+
+describe("the registry", () => {
+  it("after any edits says what it would say from scratch", () => {
+    fc.assert(
+      fc.property(fc.array(edit, { maxLength: 25 }), fc.nat(3), (edits, every) => {
+        const world = registryFixture();
+        const held = new Map<string, string>();
+        edits.forEach((one, i) => {
+          const { kind, meta, body } = one.content;
+          const key = kind === "Node" ? "Node//n1" : `${kind}/${one.namespace}/${one.name}`;
+          if (one.remove && held.delete(key)) {
+            world.remove(key);
+          } else {
+            const yaml = `kind: ${kind}\nmetadata: {name: ${kind === "Node" ? "n1" : one.name}, namespace: ${one.namespace}, ${meta}}\n${body}\n---\n`;
+            held.set(key, yaml);
+            world.put(yaml);
+          }
+          if (i % (every + 1) === 0) everything(world);
+        });
+        assert.deepEqual(everything(world), everything(registryFixture([...held.values()].join(""))));
+      }),
+      { numRuns: 150 },
+    );
+  });
+
+  it("reads nothing that the engine cannot see", () => {
+    fc.assert(
+      fc.property(fc.array(edit, { maxLength: 8 }), (edits) => {
+        const world = registryFixture("", { recheck: true });
+        for (const { namespace: ns, name: id, content: one } of edits) {
+          world.put(`kind: ${one.kind}\nmetadata: {name: ${id}, namespace: ${ns}, ${one.meta}}\n${one.body}`);
+          everything(world);
+        }
+      }),
+      { numRuns: 30 },
+    );
+  });
+});

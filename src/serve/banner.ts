@@ -1,0 +1,19 @@
+import { join, relative } from "node:path";
+import type { HostPort } from "../settings/host-port.ts";
+import type { ControlPlane } from "./control-plane.ts";
+
+/** Five lines at ready: where configuration is, what is read, who may call, where to look, what to try. */
+export function bannerOf(program: string, baseDir: string, plane: ControlPlane): readonly string[] {
+  const { grpc, http, monitoring } = plane.ports;
+  const sources = plane.sources.states().map(({ address }) => address).join(", ") || "none";
+  const dashboard = http === undefined ? "off (listen.httpAddr is empty)" : `http://127.0.0.1:${http.port}/debug/list?token=${plane.debugToken}`;
+  return [
+    `${program} is ready: configuration in ${join(baseDir, "etc/istio")}`,
+    `sources: ${sources}`,
+    `ports: xDS ${show(grpc, "this machine only")}, HTTP ${show(http, "debug pages need the token")}, metrics ${show(monitoring, "open")}`,
+    `look inside: ${dashboard}`,
+    `try: put a ServiceEntry and a VirtualService into ${relative(process.cwd(), join(baseDir, "etc/istio/conf")) || "etc/istio/conf"}, or run \`istioctl demo\``,
+  ];
+}
+
+const show = (at: HostPort | undefined, who: string): string => (at === undefined ? "off" : `${at.host}:${at.port} (${who})`);

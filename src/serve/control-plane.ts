@@ -1,0 +1,247 @@
+import type { Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import type { Clock } from "../base/clock.ts";
+import { EdgeError } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import { loadMesh, type LoadedMesh } from "../config/mesh/load-mesh.ts";
+import { watchMesh } from "../config/mesh/mesh-source.ts";
+import { readObject } from "../config/read-object.ts";
+import { createLastGood } from "../config/store/last-good.ts";
+import { createStore } from "../config/store/store.ts";
+import type { ConfigStore } from "../config/store/store-types.ts";
+import { createWorld, type World } from "../generate/world.ts";
+import { type HostPort, parseHostPort } from "../settings/host-port.ts";
+import { createGrpcServer, type GrpcServer } from "../wire/grpc-server.ts";
+import { createDebounce, type Debounce } from "../xds/debounce.ts";
+import { createXdsServer, type XdsServer } from "../xds/server.ts";
+import { countChange, describeChange, logRound } from "./change-log.ts";
+import { ensureDebugToken } from "./debug-token.ts";
+import type { HealthCheck } from "./health.ts";
+import { listenHttp } from "./http-server.ts";
+import { leaseProviders, type ProxyLeases } from "./leases.ts";
+import { createMeshState, describeProblem, type MeshState } from "./mesh-state.ts";
+import { type ControlPlaneMetrics, createMetrics } from "./metrics.ts";
+import { pages } from "./pages.ts";
+import { createRunningSources, type RunningSources, type SourceMaker } from "./running-sources.ts";
+import { viewOfNode } from "./view-of-node.ts";
+import { generateSettings, ISTIO_API_VERSION } from "./generate-settings.ts";
+
+export interface ControlPlaneOptions {
+  readonly program: string;
+  readonly baseDir: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Sources this program has, besides files. */
+  readonly sources: readonly SourceMaker[];
+}
+
+/** What runs, for the banner and for those who look inside. */
+export interface ControlPlane {
+  readonly ports: Ports;
+  readonly mesh: MeshState;
+  readonly sources: RunningSources;
+  readonly debugToken: string;
+  /** Reads all files again, as SIGHUP asks. */
+  rescan(): void;
+  /** Lets proxies go and ends. */
+  stop(): Promise<void>;
+}
+
+export interface Ports {
+  readonly grpc: HostPort | undefined;
+  readonly http: HostPort | undefined;
+  readonly monitoring: HostPort | undefined;
+}
+
+/** All the rooms of the house, wired. */
+export interface Parts {
+  readonly options: ControlPlaneOptions;
+  readonly mesh: MeshState;
+  readonly world: World;
+  readonly store: ConfigStore;
+  readonly sources: RunningSources;
+  readonly xds: XdsServer;
+  readonly metrics: ControlPlaneMetrics;
+  readonly leases: ProxyLeases;
+  readonly checks: () => readonly HealthCheck[];
+}
+
+const SWEEP_MS = 5_000;
+const DRAIN_MS = 3_000;
+
+/** Starts the control plane and resolves when the first configuration is in force and every port is open. */
+export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
+  const load = await loadMesh(options.baseDir, options.env);
+  if (!load.ok) {
+    throw new EdgeError("mesh_config_invalid", load.problems.map(describeProblem).join("; "), { hint: "correct the file; `istioctl validate` checks it" });
+  }
+  const debugToken = await ensureDebugToken(options.baseDir);
+  const { parts, loaded, stopLoop } = await assemble(options, createMeshState(load.config, options.log));
+  const watch = watchMesh({ baseDir: options.baseDir, env: options.env, clock: options.clock, since: load });
+  const abort = new AbortController();
+  const grpc = createGrpcServer({ accept: parts.xds.accept, healthy: () => parts.sources.loaded, clock: options.clock });
+  const opened: Server[] = [];
+  try {
+    parts.sources.set(load.config.process.configSources);
+    const ports = await openPorts(parts, { grpc, opened, debugToken });
+    await loaded;
+    void followMesh(parts, watch.loads(abort.signal));
+    return { ports, mesh: parts.mesh, sources: parts.sources, debugToken, rescan: watch.rescan, stop };
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+
+  async function stop(): Promise<void> {
+    abort.abort();
+    parts.sources.stop();
+    stopLoop();
+    parts.xds.drain();
+    await Promise.all([grpc.drain(DRAIN_MS), ...opened.map(closeHttp), parts.store.flush()]);
+  }
+}
+
+interface Assembled {
+  readonly parts: Parts;
+  /** Resolves at the first commit after every source has loaded. */
+  readonly loaded: Promise<void>;
+  readonly stopLoop: () => void;
+}
+
+async function assemble(options: ControlPlaneOptions, mesh: MeshState): Promise<Assembled> {
+  const { clock, log, baseDir } = options;
+  const world = createWorld(generateSettings(mesh.current));
+  putMesh(world, mesh.current);
+  const store = createStore({
+    engine: world.engine,
+    inputs: world.inputs,
+    sources: [],
+    readObject,
+    log,
+    clock,
+    persistence: createLastGood(join(baseDir, "var/lib/istio/last-good"), { log }),
+  });
+  await store.restore();
+  const metrics = createMetrics(ISTIO_API_VERSION);
+  const leases = leaseProviders(world.engine, world.providers);
+  const xds = createXdsServer({ providers: leases.providers, viewOf: viewOfNode(world), clock, log, metrics: metrics.xds, pushed: (summary) => logRound(log, summary) });
+  const { promise: loaded, resolve } = Promise.withResolvers<void>();
+  const debounce = createDebounce<void>({ afterMs: mesh.current.settings.debounceAfterMs, maxMs: mesh.current.settings.debounceMaxMs }, clock, () => {
+    if (!sources.loaded) return;
+    commit({ store, xds, metrics, log });
+    resolve();
+  });
+  const sources = createRunningSources({ make: firstOf(options.sources), store, log, staged: () => debounce.note() });
+  const checks = (): readonly HealthCheck[] => checksOf({ sources, mesh, store });
+  const parts: Parts = { options, mesh, world, store, sources, xds, metrics, leases, checks };
+  observe(parts);
+  const stopSweep = sweepRegularly(parts);
+  return { parts, loaded, stopLoop: () => stopAll(debounce, stopSweep) };
+}
+
+const firstOf =
+  (makers: readonly SourceMaker[]): SourceMaker =>
+  (address) => {
+    for (const make of makers) {
+      const source = make(address);
+      if (source !== undefined) return source;
+    }
+    return undefined;
+  };
+
+function stopAll(debounce: Debounce<void>, stopSweep: () => void): void {
+  debounce.stop();
+  stopSweep();
+}
+
+function commit({ store, xds, metrics, log }: Pick<Parts, "store" | "xds" | "metrics"> & { readonly log: Log }): void {
+  const summary = store.commit();
+  for (const key of summary.broken) log.warn({ object: key }, "a document is invalid and left out; `istioctl validate` and /debug/problems say why");
+  metrics.rejectedConfig(store.problems().filter(({ level }) => level === "error").length);
+  countChange(metrics, summary);
+  if (summary.added.length + summary.changed.length + summary.removed.length > 0) xds.push(describeChange(summary));
+}
+
+function putMesh(world: World, { mesh, networks }: LoadedMesh): boolean {
+  return world.engine.batch(() => {
+    world.inputs.mesh.set("mesh", mesh);
+    world.inputs.networks.set("networks", networks);
+  });
+}
+
+async function followMesh({ mesh, world, sources, xds }: Parts, loads: AsyncIterable<Parameters<MeshState["reload"]>[0]>): Promise<void> {
+  for await (const load of loads) {
+    const next = mesh.reload(load);
+    if (next === undefined) continue;
+    sources.set(next.process.configSources);
+    if (putMesh(world, next)) xds.push("mesh.yaml");
+  }
+}
+
+function checksOf({ sources, mesh, store }: Pick<Parts, "sources" | "mesh" | "store">): readonly HealthCheck[] {
+  const errors = store.problems().filter(({ level }) => level === "error").length;
+  return [
+    ...sources.states().map(({ address, loaded, failure }) => ({ name: `source ${address}`, ok: loaded && failure === undefined, blocks: !loaded, detail: failure ?? (loaded ? "loaded" : "loading") })),
+    { name: "mesh.yaml", ok: mesh.problems.length === 0, blocks: false, detail: mesh.problems.map(describeProblem).join("; ") || "in force" },
+    { name: "documents", ok: errors === 0, blocks: false, detail: errors === 0 ? "all valid" : `${errors} problems; see /debug/problems` },
+  ];
+}
+
+function observe({ metrics, world, store, mesh, sources }: Parts): void {
+  metrics.observe({
+    services: () => world.context.registry.namespaces().reduce((sum, namespace) => sum + world.context.registry.servicesIn(namespace).length, 0),
+    virtualServices: () => store.list().filter(({ object }) => object.kind === "VirtualService").length,
+    engine: () => world.engine.stats(),
+    meshReloadFailed: () => mesh.problems.length > 0,
+    sourcesFailed: () => sources.states().filter(({ failure }) => failure !== undefined).length,
+  });
+}
+
+/** Forgets what proxies that went away had asked for. A little at a time: others share the loop. */
+function sweepRegularly({ options, world, xds, leases }: Pick<Parts, "options" | "world" | "xds" | "leases">): () => void {
+  let cancel: () => void = () => {};
+  const turn = (): void => {
+    leases.release(new Set(xds.nodes()));
+    world.engine.sweep(2_000);
+    cancel = options.clock.after(SWEEP_MS, turn);
+  };
+  cancel = options.clock.after(SWEEP_MS, turn);
+  return () => cancel();
+}
+
+interface Openings {
+  readonly grpc: GrpcServer;
+  readonly opened: Server[];
+  readonly debugToken: string;
+}
+
+async function openPorts(parts: Parts, { grpc, opened, debugToken }: Openings): Promise<Ports> {
+  const { listen, services } = parts.mesh.current.process;
+  const routes = pages(parts);
+  const open = async (address: string): Promise<HostPort | undefined> => {
+    const at = addressOf(address);
+    if (at === undefined) return undefined;
+    const server = await listenHttp({ host: at.host || "::", port: at.port, routes, debugToken, allowedHosts: [], log: parts.options.log });
+    opened.push(server);
+    return { host: at.host, port: (server.address() as AddressInfo).port };
+  };
+  const grpcAt = services.xds ? addressOf(listen.grpcAddr) : undefined;
+  const grpcPort = grpcAt === undefined ? undefined : { host: grpcAt.host, port: await grpc.listen(`${grpcAt.host || "[::]"}:${grpcAt.port}`) };
+  return { grpc: grpcPort, http: await open(listen.httpAddr), monitoring: await open(listen.monitoringAddr) };
+}
+
+/** An empty address turns a port off. */
+function addressOf(text: string): HostPort | undefined {
+  if (text === "") return undefined;
+  const parsed = parseHostPort(text);
+  if (typeof parsed === "string") throw new EdgeError("mesh_config_invalid", parsed);
+  return parsed;
+}
+
+const closeHttp = (server: Server): Promise<void> =>
+  new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });

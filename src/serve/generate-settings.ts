@@ -1,0 +1,18 @@
+import type { LoadedMesh } from "../config/mesh/load-mesh.ts";
+import type { GenerateSettings } from "../generate/context.ts";
+
+/** Version of this build, and of the Istio whose API and behaviour it follows. */
+export const VERSION = "0.1.0";
+export const ISTIO_API_VERSION = "1.32.0";
+
+/** The settings that reach generators: a few values, read once. */
+export function generateSettings({ settings }: LoadedMesh): GenerateSettings {
+  return {
+    clusterDomain: "cluster.local",
+    clusterId: settings.clusterId,
+    sniffOutbound: true,
+    sniffInbound: true,
+    edsForHeadless: settings.edsForHeadless,
+    defaultRequestTimeoutMs: 0,
+  };
+}

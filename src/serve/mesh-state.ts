@@ -1,0 +1,52 @@
+import type { Log } from "../base/log.ts";
+import { type FieldPath, formatPath, type Problem } from "../config/problem.ts";
+import type { LoadedMesh, MeshLoad } from "../config/mesh/load-mesh.ts";
+import { compareReload, type ReloadChange } from "../config/mesh/reload.ts";
+
+/** What of mesh.yaml is in force, and what is not and why. */
+export interface MeshState {
+  readonly current: LoadedMesh;
+  /** Why the files on disk are not in force; empty when they are. */
+  readonly problems: readonly Problem[];
+  /** Fields on disk that wait for a restart. */
+  readonly waiting: readonly ReloadChange[];
+  /** Takes a new reading of the files; gives the configuration when it is good and differs. */
+  reload(load: MeshLoad): LoadedMesh | undefined;
+}
+
+export function createMeshState(first: LoadedMesh, log: Log): MeshState {
+  let current = first;
+  let problems: readonly Problem[] = [];
+  let waiting: readonly ReloadChange[] = [];
+  return {
+    get current() {
+      return current;
+    },
+    get problems() {
+      return problems;
+    },
+    get waiting() {
+      return waiting;
+    },
+    reload(load) {
+      if (!load.ok) {
+        problems = load.problems;
+        log.error({ problem: load.problems.map(describeProblem).join("; ") }, "mesh.yaml is wrong; the last good one stays in force");
+        return undefined;
+      }
+      problems = [];
+      const { changes } = compareReload(first, load.config);
+      waiting = changes.filter(({ needsRestart }) => needsRestart);
+      for (const { sentence } of compareReload(current, load.config).changes) log.info(sentence);
+      current = load.config;
+      return current;
+    },
+  };
+}
+
+/** `etc/istio/mesh.yaml:3: accessLogFil: no such field`, the form in which people are told. */
+export function describeProblem(problem: { readonly file?: string; readonly line?: number; readonly path: FieldPath; readonly message: string }): string {
+  const place = problem.file === undefined ? "" : problem.line === undefined ? `${problem.file}: ` : `${problem.file}:${problem.line}: `;
+  const path = formatPath(problem.path);
+  return `${place}${path === "" ? "" : `${path}: `}${problem.message}`;
+}

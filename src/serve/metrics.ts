@@ -1,0 +1,100 @@
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { shortTypeName } from "../wire/type-urls.ts";
+import type { XdsMetrics } from "../xds/metrics.ts";
+
+/** Everything the control plane counts, under Istio's names, so that existing dashboards work. */
+export interface ControlPlaneMetrics {
+  readonly xds: XdsMetrics;
+  configEvent(kind: string, event: "add" | "update" | "delete"): void;
+  rejectedConfig(total: number): void;
+  /** Numbers that are looked up when somebody asks. */
+  observe(source: GaugeSource): void;
+  text(): Promise<string>;
+  readonly contentType: string;
+}
+
+export interface GaugeSource {
+  readonly services: () => number;
+  readonly virtualServices: () => number;
+  readonly engine: () => { readonly nodes: number; readonly edges: number; readonly inputs: number };
+  readonly meshReloadFailed: () => boolean;
+  readonly sourcesFailed: () => number;
+}
+
+const SECONDS = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30];
+const BYTES = [1, 10_000, 1_000_000, 4_000_000, 10_000_000, 40_000_000];
+
+export function createMetrics(version: string): ControlPlaneMetrics {
+  const registry = new Registry();
+  collectDefaultMetrics({ register: registry });
+  const own = { registers: [registry] };
+  new Gauge({ ...own, name: "pilot_info", help: "Version of this control plane.", labelNames: ["version"] }).set({ version }, 1);
+  new Gauge({ ...own, name: "istio_build", help: "Build of this program.", labelNames: ["component", "tag"] }).set({ component: "pilot", tag: version }, 1);
+  const k8sEvents = new Counter({ ...own, name: "pilot_k8s_cfg_events", help: "Configuration events by kind.", labelNames: ["type", "event"] });
+  const rejected = new Gauge({ ...own, name: "pilot_total_rejected_configs", help: "Objects that are left out because they are invalid." });
+  return {
+    xds: xdsMetrics(registry, version),
+    configEvent: (kind, event) => k8sEvents.inc({ type: kind, event }),
+    rejectedConfig: (total) => rejected.set(total),
+    observe: (source) => observeGauges(registry, source),
+    text: () => registry.metrics(),
+    contentType: registry.contentType,
+  };
+}
+
+function xdsMetrics(registry: Registry, version: string): XdsMetrics {
+  const own = { registers: [registry] };
+  const streams = new Gauge({ ...own, name: "pilot_xds", help: "Proxies connected over xDS.", labelNames: ["version"] });
+  const pushes = new Counter({ ...own, name: "pilot_xds_pushes", help: "Responses sent, by type.", labelNames: ["type"] });
+  const size = new Histogram({ ...own, name: "pilot_xds_config_size_bytes", help: "Size of responses, by type.", labelNames: ["type"], buckets: BYTES });
+  const pushTime = new Histogram({ ...own, name: "pilot_xds_push_time", help: "Seconds to work out a response, by type.", labelNames: ["type"], buckets: SECONDS });
+  const sendTime = new Histogram({ ...own, name: "pilot_xds_send_time", help: "Seconds until the network took a response.", buckets: SECONDS });
+  const convergence = new Histogram({ ...own, name: "pilot_proxy_convergence_time", help: "Seconds from a push to a proxy's last acknowledgement.", buckets: SECONDS });
+  const rejects = new Counter({ ...own, name: "pilot_total_xds_rejects", help: "Responses a proxy refused, by type.", labelNames: ["type"] });
+  const rejectsOf = new Map(["cds", "eds", "lds", "rds"].map((type) => [type, new Counter({ ...own, name: `pilot_xds_${type}_reject`, help: `Refused ${type.toUpperCase()} responses.`, labelNames: ["node"] })]));
+  const expired = new Counter({ ...own, name: "pilot_xds_expired_nonce", help: "Answers to responses that were replaced meanwhile.", labelNames: ["type"] });
+  const writeTimeouts = new Counter({ ...own, name: "pilot_xds_write_timeout", help: "Streams that were cut because they did not read." });
+  const triggers = new Counter({ ...own, name: "pilot_push_triggers", help: "Pushes by what caused them.", labelNames: ["type"] });
+  const internal = new Counter({ ...own, name: "pilot_total_xds_internal_errors", help: "Resources a generator failed to make." });
+  return {
+    streams: (open) => streams.set({ version }, open),
+    sent({ typeUrl, bytes, ms }) {
+      const type = shortTypeName(typeUrl);
+      pushes.inc({ type });
+      size.observe({ type }, bytes);
+      pushTime.observe({ type }, ms / 1000);
+    },
+    flushed: (_typeUrl, ms) => sendTime.observe(ms / 1000),
+    acknowledged: () => {},
+    rejected(typeUrl, node) {
+      const type = shortTypeName(typeUrl);
+      rejects.inc({ type });
+      rejectsOf.get(type)?.inc({ node });
+    },
+    expiredNonce: (typeUrl) => expired.inc({ type: shortTypeName(typeUrl) }),
+    writeTimeout: () => writeTimeouts.inc(),
+    triggered: (reason) => triggers.inc({ type: reason }),
+    converged: (ms) => convergence.observe(ms / 1000),
+    internalError: () => internal.inc(),
+  };
+}
+
+function observeGauges(registry: Registry, source: GaugeSource): void {
+  const gauge = (name: string, help: string, read: () => number): void => {
+    new Gauge({
+      name,
+      help,
+      registers: [registry],
+      collect() {
+        this.set(read());
+      },
+    });
+  };
+  gauge("pilot_services", "Services known.", source.services);
+  gauge("pilot_virt_services", "VirtualServices known.", source.virtualServices);
+  gauge("istiod_engine_nodes", "Query results kept.", () => source.engine().nodes);
+  gauge("istiod_engine_edges", "Recorded reads between results.", () => source.engine().edges);
+  gauge("istiod_engine_inputs", "Input rows.", () => source.engine().inputs);
+  gauge("istiod_mesh_reload_failed", "1 while mesh.yaml is wrong and the last good one is in force.", () => Number(source.meshReloadFailed()));
+  gauge("istiod_config_sources_failed", "Configuration sources that cannot be read at present.", source.sourcesFailed);
+}

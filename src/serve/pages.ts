@@ -1,0 +1,18 @@
+import type { Parts } from "./control-plane.ts";
+import { ISTIO_API_VERSION, VERSION } from "./generate-settings.ts";
+import { readyRoute } from "./health.ts";
+import type { HttpRoute } from "./http-server.ts";
+
+/** Everything served over HTTP, on both the debug and the monitoring port. */
+export function pages(parts: Parts): readonly HttpRoute[] {
+  return [
+    readyRoute(parts.checks),
+    { path: "/version", open: true, about: "version of this control plane", answer: () => ({ status: 200, body: { version: VERSION, istio: ISTIO_API_VERSION, program: parts.options.program, node: process.version } }) },
+    {
+      path: "/metrics",
+      open: true,
+      about: "metrics in Prometheus format",
+      answer: async () => ({ status: 200, body: await parts.metrics.text(), contentType: parts.metrics.contentType }),
+    },
+  ];
+}

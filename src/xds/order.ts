@@ -1,0 +1,38 @@
+import type { Channel } from "./channel.ts";
+
+/*
+ * Make before break (https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol, "Eventual consistency considerations"): what is referred
+ * to comes before what refers to it, and goes after. Which types those are, the table of providers says. Both waits end: a client that does not
+ * answer for one type still gets the others.
+ */
+
+type Channels = ReadonlyMap<string, Channel>;
+
+export interface Waiting {
+  readonly now: number;
+  readonly timeoutMs: number;
+}
+
+/** Milliseconds that additions to this type still have to wait for types they refer to; 0 means go. */
+export function sendBlockedFor(channel: Channel, channels: Channels, { now, timeoutMs }: Waiting): number {
+  let wait = 0;
+  for (const typeUrl of channel.provider.sendAfter ?? []) {
+    const first = channels.get(typeUrl);
+    if (first?.inFlight !== undefined && first.inFlight.diff.changed.length > 0) wait = Math.max(wait, first.inFlight.sentAt + timeoutMs - now);
+    else if (first?.waiting === true) wait = Math.max(wait, timeoutMs);
+  }
+  return wait;
+}
+
+/**
+ * Milliseconds that removals from this type still have to wait for types that may refer to what is removed; 0 means go. A type the client has not
+ * asked for yet counts while the stream is young: after a reconnect, clusters come first and routes follow.
+ */
+export function removalsBlockedFor(channel: Channel, channels: Channels, { now, timeoutMs, openedAt }: Waiting & { readonly openedAt: number }): number {
+  const left = (channel.removalsSince ?? now) + timeoutMs - now;
+  for (const typeUrl of channel.provider.removeAfter ?? []) {
+    const referring = channels.get(typeUrl);
+    if (referring === undefined ? now - openedAt < timeoutMs : !referring.settled) return Math.max(0, left);
+  }
+  return 0;
+}

@@ -1,0 +1,35 @@
+/** Limits and timings of the discovery server. */
+export interface XdsSettings {
+  /** Bytes handed to the network and not yet taken by it, over all streams. */
+  readonly unsentBytes: number;
+  /** How long additions wait for the types they refer to. */
+  readonly orderTimeoutMs: number;
+  /** How long removals wait for the types that may refer to them. */
+  readonly removalTimeoutMs: number;
+  /** A stream that has not read for this long is cut when others wait for its share of the budget … */
+  readonly stallMs: number;
+  /** … and after this long in any case. */
+  readonly sendTimeoutMs: number;
+  /** A stream that does not say who it is for this long is cut. */
+  readonly firstRequestMs: number;
+  /** A push is summed up after this long, although some proxy has not answered. */
+  readonly roundTimeoutMs: number;
+  readonly maxNodeBytes: number;
+  /** Names one stream may subscribe to, per type. */
+  readonly maxNames: number;
+  /** Says to clients who serves them. */
+  readonly controlPlane: string;
+}
+
+export const DEFAULT_XDS_SETTINGS: XdsSettings = {
+  unsentBytes: 64 * 1024 * 1024,
+  orderTimeoutMs: 2_000,
+  removalTimeoutMs: 5_000,
+  stallMs: 10_000,
+  sendTimeoutMs: 300_000,
+  firstRequestMs: 15_000,
+  roundTimeoutMs: 30_000,
+  maxNodeBytes: 256 * 1024,
+  maxNames: 100_000,
+  controlPlane: "istiod",
+};

@@ -1,0 +1,353 @@
+import { fromBinary } from "@bufbuild/protobuf";
+import type { Clock } from "../base/clock.ts";
+import { messageOf } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import { type Node, NodeSchema } from "../gen/envoy/config/core/v3/base_pb.js";
+import type { ProxyView } from "../model/proxy.ts";
+import { type DiscoveryRequest, readDeltaRequest, readSotwRequest } from "../wire/discovery-request.ts";
+import type { DiscoveryStream, DiscoveryStreamEvents, Peer } from "../wire/discovery-stream.ts";
+import { GRPC_STATUS, type GrpcStatus } from "../wire/grpc-status.ts";
+import { shortTypeName } from "../wire/type-urls.ts";
+import { Channel, type Outgoing, type Received } from "./channel.ts";
+import { setVersion } from "./diff.ts";
+import type { Frames } from "./frames.ts";
+import type { LastGood } from "./last-good.ts";
+import type { XdsMetrics } from "./metrics.ts";
+import type { NameSets } from "./name-sets.ts";
+import { Obligations } from "./obligations.ts";
+import { removalsBlockedFor, sendBlockedFor } from "./order.ts";
+import type { ResourceProvider } from "./provider.ts";
+import { StreamRefusal } from "./refusal.ts";
+import type { Rounds } from "./rounds.ts";
+import type { SendBudget } from "./send-budget.ts";
+import type { XdsSettings } from "./settings.ts";
+import { type ChannelRecord, heldResources, newRecord, type StreamDump, type StreamState, typeState } from "./state.ts";
+
+/** What all streams share. */
+export interface StreamDeps {
+  /** In the order in which types are sent. */
+  readonly providers: ReadonlyMap<string, ResourceProvider>;
+  viewOf(node: Node, peer: Peer): ProxyView;
+  readonly settings: XdsSettings;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly metrics: XdsMetrics;
+  readonly names: NameSets;
+  readonly frames: Frames;
+  readonly lastGood: LastGood;
+  readonly budget: SendBudget;
+  readonly rounds: Rounds;
+  /** Asks for a turn in the urgent lane or in the other. */
+  enqueue(stream: XdsStream, urgent: boolean): void;
+  ended(stream: XdsStream): void;
+}
+
+/** One client: its types, and its turn to be served. Requests change state only; what follows from them is worked out in `work`. */
+export class XdsStream implements DiscoveryStreamEvents {
+  readonly id: string;
+  readonly connectedAt: number;
+  readonly #stream: DiscoveryStream;
+  readonly #deps: StreamDeps;
+  readonly #channels = new Map<string, Channel>();
+  readonly #records = new Map<Channel, ChannelRecord>();
+  readonly #obligations: Obligations;
+  readonly #openedAt: number;
+  readonly #urgentTurn = { wake: (): void => this.#deps.enqueue(this, true) };
+  readonly #turn = { wake: (): void => this.#deps.enqueue(this, false) };
+  /** Bytes of each response that the network has not taken, and since when. */
+  readonly #unsent = new Map<object, { readonly bytes: number; readonly since: number }>();
+  #cancelTimer: (() => void) | undefined;
+  #node: Node | undefined;
+  #view: ProxyView | undefined;
+  #viewIsOld = true;
+  #open = true;
+
+  constructor(id: string, stream: DiscoveryStream, deps: StreamDeps) {
+    this.id = id;
+    this.#stream = stream;
+    this.#deps = deps;
+    this.#obligations = new Obligations(deps.names);
+    this.connectedAt = deps.clock.now();
+    this.#openedAt = deps.clock.monotonic();
+  }
+
+  get nodeId(): string {
+    return this.#node?.id ?? "";
+  }
+
+  /** Takes a request in. Bytes that are no request end the stream. */
+  message(bytes: Uint8Array): void {
+    if (!this.#open) return;
+    const request = this.#read(bytes);
+    if (request === undefined || !this.#identified(request)) return;
+    const provider = this.#deps.providers.get(request.typeUrl);
+    if (provider === undefined) {
+      this.#deps.log.debug({ node: this.nodeId, type: request.typeUrl.slice(0, 200) }, "request for a type that is not served");
+      return;
+    }
+    const channel = this.#channel(provider);
+    const received = channel.receive(request, this.#trusted(provider));
+    if ((channel.subscription?.names.names.size ?? 0) > this.#deps.settings.maxNames) return this.#tooManyNames();
+    this.#obligations.claim(channel);
+    this.#note(channel, received, request);
+    this.#continue();
+  }
+
+  ended(): void {
+    if (!this.#open) return;
+    this.#open = false;
+    this.#cancelTimer?.();
+    this.#deps.budget.leave(this.#turn);
+    this.#deps.budget.leave(this.#urgentTurn);
+    for (const { bytes } of this.#unsent.values()) this.#deps.budget.give(bytes);
+    this.#unsent.clear();
+    this.#deps.rounds.settled(this);
+    this.#deps.ended(this);
+  }
+
+  close(status: GrpcStatus, reason: string): void {
+    if (!this.#open) return;
+    this.#stream.close(status, reason);
+    this.ended();
+  }
+
+  /** Inputs changed: everything has to be looked at again. */
+  refresh(): void {
+    this.#viewIsOld = true;
+    for (const channel of this.#channels.values()) channel.dirty = true;
+    this.#deps.enqueue(this, false);
+    this.#continue();
+  }
+
+  /** Milliseconds that the network has not taken anything from us, or that the client has not said who it is. */
+  waits(now: number): { readonly unsentMs: number; readonly namelessMs: number } {
+    const oldest = [...this.#unsent.values()].reduce((min, { since }) => Math.min(min, since), now);
+    return { unsentMs: now - oldest, namelessMs: this.#node === undefined ? now - this.#openedAt : 0 };
+  }
+
+  /** Sends what is due, type by type, pausing where the caller likes. */
+  *work(urgentOnly: boolean): Iterable<void> {
+    if (this.#node === undefined || !this.#lookAgain()) return;
+    for (const provider of this.#deps.providers.values()) {
+      const channel = this.#channels.get(provider.typeUrl);
+      if (channel !== undefined && (!urgentOnly || isUrgent(channel))) yield* this.#serve(channel);
+    }
+    // Removals wait for types further down the list; those may just have turned out to have nothing to say.
+    for (const channel of this.#channels.values()) {
+      if (!urgentOnly && channel.removalsSince !== undefined && !this.#removalsBlocked(channel)) yield* this.#serve(channel);
+    }
+    this.#settle();
+  }
+
+  state(): StreamState {
+    const types = [...this.#channels.values()].map((channel) => typeState(channel, this.#record(channel)));
+    const { variant, peer } = this.#stream;
+    return { id: this.id, node: this.nodeId, variant, peer: peer.address, connectedAt: this.connectedAt, view: this.#view, types };
+  }
+
+  dump(): StreamDump | undefined {
+    const node = this.#node;
+    const view = this.#view;
+    if (node === undefined || view === undefined) return undefined;
+    const types = [...this.#channels.values()].flatMap((channel) => {
+      const wanted = channel.subscription;
+      if (wanted === undefined) return [];
+      return [{ typeUrl: channel.provider.typeUrl, wanted, held: heldResources(channel), offered: channel.provider.offered(view, wanted) }];
+    });
+    return { id: this.id, node, view, types };
+  }
+
+  #read(bytes: Uint8Array): DiscoveryRequest | undefined {
+    try {
+      const request = this.#stream.variant === "delta" ? readDeltaRequest(bytes) : readSotwRequest(bytes);
+      if (request.names.length <= this.#deps.settings.maxNames) return request;
+      this.#tooManyNames();
+    } catch (error) {
+      this.close(GRPC_STATUS.INVALID_ARGUMENT, `not a discovery request: ${messageOf(error)}`);
+    }
+    return undefined;
+  }
+
+  #tooManyNames(): void {
+    this.close(GRPC_STATUS.RESOURCE_EXHAUSTED, `more than ${this.#deps.settings.maxNames} names of one type`);
+  }
+
+  /** Only the first request has to say who is calling; what later ones say of it is not read. */
+  #identified(request: DiscoveryRequest): boolean {
+    if (this.#node !== undefined) return true;
+    const { maxNodeBytes } = this.#deps.settings;
+    if (request.node === undefined || request.node.length === 0) this.close(GRPC_STATUS.INVALID_ARGUMENT, "the first request of a stream must carry a node");
+    else if (request.node.length > maxNodeBytes) this.close(GRPC_STATUS.INVALID_ARGUMENT, `node is larger than ${maxNodeBytes} bytes`);
+    else {
+      try {
+        this.#node = fromBinary(NodeSchema, request.node);
+      } catch (error) {
+        this.close(GRPC_STATUS.INVALID_ARGUMENT, `node cannot be read: ${messageOf(error)}`);
+      }
+    }
+    return this.#node !== undefined && this.#lookAgain();
+  }
+
+  /** Asks anew who the proxy is, if inputs changed. A proxy that may no longer be what it says is turned away. */
+  #lookAgain(): boolean {
+    if (!this.#open || this.#node === undefined) return false;
+    if (!this.#viewIsOld) return true;
+    try {
+      this.#view = this.#deps.viewOf(this.#node, this.#stream.peer);
+      this.#viewIsOld = false;
+      return true;
+    } catch (error) {
+      if (error instanceof StreamRefusal) this.close(error.status, error.message);
+      else this.#failed(error, "who a proxy is cannot be worked out");
+      return this.#open && this.#view !== undefined;
+    }
+  }
+
+  #channel(provider: ResourceProvider): Channel {
+    const known = this.#channels.get(provider.typeUrl);
+    if (known !== undefined) return known;
+    const { names, lastGood } = this.#deps;
+    const channel = new Channel(provider, { variant: this.#stream.variant, names, lastGood });
+    this.#channels.set(provider.typeUrl, channel);
+    return channel;
+  }
+
+  /**
+   * Whether versions a client claims to hold are believed. A stream that opens with a companion type before its owner comes from a client whose
+   * owners are still warming: what it holds of the companion is what it is waiting to be sent again.
+   */
+  #trusted(provider: ResourceProvider): boolean {
+    for (const owner of this.#deps.providers.values()) {
+      if (owner.companion?.typeUrl === provider.typeUrl && !this.#channels.has(owner.typeUrl)) return false;
+    }
+    return true;
+  }
+
+  #note(channel: Channel, { verdict, answered, offenders }: Received, request: DiscoveryRequest): void {
+    const { clock, metrics, log } = this.#deps;
+    const { typeUrl } = channel.provider;
+    const record = this.#record(channel);
+    if (verdict === "stale") metrics.expiredNonce(typeUrl);
+    if (answered === undefined) return;
+    if (verdict === "ack") {
+      record.ackedNonce = answered.nonce;
+      record.ackedAt = clock.now();
+      metrics.acknowledged(typeUrl, clock.monotonic() - answered.sentAt);
+      return;
+    }
+    const error = request.error?.message ?? "";
+    record.nacks += 1;
+    record.lastError = error;
+    record.lastNackAt = clock.now();
+    metrics.rejected(typeUrl, this.nodeId);
+    this.#deps.rounds.rejected(this);
+    log.warn({ node: this.nodeId, type: shortTypeName(typeUrl), resources: offenders.map((name) => this.#origin(channel, name)), error }, "proxy rejected configuration");
+  }
+
+  #origin(channel: Channel, name: string): { readonly name: string; readonly from: readonly string[] } {
+    try {
+      return { name, from: this.#view === undefined ? [] : channel.provider.provenance(this.#view, name) };
+    } catch {
+      return { name, from: [] };
+    }
+  }
+
+  /** Asks for turns for what is due; tells the round if nothing is. */
+  #continue(): void {
+    const dirty = [...this.#channels.values()].filter((channel) => channel.dirty);
+    if (dirty.some(isUrgent)) this.#deps.enqueue(this, true);
+    if (dirty.some((channel) => !isUrgent(channel))) this.#deps.enqueue(this, false);
+    if (dirty.length === 0) this.#settle();
+  }
+
+  *#serve(channel: Channel): Iterable<void> {
+    const subscription = channel.subscription;
+    const view = this.#view;
+    if (!channel.ready || subscription === undefined || view === undefined) return;
+    const startedAt = this.#deps.clock.monotonic();
+    try {
+      for (const _ of channel.provider.prepare(view, subscription)) {
+        yield;
+        if (!this.#open || !channel.ready) return;
+      }
+      const outgoing = channel.outgoing(view, this.#removalsBlocked(channel));
+      if (outgoing.plan.removalsLeft) channel.removalsSince ??= startedAt;
+      if (!outgoing.send) channel.skipped(outgoing);
+      else if (this.#mayGo(channel, outgoing)) this.#send(channel, outgoing, startedAt);
+    } catch (error) {
+      channel.dirty = false;
+      this.#failed(error, `${shortTypeName(channel.provider.typeUrl)} cannot be worked out`);
+    }
+    yield;
+  }
+
+  #mayGo(channel: Channel, outgoing: Outgoing): boolean {
+    const { budget, frames } = this.#deps;
+    const urgent = isUrgent(channel);
+    channel.waiting = true;
+    if (outgoing.plan.diff.changed.length > 0 && this.#sendBlocked(channel)) return false;
+    return budget.take(frames.size(outgoing.content), urgent, urgent ? this.#urgentTurn : this.#turn);
+  }
+
+  #send(channel: Channel, outgoing: Outgoing, startedAt: number): void {
+    const { clock, frames, budget, metrics, rounds } = this.#deps;
+    const { typeUrl, companion } = channel.provider;
+    const { content, plan } = outgoing;
+    const frame = frames.frame({ variant: this.#stream.variant, typeUrl, version: setVersion(plan.after.base), content, after: channel.lastSequence });
+    const now = clock.monotonic();
+    channel.sent(outgoing, frame, now);
+    this.#record(channel).sentAt = clock.now();
+    rounds.sent(this, typeUrl, plan.diff);
+    const ticket = {};
+    this.#unsent.set(ticket, { bytes: frames.size(content), since: now });
+    metrics.sent({ typeUrl, bytes: frame.bytes.length, changed: plan.diff.changed.length, removed: plan.diff.removed.length, ms: now - startedAt });
+    this.#stream.send(frame.bytes, () => {
+      const entry = this.#unsent.get(ticket);
+      if (entry === undefined) return;
+      this.#unsent.delete(ticket);
+      budget.give(entry.bytes);
+      metrics.flushed(typeUrl, clock.monotonic() - now);
+    });
+    if (companion === undefined) return;
+    const owed = this.#channels.get(companion.typeUrl);
+    this.#obligations.owe(companion, plan.diff);
+    if (owed !== undefined && this.#obligations.claim(owed)) this.#deps.enqueue(this, isUrgent(owed));
+  }
+
+  #sendBlocked(channel: Channel): boolean {
+    const wait = sendBlockedFor(channel, this.#channels, { now: this.#deps.clock.monotonic(), timeoutMs: this.#deps.settings.orderTimeoutMs });
+    if (wait > 0) this.#wakeAfter(wait);
+    return wait > 0;
+  }
+
+  #removalsBlocked(channel: Channel): boolean {
+    const at = { now: this.#deps.clock.monotonic(), timeoutMs: this.#deps.settings.removalTimeoutMs };
+    const wait = removalsBlockedFor(channel, this.#channels, { ...at, openedAt: this.#openedAt });
+    if (wait > 0 && channel.removalsSince !== undefined) this.#wakeAfter(wait);
+    return wait > 0;
+  }
+
+  #wakeAfter(ms: number): void {
+    this.#cancelTimer?.();
+    this.#cancelTimer = this.#deps.clock.after(ms, () => this.#deps.enqueue(this, false));
+  }
+
+  #settle(): void {
+    for (const channel of this.#channels.values()) if (!channel.settled) return;
+    this.#deps.rounds.settled(this);
+  }
+
+  #record(channel: Channel): ChannelRecord {
+    const known = this.#records.get(channel) ?? newRecord();
+    this.#records.set(channel, known);
+    return known;
+  }
+
+  #failed(error: unknown, what: string): void {
+    this.#deps.metrics.internalError();
+    this.#deps.log.error({ node: this.nodeId, error: messageOf(error) }, what);
+  }
+}
+
+/** The first response of a type comes in the order of types, whatever its lane: an assignment before its cluster would have to be sent twice. */
+const isUrgent = (channel: Channel): boolean => channel.provider.urgent === true && channel.lastSequence > 0;

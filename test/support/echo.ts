@@ -1,0 +1,61 @@
+import { createServer as createHttpServer, type IncomingHttpHeaders } from "node:http";
+import { createServer as createTcpServer, type Server } from "node:net";
+import type { AddressInfo } from "node:net";
+import { onTestFinished } from "vitest";
+
+export interface Hit {
+  readonly method: string;
+  readonly url: string;
+  readonly headers: IncomingHttpHeaders;
+}
+
+/** A real HTTP server that remembers what reached it: tests assert at the receiving end. */
+export interface EchoServer {
+  readonly name: string;
+  readonly port: number;
+  readonly hits: Hit[];
+  /** Requests since the last call. */
+  take(): number;
+}
+
+export async function httpEcho(name: string, options: { readonly host?: string; readonly port?: number; readonly status?: () => number } = {}): Promise<EchoServer> {
+  const hits: Hit[] = [];
+  let counted = 0;
+  const server = createHttpServer((request, response) => {
+    hits.push({ method: request.method ?? "", url: request.url ?? "", headers: request.headers });
+    response.writeHead(options.status?.() ?? 200, { "content-type": "application/json", "x-served-by": name });
+    response.end(JSON.stringify({ name, method: request.method, url: request.url, headers: request.headers }));
+  });
+  const port = await listen(server, options.host ?? "127.0.0.1", options.port ?? 0);
+  return {
+    name,
+    port,
+    hits,
+    take() {
+      const fresh = hits.length - counted;
+      counted = hits.length;
+      return fresh;
+    },
+  };
+}
+
+/** A TCP server that greets with its name and echoes lines: server-first, so that protocol detection is tried too. */
+export async function tcpEcho(name: string, options: { readonly host?: string; readonly port?: number } = {}): Promise<{ readonly port: number; readonly connections: () => number }> {
+  let connections = 0;
+  const server = createTcpServer((socket) => {
+    connections += 1;
+    socket.on("error", () => {});
+    socket.write(`${name}\n`);
+    socket.on("data", (data) => socket.write(data));
+  });
+  return { port: await listen(server, options.host ?? "127.0.0.1", options.port ?? 0), connections: () => connections };
+}
+
+async function listen(server: Server, host: string, port: number): Promise<number> {
+  await new Promise<void>((resolve, reject) => server.once("error", reject).listen(port, host, resolve));
+  onTestFinished(() => new Promise<void>((resolve) => {
+    server.close(() => resolve());
+    if ("closeAllConnections" in server && typeof server.closeAllConnections === "function") server.closeAllConnections();
+  }));
+  return (server.address() as AddressInfo).port;
+}

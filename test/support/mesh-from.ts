@@ -1,0 +1,131 @@
+import { create, type JsonObject, type JsonValue, type Registry } from "@bufbuild/protobuf";
+import { load } from "js-yaml";
+import { readDocuments } from "../../src/config/documents/read-documents.ts";
+import { judgeMesh } from "../../src/config/mesh/load-mesh.ts";
+import { objectKey } from "../../src/config/object.ts";
+import type { Problem } from "../../src/config/problem.ts";
+import { readObject } from "../../src/config/read-object.ts";
+import { NodeSchema } from "../../src/gen/envoy/config/core/v3/base_pb.js";
+import type { GenerateSettings } from "../../src/generate/context.ts";
+import { readNode } from "../../src/generate/proxy-view.ts";
+import { createWorld, type World } from "../../src/generate/world.ts";
+import type { ProxyView } from "../../src/model/proxy.ts";
+import { encodedJson, messageRegistry } from "../../src/wire/json.ts";
+import type { ResourceSet } from "../../src/wire/encoded.ts";
+import { CLUSTER_TYPE, ENDPOINT_TYPE, LISTENER_TYPE, ROUTE_TYPE, shortTypeName } from "../../src/wire/type-urls.ts";
+import { createNameSets, type NameSets } from "../../src/xds/name-sets.ts";
+import type { ResourceProvider } from "../../src/xds/provider.ts";
+
+/** A proxy of a test, by name. */
+export interface TestProxy {
+  readonly name: string;
+  readonly view: ProxyView;
+}
+
+/** The real pipeline in memory: parse, validate, derive, generate. */
+export interface TestMesh {
+  readonly world: World;
+  readonly proxies: readonly TestProxy[];
+  readonly problems: readonly Problem[];
+  /** What a proxy is offered, type by type, in the order in which it would ask: names found in one type are asked of the next. */
+  resources(proxy: TestProxy): Promise<ReadonlyMap<string, ResourceSet>>;
+  json(proxy: TestProxy): Promise<Readonly<Record<string, JsonObject>>>;
+}
+
+interface Header {
+  readonly proxies?: readonly { readonly name: string; readonly [field: string]: JsonValue | undefined }[];
+  readonly mesh?: JsonObject;
+  readonly settings?: Partial<GenerateSettings>;
+}
+
+const SETTINGS: GenerateSettings = { clusterDomain: "cluster.local", clusterId: "Kubernetes", sniffOutbound: true, sniffInbound: true, edsForHeadless: false, defaultRequestTimeoutMs: 0 };
+
+/**
+ * Builds a mesh from documents. The first one may be a header with `proxies`, `mesh` and `settings`; the rest are configuration objects.
+ * Queries are recomputed on every hit (`recheck`), so an impure one fails the test that uses it.
+ */
+export function meshFrom(text: string): TestMesh {
+  const { header, documents } = splitHeader(text);
+  const world = createWorld({ ...SETTINGS, ...header.settings }, { recheck: true });
+  const problems: Problem[] = [];
+  world.engine.batch(() => {
+    for (const raw of readDocuments(documents, { source: "test", file: "input.yaml", scope: "input.yaml" })) {
+      const read = readObject(raw);
+      problems.push(...read.problems);
+      if (read.object !== undefined) world.inputs.objects.set(objectKey(read.object), read.object);
+    }
+    putMesh(world, header.mesh ?? {});
+  });
+  const names = createNameSets();
+  const proxies = (header.proxies ?? [{ name: "client" }]).map((fields) => ({ name: fields.name, view: viewOf(world, fields) }));
+  const resources = async (proxy: TestProxy): Promise<ReadonlyMap<string, ResourceSet>> => walk(world, proxy.view, { names, registry: await messageRegistry() });
+  return {
+    world,
+    proxies,
+    problems,
+    resources,
+    async json(proxy) {
+      const registry = await messageRegistry();
+      return Object.fromEntries([...(await resources(proxy))].map(([type, set]) => [shortTypeName(type), Object.fromEntries([...set.resources.values()].map((one) => [one.name, encodedJson(registry, one)]))]));
+    },
+  };
+}
+
+function splitHeader(text: string): { readonly header: Header; readonly documents: string } {
+  const end = text.indexOf("\n---\n");
+  const first = end < 0 ? text : text.slice(0, end);
+  if (/^(kind|apiVersion):/m.test(first)) return { header: {}, documents: text };
+  return { header: (load(first) ?? {}) as Header, documents: end < 0 ? "" : text.slice(end + 5) };
+}
+
+function putMesh(world: World, mesh: JsonObject): void {
+  const file = { path: "mesh.yaml", content: mesh, lineOf: () => undefined };
+  const load = judgeMesh({ layers: [file], networks: undefined, faults: [], paths: [], hash: "" }, { baseDir: "/", env: {} });
+  if (!load.ok) throw new Error(JSON.stringify(load.problems));
+  world.inputs.mesh.set("mesh", load.config.mesh);
+  world.inputs.networks.set("networks", load.config.networks);
+}
+
+function viewOf(world: World, fields: { readonly name: string; readonly [field: string]: JsonValue | undefined }): ProxyView {
+  const { name, type = "sidecar", namespace = "default", address = "10.9.9.9", labels = {}, ...metadata } = fields;
+  const node = create(NodeSchema, {
+    id: `${type}~${address}~${name}.${namespace}~${namespace}.svc.cluster.local`,
+    metadata: { NAMESPACE: namespace, LABELS: labels, ISTIO_VERSION: "1.32.0", ...(metadata as JsonObject) },
+  });
+  const facts = readNode(node);
+  if ("refused" in facts) throw new Error(facts.refused);
+  return world.view(facts);
+}
+
+interface Walker {
+  readonly names: NameSets;
+  readonly registry: Registry;
+}
+
+/** Asks as Envoy does: all clusters, their assignments, all listeners, the tables those name. */
+function walk(world: World, view: ProxyView, { names, registry }: Walker): ReadonlyMap<string, ResourceSet> {
+  const provider = (typeUrl: string): ResourceProvider => {
+    const found = world.providers.find((one) => one.typeUrl === typeUrl);
+    if (found === undefined) throw new Error(`no provider of ${typeUrl}`);
+    return found;
+  };
+  const all = { wildcard: true, names: names.of([]) };
+  const clusters = provider(CLUSTER_TYPE).offered(view, all);
+  const companion = provider(CLUSTER_TYPE).companion;
+  const assignments = [...clusters.resources.values()].flatMap((cluster) => companion?.namesOf(cluster) ?? []);
+  const listeners = provider(LISTENER_TYPE).offered(view, all);
+  const tables = [...listeners.resources.values()].flatMap((listener) => routeNames(encodedJson(registry, listener)));
+  return new Map([
+    [CLUSTER_TYPE, clusters],
+    [ENDPOINT_TYPE, provider(ENDPOINT_TYPE).offered(view, { wildcard: false, names: names.of(assignments) })],
+    [LISTENER_TYPE, listeners],
+    [ROUTE_TYPE, provider(ROUTE_TYPE).offered(view, { wildcard: false, names: names.of(tables) })],
+  ]);
+}
+
+/** Names of the route tables that a listener (as JSON) refers to, at any depth. */
+function routeNames(json: JsonValue): readonly string[] {
+  if (Array.isArray(json)) return json.flatMap(routeNames);
+  if (typeof json !== "object" || json === null) return [];
+  return Object.entries(json).flatMap(([key, value]) => (key === "routeConfigName" && typeof value === "string" ? [value] : routeNames(value)));
+}
