@@ -2,7 +2,17 @@ import assert from "node:assert/strict";
 import { isIPv6 } from "node:net";
 import fc from "fast-check";
 import { describe, it } from "vitest";
-import { canonicalAddress, cidrContains, cidrCovers, compareAddresses, formatCidr, formatIp, ipFamily, parseCidr, parseIp } from "./address.ts";
+import {
+  canonicalAddress,
+  cidrContains,
+  cidrCovers,
+  compareAddresses,
+  formatCidr,
+  formatIp,
+  ipFamily,
+  parseCidr,
+  parseIp,
+} from "./address.ts";
 
 describe("addresses", () => {
   const spellings: readonly [text: string, want: string][] = [

@@ -56,7 +56,8 @@ describe("resolveShortName", () => {
     ["::1", "::1"],
     ["", ""],
   ];
-  for (const [host, want] of table) it(`${host || "(empty)"} is ${want || "(empty)"}`, () => assert.equal(resolveShortName(host, "shop", "cluster.local"), want));
+  for (const [host, want] of table)
+    it(`${host || "(empty)"} is ${want || "(empty)"}`, () => assert.equal(resolveShortName(host, "shop", "cluster.local"), want));
 });
 
 describe("parseServiceHost", () => {

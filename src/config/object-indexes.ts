@@ -2,7 +2,10 @@ import { canonicalAddress, isIp } from "../base/address.ts";
 import { type Labels, labelPairs } from "../base/labels.ts";
 import type { ServiceEntry } from "../gen/istio/networking/v1alpha3/service_entry_pb.js";
 import type { WorkloadEntry } from "../gen/istio/networking/v1alpha3/workload_entry_pb.js";
-import type { Endpoints, EndpointSlice, Pod, ServiceSpec } from "../registry/kubernetes-shapes.ts";
+import type { EndpointSlice } from "./kinds/endpoint-slice/endpoint-slice.ts";
+import type { Endpoints } from "./kinds/endpoints/endpoints.ts";
+import type { Pod } from "./kinds/pod/pod.ts";
+import type { ServiceSpec } from "./kinds/service/service.ts";
 import type { ConfigObject } from "./object.ts";
 
 /**
@@ -15,10 +18,15 @@ export const OBJECT_INDEXES = {
   /** `VirtualService/shop` */
   kindNamespace: (object: ConfigObject): readonly string[] => [`${object.kind}/${object.namespace}`],
   /** ServiceEntries by each host they declare: `api.example.com` */
-  host: (object: ConfigObject): readonly string[] => (object.kind === "ServiceEntry" ? [...new Set((object.spec as ServiceEntry).hosts)] : []),
+  host: (object: ConfigObject): readonly string[] =>
+    object.kind === "ServiceEntry" ? [...new Set((object.spec as ServiceEntry).hosts)] : [],
   /** What names the IP address of a workload, with its namespace: `shop/10.1.2.3` */
   address: (object: ConfigObject): readonly string[] => [
-    ...new Set(addressesOf(object).filter(isIp).map((address) => `${object.namespace}/${canonicalAddress(address)}`)),
+    ...new Set(
+      addressesOf(object)
+        .filter(isIp)
+        .map((address) => `${object.namespace}/${canonicalAddress(address)}`),
+    ),
   ],
   /** What can be selected, by each of its labels: `Pod/shop/app=web`. EndpointSlices by that of their Service only. */
   label: (object: ConfigObject): readonly string[] => selectableLabels(object).map((pair) => `${object.kind}/${object.namespace}/${pair}`),
@@ -38,11 +46,9 @@ function addressesOf(object: ConfigObject): readonly string[] {
     case "Pod":
       return podAddresses(object.spec as Pod);
     case "EndpointSlice":
-      return ((object.spec as EndpointSlice).endpoints ?? []).flatMap(({ addresses }) => addresses);
+      return (object.spec as EndpointSlice).endpoints.flatMap(({ addresses }) => addresses);
     case "Endpoints":
-      return ((object.spec as Endpoints).subsets ?? []).flatMap((subset) =>
-        [...(subset.addresses ?? []), ...(subset.notReadyAddresses ?? [])].map(({ ip }) => ip),
-      );
+      return (object.spec as Endpoints).subsets.flatMap((subset) => [...subset.addresses, ...subset.notReadyAddresses].map(({ ip }) => ip));
     default:
       return [];
   }
@@ -50,8 +56,8 @@ function addressesOf(object: ConfigObject): readonly string[] {
 
 /** Pods on the host's network share the node's address with others: it does not tell which pod is meant. */
 function podAddresses({ spec, status }: Pod): readonly string[] {
-  if (spec?.hostNetwork === true) return [];
-  return [...(status?.podIP === undefined ? [] : [status.podIP]), ...(status?.podIPs ?? []).map(({ ip }) => ip)];
+  if (spec.hostNetwork === true) return [];
+  return [...(status.podIP === undefined ? [] : [status.podIP]), ...status.podIPs.map(({ ip }) => ip)];
 }
 
 /** A WorkloadEntry of a WorkloadGroup may get labels from it: it is listed as `@grouped` too, for a closer look. */

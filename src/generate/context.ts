@@ -14,6 +14,8 @@ export interface GenerateSettings {
   readonly sniffInbound: boolean;
   readonly edsForHeadless: boolean;
   readonly defaultRequestTimeoutMs: number;
+  /** Ranges from which hosts without an address get one; empty turns that off. */
+  readonly autoAddressRanges: readonly string[];
 }
 
 /** Names what a workload may see: its namespace and the Sidecar that applies to it (object key), if any. */

@@ -3,9 +3,9 @@ import { createEngine, type Engine, type EngineOptions, type Query } from "../en
 import type { ProxyView } from "../model/proxy.ts";
 import { createRegistry } from "../registry/create-registry.ts";
 import type { ResourceProvider } from "../xds/provider.ts";
-import { createClusterProvider } from "./clusters/provider.ts";
+import { createClusterProvider } from "./clusters/cluster-provider.ts";
 import type { GenerateContext, GenerateSettings } from "./context.ts";
-import { createEndpointProvider } from "./endpoints/provider.ts";
+import { createEndpointProvider } from "./endpoints/endpoint-provider.ts";
 import { createListenerProvider } from "./listeners/provider.ts";
 import { createLookups } from "./lookups/lookups.ts";
 import { defineProxyView, type NodeFacts } from "./proxy-view.ts";
@@ -24,7 +24,7 @@ export interface World {
 export function createWorld(settings: GenerateSettings, options: EngineOptions = {}): World {
   const engine = createEngine(options);
   const inputs = defineInputs(engine);
-  const registry = createRegistry(engine, inputs, { clusterId: settings.clusterId, clusterDomain: settings.clusterDomain });
+  const registry = createRegistry(engine, inputs, { clusterId: settings.clusterId, clusterDomain: settings.clusterDomain, autoAddressRanges: settings.autoAddressRanges });
   const base = { engine, inputs, registry, settings };
   const context: GenerateContext = { ...base, lookups: createLookups(base) };
   return {

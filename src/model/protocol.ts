@@ -24,7 +24,10 @@ export const isTcp = (protocol: Protocol): boolean => TCP.has(protocol);
 export const isTls = (protocol: Protocol): boolean => protocol === "TLS" || protocol === "HTTPS";
 
 const BY_NAME: ReadonlyMap<string, Protocol> = new Map(
-  (["HTTP", "HTTP2", "HTTP_PROXY", "GRPC", "GRPC-WEB", "HTTPS", "TLS", "TCP", "UDP", "MONGO", "MYSQL", "REDIS"] as const).map((name) => [name, name]),
+  (["HTTP", "HTTP2", "HTTP_PROXY", "GRPC", "GRPC-WEB", "HTTPS", "TLS", "TCP", "UDP", "MONGO", "MYSQL", "REDIS"] as const).map((name) => [
+    name,
+    name,
+  ]),
 );
 
 /** Names that Kubernetes itself defines for `appProtocol`. */

@@ -37,7 +37,10 @@ export function defineAddressQueries(context: RegistryContext, catalog: CatalogQ
     id: serviceKey,
     compute: (ref) => servedBy(ref, catalog, members),
   });
-  const sliceService = engine.query<string, string>({ name: "registry.sliceService", compute: (key) => serviceOfSlice(inputs.objects, key) });
+  const sliceService = engine.query<string, string>({
+    name: "registry.sliceService",
+    compute: (key) => serviceOfSlice(inputs.objects, key),
+  });
 
   const refsOf = (key: string, namespace: string): readonly ServiceRef[] =>
     (catalog.declaration(key)?.hosts ?? []).map((host) => ({ namespace, host }));
@@ -54,8 +57,12 @@ export function defineAddressQueries(context: RegistryContext, catalog: CatalogQ
   };
   const refsSelecting = (member: Member | undefined, namespace: string): readonly ServiceRef[] => {
     if (member === undefined) return [];
-    const keys = (["Service", "ServiceEntry"] as const).flatMap((kind) => selectorKeys(inputs.objects, kind, { namespace, labels: member.labels }));
-    return keys.filter((key) => matchesLabels(catalog.declaration(key)?.selector ?? {}, member.labels)).flatMap((key) => refsOf(key, namespace));
+    const keys = (["Service", "ServiceEntry"] as const).flatMap((kind) =>
+      selectorKeys(inputs.objects, kind, { namespace, labels: member.labels }),
+    );
+    return keys
+      .filter((key) => matchesLabels(catalog.declaration(key)?.selector ?? {}, member.labels))
+      .flatMap((key) => refsOf(key, namespace));
   };
 
   return {

@@ -4,7 +4,8 @@ import { describe, it } from "vitest";
 import { parseCidr } from "../base/address.ts";
 import { type Applicant, allocateSlots, slotAddress } from "./auto-address.ts";
 
-const applicants = (count: number): readonly Applicant[] => Array.from({ length: count }, (_, i) => ({ key: `ns-${i % 7}/host-${i}.test`, createdAt: 0 }));
+const applicants = (count: number): readonly Applicant[] =>
+  Array.from({ length: count }, (_, i) => ({ key: `ns-${i % 7}/host-${i}.test`, createdAt: 0 }));
 
 describe("allocateSlots", () => {
   it("gives each its own slot, whatever the order they come in", () => {

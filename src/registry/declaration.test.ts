@@ -15,7 +15,16 @@ interface Entry {
   readonly vip?: string;
 }
 
-const entry = ({ name, namespace = "shop", created = "2026-01-01", host = "api.test", port = 80, resolution = "STATIC", address, vip }: Entry): string => `
+const entry = ({
+  name,
+  namespace = "shop",
+  created = "2026-01-01",
+  host = "api.test",
+  port = 80,
+  resolution = "STATIC",
+  address,
+  vip,
+}: Entry): string => `
 kind: ServiceEntry
 metadata: {name: ${name}, namespace: ${namespace}, creationTimestamp: "${created}"}
 spec:
@@ -36,11 +45,20 @@ describe("one host declared more than once", () => {
         entry({ name: "unlike", created: "2026-03-03", port: 82, resolution: "DNS", address: "x.test" }),
     );
     const service = registry.service(api);
-    assert.deepEqual(service?.ports.map(({ number }) => number), [80, 81]);
+    assert.deepEqual(
+      service?.ports.map(({ number }) => number),
+      [80, 81],
+    );
     assert.deepEqual(service?.addresses, ["10.9.0.1", "10.9.0.2"]);
     assert.equal(service?.objectKey, "ServiceEntry/shop/old");
-    assert.deepEqual(registry.endpoints(api, 80).map(({ address }) => address), ["10.0.0.1", "10.0.0.3"]);
-    assert.deepEqual(registry.endpoints(api, 81).map(({ address }) => address), ["10.0.0.2"]);
+    assert.deepEqual(
+      registry.endpoints(api, 80).map(({ address }) => address),
+      ["10.0.0.1", "10.0.0.3"],
+    );
+    assert.deepEqual(
+      registry.endpoints(api, 81).map(({ address }) => address),
+      ["10.0.0.2"],
+    );
     assert.deepEqual(registry.endpoints(api, 82), []);
     assert.deepEqual(registry.servicesIn("shop"), [api]);
   });
@@ -48,7 +66,10 @@ describe("one host declared more than once", () => {
   it("the name decides between entries of one age, and an address counts once", () => {
     const { registry } = registryFixture(entry({ name: "b", address: "10.0.0.1" }) + entry({ name: "a", address: "10.0.0.1" }));
     assert.equal(registry.service(api)?.name, "a");
-    assert.deepEqual(registry.endpoints(api, 80).map(({ workload }) => workload), ["a-0"]);
+    assert.deepEqual(
+      registry.endpoints(api, 80).map(({ workload }) => workload),
+      ["a-0"],
+    );
   });
 
   it("a Kubernetes Service wins over a ServiceEntry, which adds its endpoints", () => {
@@ -65,11 +86,20 @@ ${entry({ name: "vms", host, address: "10.2.0.1" })}
 ${entry({ name: "more", host, port: 81, address: "10.2.0.2" })}`);
     const ref = { namespace: "shop", host };
     assert.equal(registry.service(ref)?.source, "Kubernetes");
-    assert.deepEqual(registry.service(ref)?.ports.map(({ number }) => number), [80]);
-    assert.deepEqual(registry.endpoints(ref, 80).map(({ address }) => address), ["10.1.0.1", "10.2.0.1"]);
+    assert.deepEqual(
+      registry.service(ref)?.ports.map(({ number }) => number),
+      [80],
+    );
+    assert.deepEqual(
+      registry.endpoints(ref, 80).map(({ address }) => address),
+      ["10.1.0.1", "10.2.0.1"],
+    );
     remove("Service/shop/web");
     assert.equal(registry.service(ref)?.source, "External");
-    assert.deepEqual(registry.endpoints(ref, 80).map(({ address }) => address), ["10.2.0.1"]);
+    assert.deepEqual(
+      registry.endpoints(ref, 80).map(({ address }) => address),
+      ["10.2.0.1"],
+    );
   });
 
   it("namespaces come in order of precedence", () => {
@@ -78,7 +108,10 @@ ${entry({ name: "more", host, port: 81, address: "10.2.0.2" })}`);
 {kind: Service, metadata: {name: web, creationTimestamp: "2026-05-05"}, spec: {clusterIP: 10.96.0.1}}
 ---
 ${entry({ name: "a", namespace: "aaa", created: "2026-03-03", host })}${entry({ name: "b", namespace: "bbb", created: "2026-02-02", host })}`);
-    assert.deepEqual(registry.servicesByHost(host).map(({ namespace }) => namespace), ["shop", "bbb", "aaa"]);
+    assert.deepEqual(
+      registry.servicesByHost(host).map(({ namespace }) => namespace),
+      ["shop", "bbb", "aaa"],
+    );
     assert.deepEqual(registry.servicesByHost("nobody.test"), []);
   });
 });
@@ -97,7 +130,10 @@ describe("addresses for hosts that have none", () => {
   it("are not given where there is one already, for NONE, for a wildcard, or where a label forbids it", () => {
     assert.deepEqual(auto(entry({ name: "a", vip: "10.0.0.1" })), []);
     assert.deepEqual(auto(entry({ name: "a", resolution: "NONE" })), []);
-    assert.deepEqual(auto(entry({ name: "a" }).replace("name: a,", 'name: a, labels: {networking.istio.io/enable-autoallocate-ip: "false"},')), []);
+    assert.deepEqual(
+      auto(entry({ name: "a" }).replace("name: a,", 'name: a, labels: {networking.istio.io/enable-autoallocate-ip: "false"},')),
+      [],
+    );
     const { registry } = registryFixture(entry({ name: "a", host: '"*.test"' }));
     assert.deepEqual(registry.service({ namespace: "shop", host: "*.test" })?.autoAddresses, []);
   });

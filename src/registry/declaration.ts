@@ -56,5 +56,9 @@ export function mergeDeclarations(host: string, declarations: readonly [Declarat
 
 /** Whether a host, declared so, gets an address from us: it has none, and somebody can ask for it (nobody can for a wildcard). */
 export function needsAddress(host: string, declarations: readonly Declaration[]): boolean {
-  return declarations[0]?.wantsAddress === true && !isWildcardHost(host) && contributors(declarations).every((part) => part.addresses.length === 0);
+  return (
+    declarations[0]?.wantsAddress === true &&
+    !isWildcardHost(host) &&
+    contributors(declarations).every((part) => part.addresses.length === 0)
+  );
 }

@@ -1,7 +1,9 @@
 import { canonicalAddress } from "../base/address.ts";
+import type { EndpointPort, EndpointSlice, SliceEndpoint } from "../config/kinds/endpoint-slice/endpoint-slice.ts";
+import type { EndpointAddress, Endpoints } from "../config/kinds/endpoints/endpoints.ts";
+import type { ObjectReference } from "../config/kinds/object-reference.ts";
 import { type ConfigObject, objectKey } from "../config/object.ts";
 import type { Health } from "../model/endpoint.ts";
-import type { EndpointAddress, EndpointSlice, Endpoints, ObjectReference } from "./kubernetes-shapes.ts";
 
 /** An address that an EndpointSlice or an Endpoints object lists for its Service. */
 export interface ListedAddress {
@@ -21,7 +23,7 @@ export function sliceAddresses(object: ConfigObject<EndpointSlice>): readonly Li
   const { spec } = object;
   if (spec.addressType === "FQDN") return [];
   const ports = portsByName(spec.ports);
-  return (spec.endpoints ?? []).flatMap((endpoint) =>
+  return spec.endpoints.flatMap((endpoint) =>
     endpoint.addresses.map((address) => ({
       address: canonicalAddress(address),
       ports,
@@ -36,7 +38,7 @@ export function sliceAddresses(object: ConfigObject<EndpointSlice>): readonly Li
 
 /** The addresses of an Endpoints object, the form that EndpointSlices replaced. */
 export function endpointsAddresses(object: ConfigObject<Endpoints>): readonly ListedAddress[] {
-  return (object.spec.subsets ?? []).flatMap((subset) => {
+  return object.spec.subsets.flatMap((subset) => {
     const ports = portsByName(subset.ports);
     const listed = (health: Health) => (one: EndpointAddress) => ({
       address: canonicalAddress(one.ip),
@@ -47,20 +49,20 @@ export function endpointsAddresses(object: ConfigObject<Endpoints>): readonly Li
       podKey: podKeyOf(one.targetRef, object.namespace),
       objectKey: objectKey(object),
     });
-    return [...(subset.addresses ?? []).map(listed("healthy")), ...(subset.notReadyAddresses ?? []).map(listed("unhealthy"))];
+    return [...subset.addresses.map(listed("healthy")), ...subset.notReadyAddresses.map(listed("unhealthy"))];
   });
 }
 
 /** Not ready but still serving while it ends is draining: old connections may finish. An absent `ready` means ready. */
-function healthOf(conditions: { readonly ready?: boolean; readonly serving?: boolean; readonly terminating?: boolean } | undefined): Health {
-  if (conditions?.ready !== false) return "healthy";
+function healthOf(conditions: SliceEndpoint["conditions"]): Health {
+  if (conditions.ready !== false) return "healthy";
   if (conditions.terminating !== true) return "unhealthy";
   return conditions.serving === false ? "terminating" : "draining";
 }
 
-function portsByName(ports: readonly { readonly name?: string; readonly port?: number; readonly protocol?: string }[] | undefined): Readonly<Record<string, number>> {
+function portsByName(ports: readonly EndpointPort[]): Readonly<Record<string, number>> {
   const byName: Record<string, number> = {};
-  for (const { name, port, protocol } of ports ?? []) {
+  for (const { name, port, protocol } of ports) {
     if (port !== undefined && (protocol ?? "TCP") === "TCP") byName[name ?? ""] = port;
   }
   return byName;

@@ -58,7 +58,7 @@ function serviceMembers(key: string, around: Surroundings): readonly Member[] {
   const object = storedService(inputs.objects, key);
   if (object === undefined || object.spec.type === "ExternalName") return [];
   const { namespace, name } = object;
-  const selector = object.spec.selector ?? NO_LABELS;
+  const { selector } = object.spec;
   const select = (kind: "Pod" | "WorkloadEntry"): readonly Member[] =>
     Object.keys(selector).length === 0 ? [] : around.lookup.selected(kind, namespace, selector);
 

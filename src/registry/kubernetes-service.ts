@@ -1,14 +1,18 @@
 import { canonicalAddress } from "../base/address.ts";
 import { serviceHost } from "../base/hostname.ts";
+import type { ServiceSpec } from "../config/kinds/service/service.ts";
 import { type ConfigObject, objectKey } from "../config/object.ts";
 import { protocolOfPort } from "../model/protocol.ts";
 import type { Resolution } from "../model/service.ts";
 import type { Declaration, DeclaredPort } from "./declaration.ts";
-import type { ServiceSpec } from "./kubernetes-shapes.ts";
 import { trafficDistributionOf } from "./traffic-distribution.ts";
 
 /** What a Kubernetes Service declares. Ports that are not TCP are left out: they are not proxied. */
-export function declareKubernetesService(object: ConfigObject<ServiceSpec>, domain: string, defaultExportTo: readonly string[]): Declaration {
+export function declareKubernetesService(
+  object: ConfigObject<ServiceSpec>,
+  domain: string,
+  defaultExportTo: readonly string[],
+): Declaration {
   const { spec } = object;
   const external = spec.type === "ExternalName" && spec.externalName !== undefined;
   const headless = !external && spec.clusterIP === "None";
@@ -26,7 +30,7 @@ export function declareKubernetesService(object: ConfigObject<ServiceSpec>, doma
     meshExternal: external,
     exportTo: exportToOf(object.annotations["networking.istio.io/exportTo"]) ?? defaultExportTo,
     labels: object.labels,
-    selector: spec.selector !== undefined && Object.keys(spec.selector).length > 0 ? spec.selector : undefined,
+    selector: Object.keys(spec.selector).length > 0 ? spec.selector : undefined,
     subjectAltNames: [],
     externalName: external ? spec.externalName : undefined,
     nodeLocal: spec.internalTrafficPolicy === "Local",
@@ -43,7 +47,7 @@ function resolutionOf(external: boolean, headless: boolean): Resolution {
 }
 
 function declaredPorts(spec: ServiceSpec): readonly DeclaredPort[] {
-  return (spec.ports ?? []).flatMap((port) => {
+  return spec.ports.flatMap((port) => {
     const name = port.name ?? "";
     const protocol = protocolOfPort({ name, number: port.port, transport: port.protocol ?? "TCP", appProtocol: port.appProtocol });
     return protocol === "UDP" ? [] : { name, number: port.port, protocol, targetPort: targetPortOf(port.targetPort, port.port) };
@@ -58,7 +62,7 @@ function targetPortOf(target: number | string | undefined, port: number): number
 
 /** Cluster addresses of both families, the primary one first. */
 function clusterAddresses(spec: ServiceSpec): readonly string[] {
-  const all = [...(spec.clusterIP === undefined ? [] : [spec.clusterIP]), ...(spec.clusterIPs ?? [])];
+  const all = [...(spec.clusterIP === undefined ? [] : [spec.clusterIP]), ...spec.clusterIPs];
   return [...new Set(all.filter((address) => address !== "" && address !== "None").map(canonicalAddress))];
 }
 

@@ -80,7 +80,10 @@ spec:
     const headless = registry.service(web);
     assert.deepEqual([headless?.headless, headless?.resolution, headless?.addresses, headless?.autoAddresses], [true, "none", [], []]);
     const alias = registry.service({ namespace: "shop", host: "alias.shop.svc.cluster.local" });
-    assert.deepEqual([alias?.resolution, alias?.externalName, alias?.meshExternal, alias?.autoAddresses], ["alias", "www.example.com", true, []]);
+    assert.deepEqual(
+      [alias?.resolution, alias?.externalName, alias?.meshExternal, alias?.autoAddresses],
+      ["alias", "www.example.com", true, []],
+    );
   });
 });
 
@@ -89,10 +92,13 @@ describe("endpoints of Kubernetes", () => {
     const { registry } = registryFixture(SERVICE + POD + NODE + SLICE);
     const endpoints = registry.endpoints(web, 80);
     assert.deepEqual(endpoints.map(at), ["10.1.0.1:8080", "10.1.0.2:8080", "10.1.0.3:8080", "10.1.0.4:8080"]);
-    assert.deepEqual(endpoints.map(({ health }) => health), ["healthy", "unhealthy", "draining", "terminating"]);
+    assert.deepEqual(
+      endpoints.map(({ health }) => health),
+      ["healthy", "unhealthy", "draining", "terminating"],
+    );
     const [first, second] = endpoints;
     assert.deepEqual(
-      [first?.workload, first?.serviceAccount, first?.nodeName, first?.tlsMode, first?.labels["app"], first?.objectKey],
+      [first?.workload, first?.serviceAccount, first?.nodeName, first?.tlsMode, first?.labels.app, first?.objectKey],
       ["web", "web", "n1", "istio", "web", "EndpointSlice/shop/web-abc"],
     );
     assert.deepEqual(first?.locality, { region: "eu", zone: "eu-1", subzone: "rack-2" });
@@ -110,7 +116,10 @@ describe("endpoints of Kubernetes", () => {
     const { registry } = registryFixture(
       `${SERVICE + POD + SLICE}{kind: Namespace, metadata: {name: istio-system, labels: {topology.istio.io/network: net-1}}}`,
     );
-    assert.deepEqual(registry.endpoints(web, 80).map(({ network }) => network), ["net-1", "net-1", "net-1", "net-1"]);
+    assert.deepEqual(
+      registry.endpoints(web, 80).map(({ network }) => network),
+      ["net-1", "net-1", "net-1", "net-1"],
+    );
   });
 
   it("an address in two slices counts once, ready if either says so", () => {
@@ -128,10 +137,21 @@ describe("endpoints of Kubernetes", () => {
   });
 
   it("slices of both families count, slices of names do not", () => {
-    const v6 = SLICE.replace("web-abc", "web-v6").replace("IPv4", "IPv6").replaceAll(/10\.1\.0\.(\d)/g, '"FD00::$1"');
-    const names = SLICE.replace("web-abc", "web-fqdn").replace("IPv4", "FQDN").replaceAll(/10\.1\.0\.(\d)/g, "n$1.test");
+    const v6 = SLICE.replace("web-abc", "web-v6")
+      .replace("IPv4", "IPv6")
+      .replaceAll(/10\.1\.0\.(\d)/g, '"FD00::$1"');
+    const names = SLICE.replace("web-abc", "web-fqdn")
+      .replace("IPv4", "FQDN")
+      .replaceAll(/10\.1\.0\.(\d)/g, "n$1.test");
     const { registry } = registryFixture(SERVICE + SLICE + v6 + names);
-    assert.deepEqual(registry.endpoints(web, 80).map(({ address }) => address).sort().slice(4), ["fd00::1", "fd00::2", "fd00::3", "fd00::4"]);
+    assert.deepEqual(
+      registry
+        .endpoints(web, 80)
+        .map(({ address }) => address)
+        .sort()
+        .slice(4),
+      ["fd00::1", "fd00::2", "fd00::3", "fd00::4"],
+    );
     assert.equal(registry.endpoints(web, 80).length, 8);
   });
 
@@ -148,10 +168,13 @@ subsets:
     const { registry, remove, put } = registryFixture(SERVICE + ENDPOINTS + SLICE);
     assert.equal(registry.endpoints(web, 80).length, 4);
     remove("EndpointSlice/shop/web-abc");
-    assert.deepEqual(registry.endpoints(web, 80).map((one) => [at(one), one.health]), [
-      ["10.1.0.7:8080", "healthy"],
-      ["10.1.0.8:8080", "unhealthy"],
-    ]);
+    assert.deepEqual(
+      registry.endpoints(web, 80).map((one) => [at(one), one.health]),
+      [
+        ["10.1.0.7:8080", "healthy"],
+        ["10.1.0.8:8080", "unhealthy"],
+      ],
+    );
     put(SLICE);
     assert.equal(registry.endpoints(web, 80).length, 4);
   });
@@ -165,7 +188,9 @@ subsets:
   });
 
   it("publishNotReadyAddresses makes everybody healthy", () => {
-    const { registry } = registryFixture(SERVICE.replace("clusterIP: 10.96.0.1", "clusterIP: None\n  publishNotReadyAddresses: true") + SLICE);
+    const { registry } = registryFixture(
+      SERVICE.replace("clusterIP: 10.96.0.1", "clusterIP: None\n  publishNotReadyAddresses: true") + SLICE,
+    );
     assert.deepEqual(new Set(registry.endpoints(web, 80).map(({ health }) => health)), new Set(["healthy"]));
   });
 
@@ -182,7 +207,9 @@ describe("by address", () => {
   it("finds the service ports a pod serves", () => {
     const { registry } = registryFixture(SERVICE + POD + SLICE);
     assert.deepEqual(
-      registry.instancesAt("10.1.0.1", "shop").map(({ service, servicePort, endpoint }) => [service.host, servicePort.number, endpoint.port]),
+      registry
+        .instancesAt("10.1.0.1", "shop")
+        .map(({ service, servicePort, endpoint }) => [service.host, servicePort.number, endpoint.port]),
       [
         [web.host, 80, 8080],
         [web.host, 90, 9090],

@@ -69,7 +69,8 @@ export function defineMembers(context: RegistryContext, catalog: CatalogQueries)
     const declared = declaration.ports.find(({ number }) => number === port);
     if (declared === undefined) return [];
     const found = members(declaration.objectKey);
-    const all = found.length === 0 && servesItself(declaration) ? [memberMaker(settings.clusterId)(hostMember(declaration, ref.host))] : found;
+    const all =
+      found.length === 0 && servesItself(declaration) ? [memberMaker(settings.clusterId)(hostMember(declaration, ref.host))] : found;
     return all.flatMap((member) => endpointOf(member, declared, declaration.source) ?? []);
   };
   const endpoints = engine.query<PortKey, readonly Endpoint[]>({

@@ -1,7 +1,7 @@
+import type { Pod } from "../config/kinds/pod/pod.ts";
 import { type ConfigObject, objectKey } from "../config/object.ts";
 import type { Health } from "../model/endpoint.ts";
 import { type Locality, NO_LOCALITY } from "../model/locality.ts";
-import type { Pod } from "./kubernetes-shapes.ts";
 import type { RawMember } from "./member.ts";
 import { type Placement, placeWorkload } from "./placement.ts";
 
@@ -15,9 +15,9 @@ export interface PodSurroundings extends Placement {
 /** A Pod as a member at its primary address; undefined while it has none, and once it has ended. */
 export function podMember(object: ConfigObject<Pod>, around: PodSurroundings): RawMember | undefined {
   const { spec, status } = object.spec;
-  const address = status?.podIP ?? status?.podIPs?.[0]?.ip ?? "";
-  if (address === "" || status?.phase === "Succeeded" || status?.phase === "Failed") return undefined;
-  const nodeName = spec?.nodeName ?? "";
+  const address = status.podIP ?? status.podIPs[0]?.ip ?? "";
+  if (address === "" || status.phase === "Succeeded" || status.phase === "Failed") return undefined;
+  const nodeName = spec.nodeName ?? "";
   const place = placeWorkload({ address, locality: "", network: "", labels: object.labels }, around);
   const network = object.labels["topology.istio.io/network"] ?? (around.clusterNetwork !== "" ? around.clusterNetwork : place.network);
   return {
@@ -29,26 +29,27 @@ export function podMember(object: ConfigObject<Pod>, around: PodSurroundings): R
     labels: object.labels,
     namespace: object.namespace,
     workload: workloadName(object),
-    serviceAccount: spec?.serviceAccountName ?? "default",
+    serviceAccount: spec.serviceAccountName ?? "default",
     nodeName,
-    hostname: spec?.hostname ?? "",
-    subdomain: spec?.subdomain ?? "",
+    hostname: spec.hostname ?? "",
+    subdomain: spec.subdomain ?? "",
     weight: 1,
     health: readiness(object.spec),
     objectKey: objectKey(object),
   };
 }
 
-/** A pod that says nothing about readiness (written by hand, say) counts as ready. */
+/** A pod that says nothing about readiness (written by hand, say) counts as ready; one that is being deleted does not. */
 function readiness(pod: Pod): Health {
-  const ready = pod.status?.conditions?.find(({ type }) => type === "Ready");
+  if (pod.deletionTimestamp !== undefined) return "terminating";
+  const ready = pod.status.conditions.find(({ type }) => type === "Ready");
   return ready === undefined || ready.status === "True" ? "healthy" : "unhealthy";
 }
 
 function containerPorts(pod: Pod): Readonly<Record<string, number>> {
   const ports: Record<string, number> = {};
-  for (const container of pod.spec?.containers ?? []) {
-    for (const { name, containerPort } of container.ports ?? []) {
+  for (const container of pod.spec.containers) {
+    for (const { name, containerPort } of container.ports) {
       if (name !== undefined) ports[name] ??= containerPort;
     }
   }

@@ -1,13 +1,14 @@
 import { create, fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { loadAll } from "js-yaml";
+import { invariant } from "../base/errors.ts";
 import { defineInputs, type Inputs } from "../config/inputs.ts";
+import type { Report } from "../config/kind-def.ts";
+import { KINDS } from "../config/kinds/index.ts";
 import { type ConfigObject, objectKey } from "../config/object.ts";
+import { formatPath } from "../config/problem.ts";
 import { createEngine, type Engine } from "../engine/index.ts";
 import { MeshConfigSchema } from "../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import { MeshNetworksSchema } from "../gen/istio/mesh/v1alpha1/mesh_networks_pb.js";
-import { ServiceEntrySchema } from "../gen/istio/networking/v1alpha3/service_entry_pb.js";
-import { WorkloadEntrySchema } from "../gen/istio/networking/v1alpha3/workload_entry_pb.js";
-import { WorkloadGroupSchema } from "../gen/istio/networking/v1alpha3/workload_group_pb.js";
 import { createRegistry } from "./create-registry.ts";
 import type { Registry } from "./registry.ts";
 
@@ -24,7 +25,10 @@ export interface RegistryFixture {
 }
 
 /** Makes one. `mesh` and `networks` are JSON forms of MeshConfig and MeshNetworks. */
-export function registryFixture(yaml = "", world: { readonly mesh?: JsonValue; readonly networks?: JsonValue; readonly recheck?: boolean } = {}): RegistryFixture {
+export function registryFixture(
+  yaml = "",
+  world: { readonly mesh?: JsonValue; readonly networks?: JsonValue; readonly recheck?: boolean } = {},
+): RegistryFixture {
   const engine = createEngine({ recheck: world.recheck ?? false });
   const inputs = defineInputs(engine);
   inputs.mesh.set("mesh", world.mesh === undefined ? create(MeshConfigSchema) : fromJson(MeshConfigSchema, world.mesh));
@@ -38,9 +42,6 @@ export function registryFixture(yaml = "", world: { readonly mesh?: JsonValue; r
   put(yaml);
   return { engine, inputs, registry, put, remove: (key) => inputs.objects.delete(key), runs: (fn) => countRuns(engine, fn) };
 }
-
-const SPECS = { ServiceEntry: ServiceEntrySchema, WorkloadEntry: WorkloadEntrySchema, WorkloadGroup: WorkloadGroupSchema } as const;
-const CLUSTER_SCOPED: ReadonlySet<string> = new Set(["Node", "Namespace"]);
 
 interface Document {
   readonly apiVersion?: string;
@@ -62,33 +63,25 @@ export function readObjects(text: string): readonly ConfigObject[] {
 
 function readObject(document: Document): ConfigObject {
   const { kind, metadata } = document;
+  const def = KINDS.find((one) => one.kind === kind);
+  invariant(def !== undefined, `${kind} is a kind`);
   return {
     kind,
-    group: "",
+    group: def.group,
     version: "v1",
-    namespace: CLUSTER_SCOPED.has(kind) ? "" : (metadata.namespace ?? "shop"),
+    namespace: def.scope === "Cluster" ? "" : (metadata.namespace ?? "shop"),
     name: metadata.name,
     labels: metadata.labels ?? {},
     annotations: metadata.annotations ?? {},
     createdAt: metadata.creationTimestamp === undefined ? 0 : new Date(metadata.creationTimestamp).getTime(),
     generation: 0,
-    spec: readSpec(document),
+    spec: def.parse(def.body === "spec" ? document.spec : document, refuseMisread),
     hash: JSON.stringify(document),
   };
 }
 
-function readSpec(document: Document): unknown {
-  switch (document.kind) {
-    case "ServiceEntry":
-    case "WorkloadEntry":
-    case "WorkloadGroup":
-      return fromJson<typeof SPECS[keyof typeof SPECS]>(SPECS[document.kind], (document.spec ?? {}) as JsonValue);
-    case "Service":
-      return document.spec;
-    default:
-      return document;
-  }
-}
+/** What a test writes must at least be read as meant; it may leave out what validation would ask for. */
+const refuseMisread: Report = (code, path, message) => invariant(!code.startsWith("schema."), `${formatPath(path)} ${message}`);
 
 function countRuns(engine: Engine, fn: () => void): Readonly<Record<string, number>> {
   const before = engine.stats().queries;

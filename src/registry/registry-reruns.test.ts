@@ -46,10 +46,11 @@ function askAll({ registry }: RegistryFixture): void {
 describe(`re-runs among ${SERVICES} services with ${ENDPOINTS} endpoints each`, () => {
   const world = registryFixture(Array.from({ length: SERVICES }, (_, i) => entry(i)).join(""));
   askAll(world);
-  const runsAfter = (yaml: string): Readonly<Record<string, number>> => world.runs(() => {
-    world.put(yaml);
-    askAll(world);
-  });
+  const runsAfter = (yaml: string): Readonly<Record<string, number>> =>
+    world.runs(() => {
+      world.put(yaml);
+      askAll(world);
+    });
 
   it("nothing changed: nothing runs", () => {
     assert.deepEqual(runsAfter(entry(7, { comment: "a remark" })), {});

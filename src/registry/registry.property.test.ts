@@ -37,7 +37,11 @@ const workloadEntry = fc.tuple(address, label, fc.boolean()).map(([ip, labels, g
   meta: grouped ? "annotations: {istio.io/autoRegistrationGroup: web}" : "annotations: {}",
   body: `spec: {address: "${ip}", labels: ${labels}}`,
 }));
-const workloadGroup = label.map((labels) => ({ kind: "WorkloadGroup", meta: "labels: {}", body: `spec: {metadata: {labels: ${labels}}, template: {serviceAccount: vm}}` }));
+const workloadGroup = label.map((labels) => ({
+  kind: "WorkloadGroup",
+  meta: "labels: {}",
+  body: `spec: {metadata: {labels: ${labels}}, template: {serviceAccount: vm}}`,
+}));
 const service = fc.tuple(label, fc.constantFrom("10.96.0.1", "None", "")).map(([selector, ip]) => ({
   kind: "Service",
   meta: "labels: {}",
@@ -53,7 +57,9 @@ const slice = fc.tuple(name, fc.array(address, { maxLength: 3 })).map(([owner, i
   meta: `labels: {kubernetes.io/service-name: ${owner}}`,
   body: `ports: [{name: http, port: 8080}]\nendpoints: [${ips.map((ip) => `{addresses: ["${ip}"]}`).join(", ")}]`,
 }));
-const node = fc.constantFrom("eu", "us").map((region) => ({ kind: "Node", meta: `labels: {topology.kubernetes.io/region: ${region}}`, body: "" }));
+const node = fc
+  .constantFrom("eu", "us")
+  .map((region) => ({ kind: "Node", meta: `labels: {topology.kubernetes.io/region: ${region}}`, body: "" }));
 
 const content = fc.oneof({ weight: 4, arbitrary: serviceEntry }, workloadEntry, workloadGroup, service, pod, slice, node);
 const edit = fc.record({ namespace, name, content, remove: fc.boolean() });
@@ -63,11 +69,39 @@ function everything({ registry }: RegistryFixture): unknown {
   const refs = NAMESPACES.flatMap((one) => registry.servicesIn(one));
   return {
     namespaces: registry.namespaces(),
-    services: refs.map((ref) => [ref, registry.service(ref), [80, 81].map((port) => [registry.endpoints(ref, port), registry.serviceAccounts(ref, port)])]),
+    services: refs.map((ref) => [
+      ref,
+      registry.service(ref),
+      [80, 81].map((port) => [registry.endpoints(ref, port), registry.serviceAccounts(ref, port)]),
+    ]),
     hosts: HOSTS.map((host) => registry.servicesByHost(host)),
     addresses: NAMESPACES.flatMap((one) => ADDRESSES.map((ip) => [registry.instancesAt(ip, one), registry.workloadAt(ip, one)])),
   };
 }
+
+/** What `instancesAt` must say, found by looking at every endpoint of every service of the namespace. */
+function instancesTheLongWay({ registry }: RegistryFixture, at: string, inNamespace: string): unknown {
+  return registry.servicesIn(inNamespace).flatMap((ref) =>
+    (registry.service(ref)?.ports ?? [])
+      .toSorted((a, b) => a.number - b.number)
+      .flatMap(({ name: portName, number }) =>
+        registry
+          .endpoints(ref, number)
+          .filter((endpoint) => endpoint.address === at)
+          .map((endpoint) => ({ service: ref, servicePort: { name: portName, number }, endpoint })),
+      ),
+  );
+}
+
+const yamlOf = ({
+  namespace: ns,
+  name: id,
+  content: { kind, meta, body },
+}: {
+  namespace: string;
+  name: string;
+  content: { kind: string; meta: string; body: string };
+}): string => `kind: ${kind}\nmetadata: {name: ${kind === "Node" ? "n1" : id}, namespace: ${ns}, ${meta}}\n${body}\n---\n`;
 
 describe("the registry", () => {
   it("after any edits says what it would say from scratch", () => {
@@ -76,12 +110,12 @@ describe("the registry", () => {
         const world = registryFixture();
         const held = new Map<string, string>();
         edits.forEach((one, i) => {
-          const { kind, meta, body } = one.content;
+          const { kind } = one.content;
           const key = kind === "Node" ? "Node//n1" : `${kind}/${one.namespace}/${one.name}`;
           if (one.remove && held.delete(key)) {
             world.remove(key);
           } else {
-            const yaml = `kind: ${kind}\nmetadata: {name: ${kind === "Node" ? "n1" : one.name}, namespace: ${one.namespace}, ${meta}}\n${body}\n---\n`;
+            const yaml = yamlOf(one);
             held.set(key, yaml);
             world.put(yaml);
           }
@@ -93,12 +127,24 @@ describe("the registry", () => {
     );
   });
 
+  it("finds at an address exactly the endpoints that have it", () => {
+    fc.assert(
+      fc.property(fc.array(edit, { minLength: 4, maxLength: 15 }), (edits) => {
+        const world = registryFixture(edits.map(yamlOf).join(""));
+        for (const one of NAMESPACES) {
+          for (const at of ADDRESSES) assert.deepEqual(world.registry.instancesAt(at, one), instancesTheLongWay(world, at, one));
+        }
+      }),
+      { numRuns: 150 },
+    );
+  });
+
   it("reads nothing that the engine cannot see", () => {
     fc.assert(
       fc.property(fc.array(edit, { maxLength: 8 }), (edits) => {
         const world = registryFixture("", { recheck: true });
-        for (const { namespace: ns, name: id, content: one } of edits) {
-          world.put(`kind: ${one.kind}\nmetadata: {name: ${id}, namespace: ${ns}, ${one.meta}}\n${one.body}`);
+        for (const one of edits) {
+          world.put(yamlOf(one));
           everything(world);
         }
       }),

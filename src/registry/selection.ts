@@ -1,4 +1,4 @@
-import { labelPairs, type Labels } from "../base/labels.ts";
+import { type Labels, labelPairs } from "../base/labels.ts";
 import type { ConfigObject } from "../config/object.ts";
 import type { Table } from "../engine/index.ts";
 

@@ -64,7 +64,9 @@ spec:
   ] as const;
   for (const [written, want] of resolutions) {
     it(`resolution ${written} is ${want}`, () => {
-      const { registry } = registryFixture(`{kind: ServiceEntry, metadata: {name: api}, spec: {hosts: [api.test], resolution: ${written}}}`);
+      const { registry } = registryFixture(
+        `{kind: ServiceEntry, metadata: {name: api}, spec: {hosts: [api.test], resolution: ${written}}}`,
+      );
       assert.equal(registry.service(api)?.resolution, want);
       assert.equal(registry.service(api)?.meshExternal, true);
     });
@@ -93,7 +95,10 @@ spec:
 `);
     assert.deepEqual(registry.endpoints(api, 80).map(at), ["10.0.0.1:7000", "10.0.0.2:8080", "/run/api.sock:0"]);
     assert.deepEqual(registry.endpoints(api, 90).map(at), ["10.0.0.1:90", "10.0.0.2:90", "/run/api.sock:0"]);
-    assert.deepEqual(registry.endpoints(api, 80).map(({ unixPath }) => unixPath), [false, false, true]);
+    assert.deepEqual(
+      registry.endpoints(api, 80).map(({ unixPath }) => unixPath),
+      [false, false, true],
+    );
     assert.deepEqual(registry.endpoints(api, 81), []);
   });
 
@@ -190,7 +195,10 @@ spec:
         },
       },
     );
-    assert.deepEqual(registry.endpoints(api, 80).map(({ network }) => network), ["wide", "narrow", "wide", "own"]);
+    assert.deepEqual(
+      registry.endpoints(api, 80).map(({ network }) => network),
+      ["wide", "narrow", "wide", "own"],
+    );
   });
 
   it("shares labels and localities between endpoints that agree", () => {
@@ -242,7 +250,10 @@ metadata: {name: far, namespace: bank}
 spec: {address: 10.0.0.4, labels: {app: api, tier: back}}
 `);
     assert.deepEqual(registry.endpoints(api, 80).map(at), ["10.0.0.1:9000", "10.0.0.2:8080"]);
-    assert.deepEqual(registry.endpoints(api, 80).map(({ workload }) => workload), ["one", "two"]);
+    assert.deepEqual(
+      registry.endpoints(api, 80).map(({ workload }) => workload),
+      ["one", "two"],
+    );
     assert.deepEqual(registry.serviceAccounts(api, 80), ["shop/vm"]);
     put("{kind: WorkloadEntry, metadata: {name: half}, spec: {address: 10.0.0.3, labels: {app: api, tier: back}}}");
     remove("WorkloadEntry/shop/one");
@@ -271,7 +282,10 @@ spec: {address: 10.0.0.2}
       [one?.address, one?.port, one?.serviceAccount, one?.network, one?.locality.region, one?.weight],
       ["10.0.0.1", 9000, "vm", "vms", "us", 5],
     );
-    assert.deepEqual(registry.instancesAt("10.0.0.1", "shop").map(({ service }) => service.host), ["api.test"]);
+    assert.deepEqual(
+      registry.instancesAt("10.0.0.1", "shop").map(({ service }) => service.host),
+      ["api.test"],
+    );
   });
 
   it("takes Pods too, ready or not, by the entry's own target port", () => {
@@ -290,9 +304,10 @@ metadata: {name: young, labels: {app: api, tier: back}}
 status: {phase: Pending}
 `);
     assert.deepEqual(registry.endpoints(api, 80).map(at), ["10.0.1.1:8080"]);
-    assert.deepEqual(registry.endpoints(api, 80).map(({ health, workload, serviceAccount }) => [health, workload, serviceAccount]), [
-      ["unhealthy", "api", "api"],
-    ]);
+    assert.deepEqual(
+      registry.endpoints(api, 80).map(({ health, workload, serviceAccount }) => [health, workload, serviceAccount]),
+      [["unhealthy", "api", "api"]],
+    );
   });
 
   it("an empty selector takes every workload of the namespace", () => {

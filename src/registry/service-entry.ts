@@ -8,8 +8,8 @@ import { NO_LOCALITY } from "../model/locality.ts";
 import { parseProtocol } from "../model/protocol.ts";
 import type { Resolution } from "../model/service.ts";
 import type { Declaration } from "./declaration.ts";
-import { type Placement, placeWorkload } from "./placement.ts";
 import type { RawMember } from "./member.ts";
+import { type Placement, placeWorkload } from "./placement.ts";
 import { trafficDistributionOf } from "./traffic-distribution.ts";
 
 /** DYNAMIC_DNS resolves each name as it is asked for; a sidecar comes closest by passing on to the address the client resolved. */
@@ -31,12 +31,14 @@ export function declareServiceEntry(object: ConfigObject<ServiceEntry>, defaultE
     source: "External",
     objectKey: objectKey(object),
     hosts: [...new Set(spec.hosts)],
-    ports: spec.ports.map((port) => ({
-      name: port.name,
-      number: port.number,
-      protocol: parseProtocol(port.protocol) ?? "Auto",
-      targetPort: port.targetPort > 0 ? port.targetPort : port.number,
-    })).filter((port) => port.protocol !== "UDP"),
+    ports: spec.ports
+      .map((port) => ({
+        name: port.name,
+        number: port.number,
+        protocol: parseProtocol(port.protocol) ?? "Auto",
+        targetPort: port.targetPort > 0 ? port.targetPort : port.number,
+      }))
+      .filter((port) => port.protocol !== "UDP"),
     addresses: spec.addresses.map(canonicalRange),
     resolution,
     headless: false,
@@ -80,7 +82,10 @@ export interface WorkloadIdentity {
 
 /** A member out of the message that WorkloadEntries and inline endpoints share. */
 export function workloadMember(entry: WorkloadEntry, identity: WorkloadIdentity, placement: Placement): RawMember {
-  const place = placeWorkload({ address: entry.address, locality: entry.locality, network: entry.network, labels: identity.labels }, placement);
+  const place = placeWorkload(
+    { address: entry.address, locality: entry.locality, network: entry.network, labels: identity.labels },
+    placement,
+  );
   return {
     ...identity,
     ports: entry.ports,

@@ -1,9 +1,12 @@
+import type { EndpointSlice } from "../config/kinds/endpoint-slice/endpoint-slice.ts";
+import type { Endpoints } from "../config/kinds/endpoints/endpoints.ts";
+import type { Pod } from "../config/kinds/pod/pod.ts";
+import type { ServiceSpec } from "../config/kinds/service/service.ts";
 import type { ConfigObject } from "../config/object.ts";
 import type { Table } from "../engine/index.ts";
 import type { ServiceEntry } from "../gen/istio/networking/v1alpha3/service_entry_pb.js";
 import type { WorkloadEntry } from "../gen/istio/networking/v1alpha3/workload_entry_pb.js";
 import type { WorkloadGroup } from "../gen/istio/networking/v1alpha3/workload_group_pb.js";
-import type { Endpoints, EndpointSlice, Pod, ServiceSpec } from "./kubernetes-shapes.ts";
 
 type Objects = Table<ConfigObject>;
 

@@ -36,5 +36,9 @@ export function workloadEntryMember(
     serviceAccount: spec.serviceAccount || (template?.serviceAccount ?? ""),
   };
   const workload = labels["service.istio.io/workload-name"] ?? object.name;
-  return workloadMember(filled, { origin: "workloadEntry", labels, workload, namespace: object.namespace, objectKey: objectKey(object) }, placement);
+  return workloadMember(
+    filled,
+    { origin: "workloadEntry", labels, workload, namespace: object.namespace, objectKey: objectKey(object) },
+    placement,
+  );
 }

@@ -5,6 +5,7 @@ import type { Clock } from "../base/clock.ts";
 import { EdgeError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { loadMesh, type LoadedMesh } from "../config/mesh/load-mesh.ts";
+import { meshProblemsSentence } from "../config/mesh/mesh-problems.ts";
 import { watchMesh } from "../config/mesh/mesh-source.ts";
 import { readObject } from "../config/read-object.ts";
 import { createLastGood } from "../config/store/last-good.ts";
@@ -20,7 +21,7 @@ import { ensureDebugToken } from "./debug-token.ts";
 import type { HealthCheck } from "./health.ts";
 import { listenHttp } from "./http-server.ts";
 import { leaseProviders, type ProxyLeases } from "./leases.ts";
-import { createMeshState, describeProblem, type MeshState } from "./mesh-state.ts";
+import { createMeshState, type MeshState } from "./mesh-state.ts";
 import { type ControlPlaneMetrics, createMetrics } from "./metrics.ts";
 import { pages } from "./pages.ts";
 import { createRunningSources, type RunningSources, type SourceMaker } from "./running-sources.ts";
@@ -75,13 +76,19 @@ const DRAIN_MS = 3_000;
 export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
   const load = await loadMesh(options.baseDir, options.env);
   if (!load.ok) {
-    throw new EdgeError("mesh_config_invalid", load.problems.map(describeProblem).join("; "), { hint: "correct the file; `istioctl validate` checks it" });
+    throw new EdgeError("mesh_config_invalid", meshProblemsSentence(load.problems), { hint: "correct the file; `istioctl validate` checks it" });
   }
   const debugToken = await ensureDebugToken(options.baseDir);
   const { parts, loaded, stopLoop } = await assemble(options, createMeshState(load.config, options.log));
   const watch = watchMesh({ baseDir: options.baseDir, env: options.env, clock: options.clock, since: load });
   const abort = new AbortController();
-  const grpc = createGrpcServer({ accept: parts.xds.accept, healthy: () => parts.sources.loaded, clock: options.clock });
+  const { keepaliveMs, keepaliveTimeoutMs, maxRequestBytes, maxStreams } = load.config.settings;
+  const grpc = createGrpcServer({
+    accept: parts.xds.accept,
+    healthy: () => parts.sources.loaded,
+    clock: options.clock,
+    settings: { keepaliveMs, keepaliveTimeoutMs, maxRequestBytes, maxStreams },
+  });
   const opened: Server[] = [];
   try {
     parts.sources.set(load.config.process.configSources);
@@ -184,7 +191,7 @@ function checksOf({ sources, mesh, store }: Pick<Parts, "sources" | "mesh" | "st
   const errors = store.problems().filter(({ level }) => level === "error").length;
   return [
     ...sources.states().map(({ address, loaded, failure }) => ({ name: `source ${address}`, ok: loaded && failure === undefined, blocks: !loaded, detail: failure ?? (loaded ? "loaded" : "loading") })),
-    { name: "mesh.yaml", ok: mesh.problems.length === 0, blocks: false, detail: mesh.problems.map(describeProblem).join("; ") || "in force" },
+    { name: "mesh.yaml", ok: mesh.problems.length === 0, blocks: false, detail: mesh.problems.length === 0 ? "in force" : meshProblemsSentence(mesh.problems) },
     { name: "documents", ok: errors === 0, blocks: false, detail: errors === 0 ? "all valid" : `${errors} problems; see /debug/problems` },
   ];
 }

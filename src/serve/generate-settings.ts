@@ -8,11 +8,12 @@ export const ISTIO_API_VERSION = "1.32.0";
 /** The settings that reach generators: a few values, read once. */
 export function generateSettings({ settings }: LoadedMesh): GenerateSettings {
   return {
-    clusterDomain: "cluster.local",
+    clusterDomain: settings.clusterDomain,
     clusterId: settings.clusterId,
-    sniffOutbound: true,
-    sniffInbound: true,
+    sniffOutbound: settings.sniffOutbound,
+    sniffInbound: settings.sniffInbound,
     edsForHeadless: settings.edsForHeadless,
-    defaultRequestTimeoutMs: 0,
+    defaultRequestTimeoutMs: settings.defaultRequestTimeoutMs,
+    autoAddressRanges: settings.autoAllocateAddresses ? [settings.autoAllocateIpv4, settings.autoAllocateIpv6] : [],
   };
 }

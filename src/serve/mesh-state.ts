@@ -1,6 +1,7 @@
 import type { Log } from "../base/log.ts";
-import { type FieldPath, formatPath, type Problem } from "../config/problem.ts";
+import type { Problem } from "../config/problem.ts";
 import type { LoadedMesh, MeshLoad } from "../config/mesh/load-mesh.ts";
+import { meshProblemsSentence } from "../config/mesh/mesh-problems.ts";
 import { compareReload, type ReloadChange } from "../config/mesh/reload.ts";
 
 /** What of mesh.yaml is in force, and what is not and why. */
@@ -31,7 +32,7 @@ export function createMeshState(first: LoadedMesh, log: Log): MeshState {
     reload(load) {
       if (!load.ok) {
         problems = load.problems;
-        log.error({ problem: load.problems.map(describeProblem).join("; ") }, "mesh.yaml is wrong; the last good one stays in force");
+        log.error({ problem: meshProblemsSentence(load.problems) }, "mesh.yaml is wrong; the last good one stays in force");
         return undefined;
       }
       problems = [];
@@ -42,11 +43,4 @@ export function createMeshState(first: LoadedMesh, log: Log): MeshState {
       return current;
     },
   };
-}
-
-/** `etc/istio/mesh.yaml:3: accessLogFil: no such field`, the form in which people are told. */
-export function describeProblem(problem: { readonly file?: string; readonly line?: number; readonly path: FieldPath; readonly message: string }): string {
-  const place = problem.file === undefined ? "" : problem.line === undefined ? `${problem.file}: ` : `${problem.file}:${problem.line}: `;
-  const path = formatPath(problem.path);
-  return `${place}${path === "" ? "" : `${path}: `}${problem.message}`;
 }

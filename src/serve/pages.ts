@@ -1,3 +1,4 @@
+import { debugRoutes } from "../debug/debug-routes.ts";
 import type { Parts } from "./control-plane.ts";
 import { ISTIO_API_VERSION, VERSION } from "./generate-settings.ts";
 import { readyRoute } from "./health.ts";
@@ -14,5 +15,13 @@ export function pages(parts: Parts): readonly HttpRoute[] {
       about: "metrics in Prometheus format",
       answer: async () => ({ status: 200, body: await parts.metrics.text(), contentType: parts.metrics.contentType }),
     },
+    ...debugRoutes({
+      store: parts.store,
+      world: parts.world,
+      xds: parts.xds,
+      mesh: parts.mesh,
+      clock: parts.options.clock,
+      instance: parts.mesh.current.settings.podName || parts.options.program,
+    }),
   ];
 }

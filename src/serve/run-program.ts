@@ -3,6 +3,7 @@ import { systemClock } from "../base/clock.ts";
 import { EdgeError, messageOf } from "../base/errors.ts";
 import { createLog } from "../base/log.ts";
 import { fileSource } from "../sources/files/file-source.ts";
+import { baseDirOf, unknownSettings } from "../settings/read-settings.ts";
 import { bannerOf } from "./banner.ts";
 import { type ControlPlane, startControlPlane } from "./control-plane.ts";
 import { ISTIO_API_VERSION, VERSION } from "./generate-settings.ts";
@@ -24,7 +25,8 @@ export async function runProgram(program: Program, process: NodeJS.Process): Pro
   }
   const { env } = process;
   const log = createLog({ scope: program.name, level: env.ISTIO_LOG_LEVEL ?? "info", json: env.ISTIO_LOG_AS_JSON === "true" });
-  const baseDir = resolve(env.ISTIO_HOME || process.cwd());
+  const baseDir = resolve(baseDirOf(env, process.cwd()));
+  for (const name of unknownSettings(env)) log.info({ name }, "environment variable is not known and ignored");
   const files: SourceMaker = (address) => (address.scheme === "fs" ? fileSource(address.target, { clock: systemClock, log }) : undefined);
   try {
     const plane = await startControlPlane({ program: program.name, baseDir, env, clock: systemClock, log, sources: [files, ...program.sources] });

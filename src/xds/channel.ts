@@ -130,7 +130,7 @@ export class Channel {
     const offered = this.provider.offered(view, subscription);
     const { target, silent } = this.#effective(offered, view);
     const next = plan(this.#holding, target, { obliged: this.#obliged, silent, keepRemoved });
-    const { content, needed } = this.#content(next, subscription);
+    const { content, needed } = this.#content(next);
     return { plan: next, content, send: this.#mustRespond || !isEmptyDiff(needed) };
   }
 
@@ -146,6 +146,10 @@ export class Channel {
     this.#done(outgoing);
     // The group that was to be tried is no longer there to be tried.
     if (this.rejections.accept()) this.dirty = true;
+  }
+
+  get #sendsWholeSet(): boolean {
+    return this.#deps.variant === "sotw" && (this.#subscription?.wildcard === true || WHOLE_SET_TYPES.has(this.provider.typeUrl));
   }
 
   #done(outgoing: Outgoing): void {
@@ -168,6 +172,8 @@ export class Channel {
     const offenders = this.rejections.refuse(answered.diff, this.#holding, error);
     const names = [...answered.diff.changed.map((resource) => resource.name), ...answered.diff.removed];
     this.#holding = believe(this.#holding, names, UNKNOWN);
+    // What a whole set leaves out is gone: until one was accepted, that has not been said.
+    this.#mustRespond = this.#sendsWholeSet;
     this.dirty = true;
     return offenders;
   }
@@ -199,27 +205,34 @@ export class Channel {
     this.dirty = true;
   }
 
-  /** What this client is to hold: the offer, with the last good in place of what failed, and of what it rejected. */
+  /** What this client is to hold: the offer, with the last good in place of what could not be made, and then of what it rejected. */
   #effective(offered: ResourceSet, view: ProxyView): { readonly target: ResourceSet; readonly silent: ReadonlySet<string> } {
-    const replacements = new Map<string, Encoded | undefined>(this.rejections.replacements(offered));
+    const { typeUrl } = this.provider;
+    const made = substitute(offered, this.#standIns(offered, view));
+    this.#deps.lastGood.note(typeUrl, view, made);
+    const rejected = this.rejections.replacements(made);
+    const missing = offered.failed.filter(({ name }) => !made.resources.has(name)).map(({ name }) => name);
+    const withheld = [...rejected].filter(([, resource]) => resource === undefined).map(([name]) => name);
     this.#failed = offered.failed;
+    return { target: substitute(made, rejected), silent: new Set([...missing, ...withheld]) };
+  }
+
+  #standIns(offered: ResourceSet, view: ProxyView): ReadonlyMap<string, Encoded> {
+    const found = new Map<string, Encoded>();
     for (const { name } of offered.failed) {
-      if (offered.resources.has(name) || replacements.has(name)) continue;
-      replacements.set(name, heldResource(this.#holding, name) ?? this.#deps.lastGood.find(this.provider.typeUrl, view, name));
+      const lastGood = heldResource(this.#holding, name) ?? this.#deps.lastGood.find(this.provider.typeUrl, view, name);
+      if (!offered.resources.has(name) && lastGood !== undefined) found.set(name, lastGood);
     }
-    const target = substitute(offered, replacements);
-    this.#deps.lastGood.note(this.provider.typeUrl, view, target);
-    return { target, silent: new Set([...replacements].filter(([, resource]) => resource === undefined).map(([name]) => name)) };
+    return found;
   }
 
   /**
    * What the variant puts into a response. Delta says the difference. State of the world says everything of clusters, listeners and of what a
    * client wants all of, since absence is how it says "removed"; of other types what changed, since there removal cannot be said at all.
    */
-  #content(next: Plan, subscription: Subscription): { readonly content: Diff; readonly needed: Diff } {
+  #content(next: Plan): { readonly content: Diff; readonly needed: Diff } {
     if (this.#deps.variant === "delta") return { content: next.diff, needed: next.diff };
-    const whole = subscription.wildcard || WHOLE_SET_TYPES.has(this.provider.typeUrl);
-    if (whole) return { content: diff(EMPTY_SET, next.after.base), needed: next.diff };
+    if (this.#sendsWholeSet) return { content: diff(EMPTY_SET, next.after.base), needed: next.diff };
     const partial = next.diff.removed.length === 0 ? next.diff : { changed: next.diff.changed, removed: [] };
     return { content: partial, needed: partial };
   }

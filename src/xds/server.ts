@@ -38,6 +38,8 @@ export interface XdsServer {
   /** Inputs were committed: every stream is sent what differs from what it holds. `reason` goes into the summary. */
   push(reason: string): void;
   state(): readonly StreamState[];
+  /** Ids of the proxies that are connected. */
+  nodes(): readonly string[];
   /** What the proxy on a stream holds and should hold. Takes a stream id or a node id. */
   dump(id: string): StreamDump | undefined;
   /** Cuts a stream (by stream or node id), so that its proxy connects again. */
@@ -48,7 +50,7 @@ export interface XdsServer {
   idle(): Promise<void>;
 }
 
-const WATCH_MS = 2_000;
+const WATCH_MS = 1_000;
 
 /** Builds the server. It opens nothing itself. */
 export function createXdsServer(options: XdsServerOptions): XdsServer {
@@ -89,7 +91,7 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
     names: createNameSets(),
     frames: createFrames(settings.controlPlane),
     lastGood: new LastGood(),
-    budget: new SendBudget(settings.unsentBytes),
+    budget: new SendBudget({ totalBytes: settings.unsentBytes, windowBytes: settings.windowBytes, slowMs: WATCH_MS }),
     rounds: new Rounds({ clock, timeoutMs: settings.roundTimeoutMs, done: (summary) => options.pushed?.(summary), converged: metrics.converged }),
     enqueue: (stream, urgent) => {
       queue.add(stream, urgent);
@@ -105,6 +107,7 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
   const watch = (): void => {
     cancelWatch = undefined;
     const now = clock.monotonic();
+    deps.budget.demote(now);
     for (const stream of [...streams.values()]) {
       const { unsentMs, namelessMs } = stream.waits(now);
       const stalled = unsentMs > settings.sendTimeoutMs || (deps.budget.contended && unsentMs > settings.stallMs);
@@ -137,6 +140,7 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
       for (const stream of streams.values()) stream.refresh();
     },
     state: () => [...streams.values()].map((stream) => stream.state()),
+    nodes: () => [...streams.values()].map((stream) => stream.nodeId),
     dump: (id) => find(id)?.dump(),
     disconnect(id) {
       const stream = find(id);

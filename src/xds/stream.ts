@@ -19,7 +19,7 @@ import { removalsBlockedFor, sendBlockedFor } from "./order.ts";
 import type { ResourceProvider } from "./provider.ts";
 import { StreamRefusal } from "./refusal.ts";
 import type { Rounds } from "./rounds.ts";
-import type { SendBudget } from "./send-budget.ts";
+import type { SendBudget, Ticket } from "./send-budget.ts";
 import type { XdsSettings } from "./settings.ts";
 import { type ChannelRecord, heldResources, newRecord, type StreamDump, type StreamState, typeState } from "./state.ts";
 
@@ -54,8 +54,8 @@ export class XdsStream implements DiscoveryStreamEvents {
   readonly #openedAt: number;
   readonly #urgentTurn = { wake: (): void => this.#deps.enqueue(this, true) };
   readonly #turn = { wake: (): void => this.#deps.enqueue(this, false) };
-  /** Bytes of each response that the network has not taken, and since when. */
-  readonly #unsent = new Map<object, { readonly bytes: number; readonly since: number }>();
+  /** Responses that the network has not taken. */
+  readonly #unsent = new Set<Ticket>();
   #cancelTimer: (() => void) | undefined;
   #node: Node | undefined;
   #view: ProxyView | undefined;
@@ -99,7 +99,7 @@ export class XdsStream implements DiscoveryStreamEvents {
     this.#cancelTimer?.();
     this.#deps.budget.leave(this.#turn);
     this.#deps.budget.leave(this.#urgentTurn);
-    for (const { bytes } of this.#unsent.values()) this.#deps.budget.give(bytes);
+    for (const ticket of this.#unsent) this.#deps.budget.give(ticket);
     this.#unsent.clear();
     this.#deps.rounds.settled(this);
     this.#deps.ended(this);
@@ -121,8 +121,8 @@ export class XdsStream implements DiscoveryStreamEvents {
 
   /** Milliseconds that the network has not taken anything from us, or that the client has not said who it is. */
   waits(now: number): { readonly unsentMs: number; readonly namelessMs: number } {
-    const oldest = [...this.#unsent.values()].reduce((min, { since }) => Math.min(min, since), now);
-    return { unsentMs: now - oldest, namelessMs: this.#node === undefined ? now - this.#openedAt : 0 };
+    const [oldest] = this.#unsent;
+    return { unsentMs: now - (oldest?.since ?? now), namelessMs: this.#node === undefined ? now - this.#openedAt : 0 };
   }
 
   /** Sends what is due, type by type, pausing where the caller likes. */
@@ -273,7 +273,10 @@ export class XdsStream implements DiscoveryStreamEvents {
       const outgoing = channel.outgoing(view, this.#removalsBlocked(channel));
       if (outgoing.plan.removalsLeft) channel.removalsSince ??= startedAt;
       if (!outgoing.send) channel.skipped(outgoing);
-      else if (this.#mayGo(channel, outgoing)) this.#send(channel, outgoing, startedAt);
+      else {
+        const ticket = this.#ticket(channel, outgoing);
+        if (ticket !== undefined) this.#send(channel, outgoing, { ticket, startedAt });
+      }
     } catch (error) {
       channel.dirty = false;
       this.#failed(error, `${shortTypeName(channel.provider.typeUrl)} cannot be worked out`);
@@ -281,32 +284,30 @@ export class XdsStream implements DiscoveryStreamEvents {
     yield;
   }
 
-  #mayGo(channel: Channel, outgoing: Outgoing): boolean {
-    const { budget, frames } = this.#deps;
+  /** Leave to send, if it is this type's turn in the stream and the stream's turn in the process. */
+  #ticket(channel: Channel, outgoing: Outgoing): Ticket | undefined {
+    const { budget, frames, clock } = this.#deps;
     const urgent = isUrgent(channel);
     channel.waiting = true;
-    if (outgoing.plan.diff.changed.length > 0 && this.#sendBlocked(channel)) return false;
-    return budget.take(frames.size(outgoing.content), urgent, urgent ? this.#urgentTurn : this.#turn);
+    if (outgoing.plan.diff.changed.length > 0 && this.#sendBlocked(channel)) return undefined;
+    const ticket = { bytes: frames.size(outgoing.content), since: clock.monotonic() };
+    return budget.take(ticket, urgent, urgent ? this.#urgentTurn : this.#turn) ? ticket : undefined;
   }
 
-  #send(channel: Channel, outgoing: Outgoing, startedAt: number): void {
+  #send(channel: Channel, outgoing: Outgoing, { ticket, startedAt }: { readonly ticket: Ticket; readonly startedAt: number }): void {
     const { clock, frames, budget, metrics, rounds } = this.#deps;
     const { typeUrl, companion } = channel.provider;
     const { content, plan } = outgoing;
     const frame = frames.frame({ variant: this.#stream.variant, typeUrl, version: setVersion(plan.after.base), content, after: channel.lastSequence });
-    const now = clock.monotonic();
-    channel.sent(outgoing, frame, now);
+    channel.sent(outgoing, frame, ticket.since);
     this.#record(channel).sentAt = clock.now();
     rounds.sent(this, typeUrl, plan.diff);
-    const ticket = {};
-    this.#unsent.set(ticket, { bytes: frames.size(content), since: now });
-    metrics.sent({ typeUrl, bytes: frame.bytes.length, changed: plan.diff.changed.length, removed: plan.diff.removed.length, ms: now - startedAt });
+    this.#unsent.add(ticket);
+    metrics.sent({ typeUrl, bytes: frame.bytes.length, changed: plan.diff.changed.length, removed: plan.diff.removed.length, ms: clock.monotonic() - startedAt });
     this.#stream.send(frame.bytes, () => {
-      const entry = this.#unsent.get(ticket);
-      if (entry === undefined) return;
-      this.#unsent.delete(ticket);
-      budget.give(entry.bytes);
-      metrics.flushed(typeUrl, clock.monotonic() - now);
+      if (!this.#unsent.delete(ticket)) return;
+      budget.give(ticket);
+      metrics.flushed(typeUrl, clock.monotonic() - ticket.since);
     });
     if (companion === undefined) return;
     const owed = this.#channels.get(companion.typeUrl);

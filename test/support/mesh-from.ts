@@ -38,7 +38,7 @@ interface Header {
   readonly settings?: Partial<GenerateSettings>;
 }
 
-const SETTINGS: GenerateSettings = { clusterDomain: "cluster.local", clusterId: "Kubernetes", sniffOutbound: true, sniffInbound: true, edsForHeadless: false, defaultRequestTimeoutMs: 0 };
+const SETTINGS: GenerateSettings = { clusterDomain: "cluster.local", clusterId: "Kubernetes", sniffOutbound: true, sniffInbound: true, edsForHeadless: false, defaultRequestTimeoutMs: 0, autoAddressRanges: ["240.240.0.0/16", "2001:2::/48"] };
 
 /**
  * Builds a mesh from documents. The first one may be a header with `proxies`, `mesh` and `settings`; the rest are configuration objects.

@@ -18,6 +18,8 @@ export interface Fields {
   /** Fields of each element of a list of objects. */
   objects(name: string): readonly Fields[];
   has(name: string): boolean;
+  /** Reports that something below has another form than it must have. */
+  wrong(at: FieldPath, wanted: string): void;
   /** A number or a text, as Kubernetes' IntOrString. */
   numberOrText(name: string): number | string | undefined;
 }
@@ -38,6 +40,7 @@ export function fieldsOf(json: unknown, report: Report, path: FieldPath): Fields
   };
   return {
     path,
+    wrong: (at, wanted) => report("schema.wrong-type", [...path, ...at], `must be ${wanted}`),
     has: (name) => valueOf(name) !== undefined,
     text: (name) => typed(name, "a text", isText),
     number: (name) => typed(name, "a number", isNumber),

@@ -31,7 +31,7 @@ export function buildCluster(input: ClusterInput): Cluster {
       },
     }),
     ...(input.bind.length > 0 && { upstreamBindConfig: bindConfig(input.bind) }),
-    ...(input.metadata !== undefined && { metadata: { filterMetadata: { istio: istioMetadata(input.metadata) } } }),
+    ...(input.metadata !== undefined && metadataField(input.metadata)),
   });
 }
 
@@ -40,11 +40,12 @@ function bindConfig([first = "", ...others]: readonly string[]): MessageInitShap
   return { sourceAddress: source(first), extraSourceAddresses: others.map((address) => ({ address: source(address) })) };
 }
 
-function istioMetadata({ config, subset, services, external }: ClusterMetadataInput): JsonObject {
-  return {
+function metadataField({ config, subset, services, external }: ClusterMetadataInput): Pick<MessageInitShape<typeof ClusterSchema>, "metadata"> {
+  const istio: JsonObject = {
     ...(config !== undefined && { config }),
     ...(external && { external }),
     ...(services.length > 0 && { services: services.map(({ host, name, namespace }) => ({ host, name, namespace })) }),
     ...(subset !== undefined && { subset }),
   };
+  return Object.keys(istio).length === 0 ? {} : { metadata: { filterMetadata: { istio } } };
 }

@@ -4,7 +4,7 @@ import type { LimitsInput } from "./cluster-input.ts";
 
 const NO_LIMIT = 0xffff_ffff;
 
-/** What is not limited by configuration is not limited at all: limits belong to whoever runs the destination, not to a default. */
+/** What is not limited by configuration is not limited at all: limits belong to whoever runs the destination, not to a default. A retry budget, where there is one, goes before the number of retries. */
 export function circuitBreakers(input: LimitsInput): CircuitBreakers {
   const { connections, pendingRequests, requests, retries, retryBudget } = input;
   return create(CircuitBreakersSchema, {
@@ -13,9 +13,10 @@ export function circuitBreakers(input: LimitsInput): CircuitBreakers {
         maxConnections: connections ?? NO_LIMIT,
         maxPendingRequests: pendingRequests ?? NO_LIMIT,
         maxRequests: requests ?? NO_LIMIT,
-        ...(retryBudget === undefined
-          ? { maxRetries: retries ?? NO_LIMIT }
-          : { retryBudget: { budgetPercent: { value: retryBudget.percent }, minRetryConcurrency: retryBudget.minConcurrency } }),
+        maxRetries: retries ?? NO_LIMIT,
+        ...(retryBudget !== undefined && {
+          retryBudget: { budgetPercent: { value: retryBudget.percent }, minRetryConcurrency: retryBudget.minConcurrency },
+        }),
       },
     ],
   });

@@ -16,7 +16,8 @@ export interface LocalityInput {
   readonly locality: Locality;
   /** 0 is tried first. Priorities of an assignment have no gaps. */
   readonly priority: number;
-  readonly weight: number;
+  /** undefined = not weighed against others. */
+  readonly weight: number | undefined;
   readonly endpoints: readonly EndpointInput[];
 }
 
@@ -25,7 +26,7 @@ export interface EndpointInput {
   readonly address: string;
   readonly unixPath: boolean;
   readonly port: number;
-  readonly weight: number;
+  readonly weight: number | undefined;
   readonly health: "healthy" | "unhealthy" | "draining";
   /** The workload takes mutual TLS: clusters that choose by endpoint will use it. */
   readonly mutualTls: boolean;

@@ -123,10 +123,10 @@ function inboundCluster(ctx: GenerateContext, key: InboundKey, { port, protocol,
 }
 
 function staticTarget(name: string, { address, port, unixPath }: LocalEndpoint): Pick<ClusterInput, "discovery" | "loadBalancer" | "assignment"> {
-  const endpoint = { address, port, unixPath, weight: 1, health: "healthy", mutualTls: false, workload: "" } as const;
+  const endpoint = { address, port, unixPath, weight: undefined, health: "healthy", mutualTls: false, workload: "" } as const;
   return {
     discovery: "static",
     loadBalancer: { algorithm: { kind: "roundRobin", warmup: undefined }, panicThreshold: undefined, localityWeighted: false },
-    assignment: { clusterName: name, localities: [{ locality: NO_LOCALITY, priority: 0, weight: 1, endpoints: [endpoint] }] },
+    assignment: { clusterName: name, localities: [{ locality: NO_LOCALITY, priority: 0, weight: undefined, endpoints: [endpoint] }] },
   };
 }

@@ -1,8 +1,7 @@
 import { isIp } from "../../base/address.ts";
-import type { EndpointInput } from "../../envoy/endpoint/load-assignment.ts";
 import type { MeshNetworks } from "../../gen/istio/mesh/v1alpha1/mesh_networks_pb.js";
 import type { Place } from "./assignment-key.ts";
-import type { PlacedEndpoint } from "./rank-localities.ts";
+import type { PlacedEndpoint, WeighedEndpoint } from "./rank-localities.ts";
 
 /** Port of a gateway that forwards by SNI, where none is given. */
 const DEFAULT_GATEWAY_PORT = 15_443;
@@ -26,6 +25,10 @@ export function gatewaysOf(networks: MeshNetworks | undefined): ReadonlyMap<stri
   return new Map(entries.filter(([, gateways]) => gateways.length > 0));
 }
 
+/** Endpoints a gateway may forward to: those of its own network, since it is the way in. */
+export const inOwnNetwork = (endpoints: readonly NetworkedEndpoint[], place: Place["network"]): readonly NetworkedEndpoint[] =>
+  place === undefined || place.own === "" ? endpoints : endpoints.filter(({ network }) => network === "" || network === place.own);
+
 /**
  * Endpoints in other networks are reached through the gateways there: a gateway stands for all of them with the sum of their weights. It
  * forwards by SNI, so endpoints that do not take mutual TLS cannot be reached and are left out (Istio's "Multi-network" deployment model).
@@ -47,11 +50,11 @@ export function throughGateways(
   return [...result.values()];
 }
 
-function gatewayEndpoint({ address, port }: NetworkGateway, weight: number): EndpointInput {
+function gatewayEndpoint({ address, port }: NetworkGateway, weight: number): WeighedEndpoint {
   return { address, port, unixPath: false, weight, health: "healthy", mutualTls: true, workload: "" };
 }
 
-function add(result: Map<string, PlacedEndpoint>, { locality, labels }: PlacedEndpoint, endpoint: EndpointInput): void {
+function add(result: Map<string, PlacedEndpoint>, { locality, labels }: PlacedEndpoint, endpoint: WeighedEndpoint): void {
   const id = `${endpoint.address}:${endpoint.port} ${locality.region}/${locality.zone}/${locality.subzone}`;
   const seen = result.get(id);
   result.set(id, { locality, labels, endpoint: seen === undefined ? endpoint : { ...endpoint, weight: seen.endpoint.weight + endpoint.weight } });

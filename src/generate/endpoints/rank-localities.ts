@@ -3,9 +3,18 @@ import type { EndpointInput, LocalityInput } from "../../envoy/endpoint/load-ass
 import { formatLocality, type Locality } from "../../model/locality.ts";
 import type { LocalityRules, Place } from "./assignment-key.ts";
 
+/** An endpoint that is weighed against others. */
+export interface WeighedEndpoint extends EndpointInput {
+  readonly weight: number;
+}
+
+interface WeighedLocality extends LocalityInput {
+  readonly weight: number;
+}
+
 /** An endpoint ready to send, with what ranking looks at. */
 export interface PlacedEndpoint {
-  readonly endpoint: EndpointInput;
+  readonly endpoint: WeighedEndpoint;
   readonly locality: Locality;
   readonly labels: Labels;
 }
@@ -27,8 +36,8 @@ export function rankLocalities(endpoints: readonly PlacedEndpoint[], rules: Loca
   }
 }
 
-function grouped(endpoints: readonly PlacedEndpoint[], priorityOf: (endpoint: PlacedEndpoint) => number): readonly LocalityInput[] {
-  const groups = new Map<string, { readonly locality: Locality; readonly priority: number; readonly endpoints: EndpointInput[] }>();
+function grouped(endpoints: readonly PlacedEndpoint[], priorityOf: (endpoint: PlacedEndpoint) => number): readonly WeighedLocality[] {
+  const groups = new Map<string, { readonly locality: Locality; readonly priority: number; readonly endpoints: WeighedEndpoint[] }>();
   for (const placed of endpoints) {
     const priority = priorityOf(placed);
     const id = `${formatLocality(placed.locality)} ${priority}`;
@@ -42,7 +51,7 @@ function grouped(endpoints: readonly PlacedEndpoint[], priorityOf: (endpoint: Pl
 }
 
 /** Each rule's share is divided among the localities it takes by their own weights; localities that no rule takes get nothing. */
-function distributed(all: readonly LocalityInput[], to: Readonly<Record<string, number>>): readonly LocalityInput[] {
+function distributed(all: readonly WeighedLocality[], to: Readonly<Record<string, number>>): readonly LocalityInput[] {
   const left = new Set(all);
   const result: LocalityInput[] = [];
   const patterns = Object.keys(to).sort((a, b) => specificity(b) - specificity(a) || (a < b ? -1 : 1));
@@ -78,7 +87,7 @@ function unmatched(labels: readonly string[], client: Labels, endpoint: Labels):
 }
 
 /** Envoy wants priorities without gaps. */
-function withoutGaps(groups: readonly LocalityInput[]): readonly LocalityInput[] {
+function withoutGaps(groups: readonly WeighedLocality[]): readonly LocalityInput[] {
   const used = [...new Set(groups.map(({ priority }) => priority))].sort((a, b) => a - b);
   return groups.map((group) => ({ ...group, priority: used.indexOf(group.priority) }));
 }

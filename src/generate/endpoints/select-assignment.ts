@@ -1,13 +1,13 @@
 import { isIp } from "../../base/address.ts";
 import { matchesLabels } from "../../base/labels.ts";
 import type { Query } from "../../engine/index.ts";
-import type { EndpointInput, LoadAssignmentInput } from "../../envoy/endpoint/load-assignment.ts";
+import type { LoadAssignmentInput } from "../../envoy/endpoint/load-assignment.ts";
 import type { Endpoint } from "../../model/endpoint.ts";
 import type { GenerateContext } from "../context.ts";
-import { type AssignmentKey, type AssignmentPlan, topologyLabels } from "./assignment-key.ts";
-import { gatewaysOf, type NetworkedEndpoint, throughGateways } from "./network-gateways.ts";
+import { type AssignmentKey, type AssignmentPlan, type Place, topologyLabels } from "./assignment-key.ts";
+import { gatewaysOf, inOwnNetwork, type NetworkedEndpoint, throughGateways } from "./network-gateways.ts";
 import { definePeerModes, type PeerModes, refusesMutualTls } from "./peer-modes.ts";
-import { rankLocalities } from "./rank-localities.ts";
+import { type PlacedEndpoint, rankLocalities, type WeighedEndpoint } from "./rank-localities.ts";
 
 /** Chooses, ranks and weighs the endpoints of a cluster. */
 export interface AssignmentSelection {
@@ -18,6 +18,8 @@ export interface AssignmentSelection {
 
 export function defineAssignmentSelection(ctx: GenerateContext): AssignmentSelection {
   const peerModes = definePeerModes(ctx);
+  const acrossNetworks = (endpoints: readonly NetworkedEndpoint[], { network }: Place): readonly PlacedEndpoint[] =>
+    network === undefined ? endpoints : throughGateways(endpoints, gatewaysOf(ctx.inputs.networks.get("networks")), network);
   return {
     peerModes,
     select({ plan, place }, { resolved }) {
@@ -25,15 +27,13 @@ export function defineAssignmentSelection(ctx: GenerateContext): AssignmentSelec
         .endpoints(plan.service, plan.port)
         .filter((endpoint) => isWanted(endpoint, plan, place) && (!resolved || endpoint.unixPath || isIp(endpoint.address)));
       const placed = chosen.map((endpoint) => placedEndpoint(endpoint, plan, peerModes));
-      const offered = plan.mutualTls === "only" ? placed.filter(({ endpoint }) => endpoint.mutualTls) : placed;
-      const reachable =
-        place.network === undefined ? offered : throughGateways(offered, gatewaysOf(ctx.inputs.networks.get("networks")), place.network);
+      const reachable = plan.mutualTls === "only" ? inOwnNetwork(placed, place.network).filter(({ endpoint }) => endpoint.mutualTls) : acrossNetworks(placed, place);
       return { clusterName: plan.cluster, localities: rankLocalities(reachable, plan.locality, place) };
     },
   };
 }
 
-function isWanted(endpoint: Endpoint, plan: AssignmentPlan, place: AssignmentKey["place"]): boolean {
+function isWanted(endpoint: Endpoint, plan: AssignmentPlan, place: Place): boolean {
   if (endpoint.health === "terminating" || (endpoint.health === "unhealthy" && !plan.unhealthy)) return false;
   if (plan.clusterLocal && endpoint.clusterId !== place.clusterId) return false;
   if (plan.nodeLocal && endpoint.nodeName !== place.nodeName) return false;
@@ -42,7 +42,7 @@ function isWanted(endpoint: Endpoint, plan: AssignmentPlan, place: AssignmentKey
 
 function placedEndpoint(endpoint: Endpoint, plan: AssignmentPlan, peerModes: (namespace: string) => PeerModes): NetworkedEndpoint {
   const takesTls = endpoint.tlsMode === "istio" && !refusesMutualTls(peerModes(endpoint.namespace), endpoint.labels, endpoint.port);
-  const input: EndpointInput = {
+  const input: WeighedEndpoint = {
     address: endpoint.address,
     unixPath: endpoint.unixPath,
     port: endpoint.port,

@@ -7,7 +7,7 @@ import { ServerTLSSettings_TLSmode as Mode } from "../../../gen/istio/networking
 import type { GatewayPort, GatewayServer, GenerateContext, ResolvedVirtualService } from "../../context.ts";
 import { byRoutes, type Client, type Forwarding } from "../l4-routes.ts";
 import { matchesSubject } from "../outbound/l4-rules.ts";
-import { distinct } from "../outbound/outbound-listener.ts";
+import { withoutOverlaps } from "../overlaps.ts";
 import { HANDSHAKE_TIMEOUT_MS } from "../outbound/tcp-chains.ts";
 import type { ChainSettings } from "../settings/chain-settings.ts";
 import { type Families, listenerName, wildcards } from "../traits.ts";
@@ -31,7 +31,7 @@ export const gatewayListenerName = (port: Pick<GatewayPort, "bind" | "port">, fa
 export function gatewayListener(parts: GatewayListenerParts): ListenerInput | undefined {
   const { port, families, settings } = parts;
   const name = gatewayListenerName(port, families);
-  const chains = distinct(port.kind === "http" ? plainHttp(parts, name) : port.servers.flatMap((server) => serverChains(parts, server, name)));
+  const chains = withoutOverlaps(port.kind === "http" ? plainHttp(parts, name) : ownHosts(port.servers).flatMap((server) => serverChains(parts, server, name)));
   if (chains.length === 0) return undefined;
   const tls = chains.some(({ match, tls: ended }) => match.serverNames !== undefined || ended !== undefined);
   return {
@@ -43,6 +43,16 @@ export function gatewayListener(parts: GatewayListenerParts): ListenerInput | un
     chains,
     accessLogs: settings.accessLogs,
   };
+}
+
+/** A server that lists a host which an earlier server of the port has is left out, as in Istio. */
+function ownHosts(servers: readonly GatewayServer[]): readonly GatewayServer[] {
+  const seen = new Set<string>();
+  return servers.filter(({ server }) => {
+    if (server.hosts.some((host) => seen.has(host))) return false;
+    for (const host of server.hosts) seen.add(host);
+    return true;
+  });
 }
 
 function plainHttp(parts: GatewayListenerParts, name: string): readonly FilterChainInput[] {

@@ -3,7 +3,7 @@ import { type FilterChainInput, takesAll } from "../../../envoy/listener/filter-
 import type { ListenerInput } from "../../../envoy/listener/listener.ts";
 import type { Scope } from "../../context.ts";
 import { type ChainSettings, http1Options } from "../settings/chain-settings.ts";
-import { canonical } from "../traits.ts";
+import { withoutOverlaps } from "../overlaps.ts";
 import type { Slot } from "./slots.ts";
 import { HANDSHAKE_TIMEOUT_MS } from "./tcp-chains.ts";
 
@@ -29,7 +29,7 @@ export function outboundListener(parts: OutboundListenerParts): ListenerInput | 
   const slots = parts.sniff ? parts.slots : ofFirstKind(parts.slots);
   const [first] = slots;
   if (first === undefined) return undefined;
-  const tcp = distinct(slots.filter(({ kind }) => kind !== "http").flatMap(parts.tcpChains));
+  const tcp = withoutOverlaps(slots.filter(({ kind }) => kind !== "http").flatMap(parts.tcpChains));
   const http = slots.find(({ kind }) => kind !== "tcp");
   const sniffed = http !== undefined && (tcp.length > 0 || (first.wildcard && !first.bindToPort));
   const chains = http === undefined ? tcp : [httpChain(parts, http, sniffed), ...tcp];
@@ -49,15 +49,6 @@ export function outboundListener(parts: OutboundListenerParts): ListenerInput | 
 
 /** Where sniffing is off, HTTP and TCP cannot share a port: the first service decides what it is. */
 const ofFirstKind = (slots: readonly Slot[]): readonly Slot[] => slots.filter(({ kind }) => kind === slots[0]?.kind);
-
-/** Envoy refuses a listener with two chains of the same match. */
-export function distinct(chains: readonly FilterChainInput[]): readonly FilterChainInput[] {
-  const seen = new Set<string>();
-  return chains.filter(({ match }) => {
-    const id = canonical(match);
-    return !seen.has(id) && seen.add(id);
-  });
-}
 
 function httpChain({ name, settings }: OutboundListenerParts, slot: Slot, sniffed: boolean): FilterChainInput {
   return {

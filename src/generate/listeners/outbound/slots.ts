@@ -75,7 +75,7 @@ function slotsOf(ctx: Context, placing: Placing): readonly Slot[] {
   const asked = query.listener.port;
   const protocol = asked === undefined ? port.protocol : (parseProtocol(asked.protocol) ?? "Auto");
   const number = asked?.number ?? port.number;
-  const bindToPort = query.listener.captureMode === "NONE" || (query.listener.captureMode === "DEFAULT" && query.bindsPorts);
+  const bindToPort = query.listener.bind.startsWith("unix://") || query.listener.captureMode === "NONE" || (query.listener.captureMode === "DEFAULT" && query.bindsPorts);
   if (bindToPort && query.unprivileged && number < 1024) return [];
   const base = {
     bindToPort,

@@ -1,0 +1,96 @@
+import { readFile } from "node:fs/promises";
+import { resolve } from "node:path";
+import { EdgeError, messageOf } from "../base/errors.ts";
+import { loadMesh } from "../config/mesh/load-mesh.ts";
+import { debugTokenPath } from "../serve/debug-token.ts";
+import { parseHostPort } from "../settings/host-port.ts";
+import { type Arguments, usageError } from "./arguments.ts";
+import type { Flag, Host } from "./command.ts";
+
+/** Flags of commands that ask a running control plane. */
+export const ISTIOD_FLAGS: readonly Flag[] = [
+  { name: "istiod", value: "URL", about: "debug address of istiod (default $ISTIOD_DEBUG_ADDRESS, then listen.httpAddr of mesh.yaml)" },
+  { name: "token-file", value: "FILE", about: "file with the debug token (default var/lib/istio/debug.token under $ISTIO_HOME)" },
+];
+
+/** A running control plane, seen through its debug pages. */
+export interface IstiodClient {
+  readonly address: string;
+  /** Content of a page. The pages and their types are in `debug/api-types.ts`. */
+  get<T>(path: string): Promise<T>;
+}
+
+const TIMEOUT_MS = 15_000;
+const DEFAULT_PORT = 8080;
+
+/** The base directory, as istiod finds it. */
+export const baseDirOf = (host: Pick<Host, "env" | "cwd">): string => resolve(host.cwd, host.env["ISTIO_HOME"] || ".");
+
+/** Finds the control plane of this machine, or the one that is named. Nothing is asked yet. */
+export async function istiodClient(args: Arguments, host: Host): Promise<IstiodClient> {
+  const address = await addressOf(args, host);
+  const tokenFile = resolve(host.cwd, args.text("token-file") ?? debugTokenPath(baseDirOf(host)));
+  const token = await readFile(tokenFile, "utf8").then(
+    (text) => text.trim(),
+    (error: unknown) => {
+      if (args.has("token-file")) throw new EdgeError("file_unreadable", `the token file ${tokenFile} cannot be read: ${messageOf(error)}`);
+      return "";
+    },
+  );
+  return { address, get: <T>(path: string) => getPage<T>({ address, path, token, tokenFile }) };
+}
+
+async function addressOf(args: Arguments, host: Host): Promise<string> {
+  const named = args.text("istiod") ?? host.env["ISTIOD_DEBUG_ADDRESS"] ?? "";
+  if (named !== "") {
+    const url = URL.parse(named.includes("://") ? named : `http://${named}`);
+    if (url === null || !["http:", "https:"].includes(url.protocol)) throw usageError(`${JSON.stringify(named)} is not an address of istiod such as http://127.0.0.1:8080`);
+    return url.origin;
+  }
+  const load = await loadMesh(baseDirOf(host), host.env);
+  const listen = load.ok ? load.config.process.listen.httpAddr : "";
+  const at = parseHostPort(listen === "" ? `:${DEFAULT_PORT}` : listen);
+  if (typeof at === "string" || ["", "0.0.0.0", "::"].includes(at.host)) return `http://127.0.0.1:${typeof at === "string" ? DEFAULT_PORT : at.port}`;
+  return `http://${at.host.includes(":") ? `[${at.host}]` : at.host}:${at.port}`;
+}
+
+interface Page {
+  readonly address: string;
+  readonly path: string;
+  readonly token: string;
+  readonly tokenFile: string;
+}
+
+async function getPage<T>({ address, path, token, tokenFile }: Page): Promise<T> {
+  const response = await fetch(`${address}${path}`, {
+    headers: token === "" ? {} : { authorization: `Bearer ${token}` },
+    redirect: "error",
+    signal: AbortSignal.timeout(TIMEOUT_MS),
+  }).catch((cause: unknown) => {
+    throw unreachable(address, cause);
+  });
+  const body: unknown = await response.json().catch(() => undefined);
+  if (response.ok && body !== undefined) return body as T;
+  if (response.status === 401) {
+    const tried = token === "" ? `there is no token in ${tokenFile}` : `the token in ${tokenFile} is not the right one`;
+    throw new EdgeError("control_plane_unreachable", `istiod at ${address} wants its debug token, and ${tried}`, {
+      hint: "run istioctl with the ISTIO_HOME of istiod, or name the file with --token-file",
+    });
+  }
+  const said = typeof body === "object" && body !== null && "error" in body ? String(body.error) : `status ${response.status}`;
+  throw new EdgeError(response.status === 404 ? "not_found" : "control_plane_unreachable", `istiod at ${address} says: ${said}`);
+}
+
+function unreachable(address: string, cause: unknown): EdgeError {
+  return new EdgeError("control_plane_unreachable", `cannot reach istiod at ${address} (${reasonOf(cause)})`, {
+    cause,
+    hint: "start it with `istiod`, or name its address with --istiod or ISTIOD_DEBUG_ADDRESS",
+  });
+}
+
+/** Node's fetch puts the reason into the cause of its error. */
+function reasonOf(error: unknown): string {
+  const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
+  if (cause instanceof Error && "code" in cause && cause.code === "ECONNREFUSED") return "connection refused";
+  return messageOf(cause) || "connection refused";
+}

@@ -1,0 +1,45 @@
+import { EdgeError, messageOf } from "../base/errors.ts";
+import { readArguments, usageError } from "./arguments.ts";
+import type { Command, Host, OutputFormat } from "./command.ts";
+import { renderOutcome } from "./print/render-outcome.ts";
+import { allFlags, commandUsage, programUsage } from "./usage.ts";
+
+/**
+ * Runs one command line and resolves with the exit status: 0, 1 when something is wrong (also when a command ran well and found an invalid
+ * document), 2 for bad usage. What goes wrong is one sentence on stderr.
+ */
+export async function runCli(words: readonly string[], commands: readonly Command[], host: Host): Promise<number> {
+  const [name, ...rest] = words;
+  if (name === undefined || name === "--help" || name === "-h" || name === "help") {
+    host.out(`${programUsage(commands)}\n`);
+    return 0;
+  }
+  const asked = name === "--version" ? "version" : name;
+  const command = commands.find((candidate) => candidate.name === asked || candidate.aliases.includes(asked));
+  if (command === undefined) return complain(host, `there is no command ${JSON.stringify(name)}; \`istioctl --help\` lists them`, 2);
+  try {
+    return await runCommand(command, rest, host);
+  } catch (error) {
+    if (error instanceof EdgeError && error.code === "usage") return complain(host, `${error.message}; see \`istioctl ${command.name} --help\``, 2);
+    const hint = error instanceof EdgeError && error.hint !== undefined ? `; ${error.hint}` : "";
+    return complain(host, `${messageOf(error)}${hint}`, 1);
+  }
+}
+
+async function runCommand(command: Command, words: readonly string[], host: Host): Promise<number> {
+  const args = readArguments(words, allFlags(command));
+  if (args.has("help")) {
+    host.out(`${commandUsage(command)}\n`);
+    return 0;
+  }
+  const format: OutputFormat | undefined = args.choice("output", command.outputs) ?? command.outputs[0];
+  if (format === undefined) throw usageError("this command has no output");
+  const outcome = await command.run(args, host);
+  host.out(renderOutcome(outcome, format));
+  return outcome.exitCode ?? 0;
+}
+
+function complain(host: Host, sentence: string, status: 1 | 2): number {
+  host.err(`istioctl: ${sentence}\n`);
+  return status;
+}

@@ -1,0 +1,51 @@
+import type { Command, Flag } from "./command.ts";
+
+const HELP: Flag = { name: "help", short: "h", about: "show this" };
+
+/** The flags of a command with those that every command has. */
+export const allFlags = (command: Command): readonly Flag[] => [...command.flags, outputFlag(command), HELP];
+
+const outputFlag = ({ outputs: [first, ...others] }: Command): Flag => ({
+  name: "output",
+  short: "o",
+  value: "FORMAT",
+  about: `${[first, ...others].join(", ")} (default ${first})`,
+});
+
+/** `istioctl validate --help`. */
+export function commandUsage(command: Command): string {
+  const flags = allFlags(command).map((flag): [string, string] => [flagText(flag), flag.about]);
+  return [
+    `${command.about}.`,
+    "",
+    `Usage: ${["istioctl", command.name, command.operands, "[flags]"].filter((word) => word !== "").join(" ")}`,
+    ...(command.aliases.length > 0 ? [`Also: ${command.aliases.join(", ")}`] : []),
+    "",
+    "Flags:",
+    ...columns(flags),
+    ...(command.notes === undefined ? [] : ["", ...command.notes]),
+  ].join("\n");
+}
+
+/** `istioctl --help`. */
+export function programUsage(commands: readonly Command[]): string {
+  return [
+    "istioctl looks into a mesh, checks its configuration and starts its proxies.",
+    "",
+    "Usage: istioctl COMMAND [flags]",
+    "",
+    "Commands:",
+    ...columns(commands.map((command): [string, string] => [[command.name, ...command.aliases].join(", "), command.about])),
+    "",
+    "`istioctl COMMAND --help` says more. Exit status: 0 all is well, 1 something is wrong, 2 bad usage.",
+  ].join("\n");
+}
+
+function flagText({ name, short, value }: Flag): string {
+  return `${short === undefined ? "    " : `-${short}, `}--${name}${value === undefined ? "" : ` ${value}`}`;
+}
+
+function columns(rows: readonly (readonly [string, string])[]): string[] {
+  const width = Math.max(...rows.map(([left]) => left.length));
+  return rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}`);
+}
