@@ -44,9 +44,10 @@ function ensure(name) {
   say(`${step.title}: done in ${((Date.now() - started) / 1000).toFixed(1)} s`);
 }
 
+/** Versions are those of the lock file. Not `npm ci`: it refuses a lock file written where the optional packages of other platforms are not to be had. */
 function installPackages() {
   try {
-    execFileSync("npm", ["ci", "--no-audit", "--no-fund", "--loglevel=error"], { cwd: root, stdio: ["ignore", 2, 2] });
+    execFileSync("npm", ["install", "--no-save", "--no-audit", "--no-fund", "--loglevel=error"], { cwd: root, stdio: ["ignore", 2, 2] });
   } catch {
     throw new Error("npm could not install the packages; check that the npm registry can be reached, then run the command again");
   }

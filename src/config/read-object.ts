@@ -1,6 +1,6 @@
 import { messageOf } from "../base/errors.ts";
 import { contentHash } from "../base/hash.ts";
-import { canonicalJson } from "./canonical-json.ts";
+import { canonicalText } from "./canonical-text.ts";
 import { quote } from "./checks/quote.ts";
 import { lineFinder } from "./find-line.ts";
 import type { KindDef, Report } from "./kind-def.ts";
@@ -98,7 +98,7 @@ function readBody(parts: Parts, report: Report, isBroken: () => boolean): Config
   const identity = { kind: def.kind, group: def.group, name, ...meta };
   // Of kinds that are read in part only that part counts, so that a heartbeat in a status changes nothing.
   const content = def.body === "" ? spec : body;
-  const object: ConfigObject = { ...identity, version, spec, hash: contentHash(canonicalJson([{ ...identity, generation: undefined }, content])) };
+  const object: ConfigObject = { ...identity, version, spec, hash: contentHash(canonicalText([{ ...identity, generation: undefined }, content])) };
   def.validate(object, report);
   return isBroken() ? undefined : object;
 }

@@ -1,4 +1,6 @@
 import type { JsonValue, Message, Registry } from "@bufbuild/protobuf";
+import type { KindDef } from "../config/kind-def.ts";
+import { KINDS } from "../config/kinds/index.ts";
 import { type ConfigObject, formatOrigin } from "../config/object.ts";
 import type { ObjectStatus, StoredObject } from "../config/store/store-types.ts";
 import { messageJson } from "../wire/json.ts";
@@ -6,24 +8,30 @@ import type { ConfigOrigin, ConfigRecord } from "./api-types.ts";
 import { isoTime } from "./object-origin.ts";
 
 export interface ConfigFilter {
-  /** Kind, in any case; undefined means all. */
-  readonly kind: string | undefined;
+  /** Kind, plural or short name, in any case; undefined means all. */
+  readonly type: string | undefined;
   readonly namespace: string | undefined;
 }
 
+const DEFS: ReadonlyMap<string, KindDef> = new Map(KINDS.map((def) => [def.kind, def]));
+
 /** Everything in force in Kubernetes' shape (`/debug/configz`), with its origin and whether it is a last good version. Secrets show their keys only. */
 export function configObjects(stored: readonly StoredObject[], filter: ConfigFilter, registry: Registry): readonly ConfigRecord[] {
-  const kind = filter.kind?.toLowerCase();
   return stored
-    .filter(({ object }) => kind === undefined || object.kind.toLowerCase() === kind)
+    .filter(({ object }) => filter.type === undefined || isOfType(object, filter.type.toLowerCase()))
     .filter(({ object }) => filter.namespace === undefined || object.namespace === filter.namespace)
     .map(({ object, status }) => configRecord(object, status, registry));
+}
+
+function isOfType({ kind }: ConfigObject, type: string): boolean {
+  const def = DEFS.get(kind);
+  return [kind, def?.writtenKind, def?.plural, ...(def?.shortNames ?? [])].some((name) => name?.toLowerCase() === type);
 }
 
 function configRecord(object: ConfigObject, status: ObjectStatus, registry: Registry): ConfigRecord {
   return {
     apiVersion: object.group === "" ? object.version : `${object.group}/${object.version}`,
-    kind: object.kind,
+    kind: DEFS.get(object.kind)?.writtenKind ?? object.kind,
     metadata: {
       name: object.name,
       ...(object.namespace !== "" && { namespace: object.namespace }),
@@ -53,10 +61,14 @@ function annotationsOf({ kind, annotations }: ConfigObject): Readonly<Record<str
 
 const REDACTED = "[redacted]";
 
+/** Kubernetes kinds are read in part; what was read of these is their spec, of the others whole fields of the document. */
+const READ_FROM_SPEC: ReadonlySet<string> = new Set(["Service", "Ingress", "IngressClass"]);
+
 function contentOf(object: ConfigObject, registry: Registry): Readonly<Record<string, unknown>> {
-  if (object.kind === "Secret") return redacted(object.spec);
-  if (isMessage(object.spec)) return { spec: messageContent(object.spec, registry) };
-  return KINDS_WITH_SPEC.has(object.kind) ? { spec: object.spec } : { ...(object.spec as object) };
+  const { kind, spec } = object;
+  if (kind === "Secret") return redacted(spec);
+  if (isMessage(spec)) return { spec: messageContent(spec, registry) };
+  return DEFS.get(kind)?.body === "spec" || READ_FROM_SPEC.has(kind) ? { spec } : { ...(spec as object) };
 }
 
 function messageContent(message: Message, registry: Registry): JsonValue {
@@ -66,12 +78,8 @@ function messageContent(message: Message, registry: Registry): JsonValue {
 
 const isMessage = (spec: unknown): spec is Message => typeof spec === "object" && spec !== null && "$typeName" in spec;
 
-/** The keys of a Secret and nothing of their content. What is not a map of keys is left out whole. */
+/** Type and keys of a Secret and nothing of their content, whatever else is known of it. */
 function redacted(spec: unknown): Readonly<Record<string, unknown>> {
-  if (typeof spec !== "object" || spec === null) return {};
-  const { type, data, stringData } = spec as Readonly<Record<string, unknown>>;
-  return { ...(typeof type === "string" && { type }), ...keysOf("data", data), ...keysOf("stringData", stringData) };
+  const { type, data } = spec as Partial<SecretContent>;
+  return { ...(type !== undefined && { type }), data: Object.fromEntries(Object.keys(data ?? {}).map((key) => [key, REDACTED])) };
 }
-
-const keysOf = (field: string, map: unknown): Readonly<Record<string, unknown>> =>
-  typeof map === "object" && map !== null ? { [field]: Object.fromEntries(Object.keys(map).map((key) => [key, REDACTED])) } : {};

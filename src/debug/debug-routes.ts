@@ -41,7 +41,7 @@ const configPages = (deps: DebugDeps): readonly Page[] => [
     path: "/debug/configz",
     about: "all configuration objects in force and where they are written; ?type=VirtualService and ?namespace=ns narrow it",
     answer: async (query) => {
-      const filter = { kind: query.get("type") ?? undefined, namespace: query.get("namespace") ?? undefined };
+      const filter = { type: query.get("type") ?? undefined, namespace: query.get("namespace") ?? undefined };
       return ok(configObjects(deps.store.list(), filter, await messageRegistry()));
     },
   },

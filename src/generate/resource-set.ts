@@ -1,15 +1,16 @@
 import type { Engine, Query, Result } from "../engine/index.ts";
 import type { Encoded, FailedResource, ResourceSet } from "../wire/encoded.ts";
+import { LayeredResources } from "./layered-resources.ts";
 
-/** Collects resources into a set, on top of another one. A generator that failed costs its own resource only. */
-export function createCollector(base?: ResourceSet): {
+/** Collects resources into a set. A generator that failed costs its own resource only. */
+export function createCollector(): {
   add(resource: Encoded): void;
   take(name: string, result: Result<Encoded>): void;
   fail(name: string, message: string): void;
   readonly set: ResourceSet;
 } {
-  const resources = new Map<string, Encoded>(base?.resources);
-  const failed: FailedResource[] = [...(base?.failed ?? [])];
+  const resources = new Map<string, Encoded>();
+  const failed: FailedResource[] = [];
   const fail = (name: string, message: string): void => void failed.push({ name, message });
   return {
     add: (resource) => void resources.set(resource.name, resource),
@@ -19,12 +20,25 @@ export function createCollector(base?: ResourceSet): {
   };
 }
 
+/** Two sets as one, without copying the larger. Names do not overlap. */
+export function layered(base: ResourceSet, top: ResourceSet): ResourceSet {
+  if (top.resources.size === 0 && top.failed.length === 0) return base;
+  return { resources: new LayeredResources(base.resources, top.resources), failed: [...base.failed, ...top.failed] };
+}
+
 /** Equal sets: the same members by identity, which for encoded resources means the same content. Meant as `same` of queries that yield sets. */
 export function sameResourceSet(a: ResourceSet, b: ResourceSet): boolean {
   if (a === b) return true;
   if (a.resources.size !== b.resources.size || a.failed.length !== b.failed.length) return false;
-  for (const [name, resource] of a.resources) if (b.resources.get(name) !== resource) return false;
+  if (!sameResources(a.resources, b.resources)) return false;
   return a.failed.every(({ name, message }, index) => name === b.failed[index]?.name && message === b.failed[index].message);
+}
+
+function sameResources(a: ResourceSet["resources"], b: ResourceSet["resources"]): boolean {
+  if (a === b) return true;
+  if (a instanceof LayeredResources && b instanceof LayeredResources && a.base === b.base) return sameResources(a.top, b.top);
+  for (const [name, resource] of a) if (b.get(name) !== resource) return false;
+  return true;
 }
 
 /** Keys of the configuration objects that a query result was made from. */

@@ -193,7 +193,10 @@ export class Channel {
       this.#subscription = judgement.subscription;
       this.dirty = true;
     }
-    if (judgement.dropped.length > 0) this.#reconsider((holding) => believe(holding, judgement.dropped, ABSENT));
+    if (judgement.dropped.length > 0) {
+      this.#reconsider((holding) => believe(holding, judgement.dropped, ABSENT));
+      this.#obliged = this.#obliged.map((set) => this.#deps.names.edit(set, [], judgement.dropped));
+    }
     if (judgement.leftWildcard) this.#reconsider((holding) => restrict(holding, judgement.subscription.names));
     this.oblige(this.#deps.names.of(known.size === 0 ? judgement.asked : judgement.asked.filter((name) => !known.has(name))));
   }

@@ -29,10 +29,12 @@ export function sendBlockedFor(channel: Channel, channels: Channels, { now, time
  * asked for yet counts while the stream is young: after a reconnect, clusters come first and routes follow.
  */
 export function removalsBlockedFor(channel: Channel, channels: Channels, { now, timeoutMs, openedAt }: Waiting & { readonly openedAt: number }): number {
-  const left = (channel.removalsSince ?? now) + timeoutMs - now;
+  const patience = (channel.removalsSince ?? now) + timeoutMs - now;
+  let wait = 0;
   for (const typeUrl of channel.provider.removeAfter ?? []) {
     const referring = channels.get(typeUrl);
-    if (referring === undefined ? now - openedAt < timeoutMs : !referring.settled) return Math.max(0, left);
+    if (referring === undefined) wait = Math.max(wait, openedAt + timeoutMs - now);
+    else if (!referring.settled) wait = patience;
   }
-  return 0;
+  return Math.max(0, Math.min(wait, patience));
 }

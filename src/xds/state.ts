@@ -66,13 +66,13 @@ export interface ChannelRecord {
 export const newRecord = (): ChannelRecord => ({ sentAt: undefined, ackedNonce: undefined, ackedAt: undefined, nacks: 0, lastError: undefined, lastNackAt: undefined });
 
 export function typeState(channel: Channel, record: ChannelRecord): TypeState {
-  const { subscription, holding, rejections } = channel;
+  const { subscription, rejections } = channel;
   return {
     typeUrl: channel.provider.typeUrl,
     wildcard: subscription?.wildcard ?? false,
     names: subscription?.names.names.size ?? 0,
     held: heldResources(channel).length,
-    inSync: channel.settled && holding.unlike.size === 0,
+    inSync: channel.settled,
     sentNonce: channel.lastNonce,
     ...record,
     rejected: [...rejections.rejected].map(([name, { version, error, fallback }]) => ({ name, version, error, fallback: fallback?.version })),

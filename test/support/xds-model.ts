@@ -74,7 +74,7 @@ export class MapProvider implements ResourceProvider {
 /** Providers of Envoy's four types, wired as the real ones are. */
 export function envoyProviders() {
   const clusters = new MapProvider(CLUSTER_TYPE, { companion: { typeUrl: ENDPOINT_TYPE, namesOf: (cluster) => [cluster.name] }, removeAfter: [LISTENER_TYPE, ROUTE_TYPE] });
-  const endpoints = new MapProvider(ENDPOINT_TYPE, { urgent: true });
+  const endpoints = new MapProvider(ENDPOINT_TYPE, { urgent: true, removeAfter: [CLUSTER_TYPE, LISTENER_TYPE, ROUTE_TYPE] });
   const listeners = new MapProvider(LISTENER_TYPE, { sendAfter: [CLUSTER_TYPE] });
   const routes = new MapProvider(ROUTE_TYPE, { sendAfter: [CLUSTER_TYPE] });
   return { clusters, endpoints, listeners, routes, all: [clusters, endpoints, listeners, routes] };
@@ -105,6 +105,8 @@ export interface ModelClientOptions {
   send(request: Uint8Array): void;
   /** Gives the reason to reject a response, or undefined. */
   judge?(response: Seen, contents: ReadonlyMap<string, string>): string | undefined;
+  /** Which resources of a rejected response take effect nevertheless; none by default. Envoy applies the good clusters of a bad response. */
+  appliesAnyway?(typeUrl: string, name: string, version: string): boolean;
   /** False: the test answers itself. */
   readonly answers?: boolean;
 }
@@ -162,7 +164,10 @@ export class ModelClient {
     const type = this.#type(seen.typeUrl);
     type.nonce = seen.nonce;
     const error = this.#options.judge?.(seen, contents);
-    if (error === undefined) {
+    if (error !== undefined) {
+      const applies = this.#options.appliesAnyway ?? (() => false);
+      for (const [name, version] of contents) if ((type.wildcard || type.wanted.has(name)) && applies(seen.typeUrl, name, version)) type.resources.set(name, version);
+    } else {
       type.version = seen.version;
       if (this.#options.variant === "sotw" && (seen.typeUrl === CLUSTER_TYPE || seen.typeUrl === LISTENER_TYPE)) type.resources.clear();
       for (const [name, version] of contents) if (type.wildcard || type.wanted.has(name)) type.resources.set(name, version);

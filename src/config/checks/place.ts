@@ -13,12 +13,33 @@ export interface Place {
 }
 
 /** The root of all places of one document: `path` is where the value stands that is about to be judged. */
-export function placeOf(report: Report, path: FieldPath): Place {
-  return {
-    in: (...parts) => placeOf(report, [...path, ...parts]),
-    fault: (code, message) => report(code, path, message),
-    check: (code, fault) => {
-      if (fault !== undefined) report(code, path, fault);
-    },
-  };
+export const placeOf = (report: Report, path: FieldPath): Place => new PlaceBelow(report, undefined, path);
+
+/** A link of the chain from the root: thousands are made for one large object, nearly all for nothing, so they hold no path of their own. */
+class PlaceBelow implements Place {
+  readonly #report: Report;
+  readonly #above: PlaceBelow | undefined;
+  readonly #parts: FieldPath;
+
+  constructor(report: Report, above: PlaceBelow | undefined, parts: FieldPath) {
+    this.#report = report;
+    this.#above = above;
+    this.#parts = parts;
+  }
+
+  in(...parts: readonly (string | number)[]): Place {
+    return new PlaceBelow(this.#report, this, parts);
+  }
+
+  fault(code: ProblemCode, message: string): void {
+    this.#report(code, this.#path(), message);
+  }
+
+  check(code: ProblemCode, fault: string | undefined): void {
+    if (fault !== undefined) this.fault(code, fault);
+  }
+
+  #path(): FieldPath {
+    return this.#above === undefined ? this.#parts : [...this.#above.#path(), ...this.#parts];
+  }
 }

@@ -38,10 +38,12 @@ export interface MeshFiles {
 }
 
 /** Reads mesh.yaml, the files it includes, and networks.yaml. An absent mesh.yaml or networks.yaml is no fault, an absent include is. */
-export async function readMeshFiles(baseDir: string): Promise<MeshFiles> {
-  const dir = join(baseDir, "etc", "istio");
+export const readMeshFiles = (baseDir: string): Promise<MeshFiles> => readMeshFilesIn(join(baseDir, "etc", "istio"));
+
+/** The same for files that lie elsewhere or bear another name, as those that are checked before they are put in place. */
+export async function readMeshFilesIn(dir: string, mainName = "mesh.yaml"): Promise<MeshFiles> {
   const reading: Reading = { faults: [], seen: [] };
-  const main = await readOne(join(dir, "mesh.yaml"), reading, "optional");
+  const main = await readOne(join(dir, mainName), reading, "optional");
   const included: MeshFile[] = [];
   for (const [index, name] of includesOf(main, reading).entries()) {
     const file = await readInclude({ dir, name, index, from: main?.path ?? "" }, reading);

@@ -25,6 +25,8 @@ export type RuleChecker = (json: unknown, report: Report, path: FieldPath) => vo
 
 interface RuleNode {
   rule: SchemaRule | undefined;
+  /** The field's other name, where it differs. */
+  readonly protoName: string | undefined;
   readonly below: Map<string, RuleNode>;
 }
 
@@ -33,7 +35,7 @@ const MAP = "{}";
 
 /** Turns a table of rules into a walk that visits only what the rules speak of. */
 export function compileRules(rules: SchemaRules): RuleChecker {
-  const root: RuleNode = { rule: undefined, below: new Map() };
+  const root: RuleNode = newNode("");
   for (const [path, rule] of Object.entries(rules)) nodeAt(root, path).rule = rule;
   return (json, report, path) => visit(root, json, { report, path: [...path] });
 }
@@ -43,11 +45,16 @@ interface Walk {
   readonly path: (string | number)[];
 }
 
+function newNode(name: string): RuleNode {
+  const other = protoName(name);
+  return { rule: undefined, protoName: other === name ? undefined : other, below: new Map() };
+}
+
 function nodeAt(root: RuleNode, path: string): RuleNode {
   let node = root;
   for (const part of path.match(/[^.[\]{}]+|\[\]|\{\}/g) ?? []) {
     let next = node.below.get(part);
-    if (next === undefined) node.below.set(part, (next = { rule: undefined, below: new Map() }));
+    if (next === undefined) node.below.set(part, (next = newNode(part)));
     node = next;
   }
   invariant(path === "" || node !== root, `path of a schema rule: ${path}`);
@@ -61,10 +68,8 @@ function visit(node: RuleNode, json: unknown, walk: Walk): void {
   const values = node.below.get(MAP);
   if (items !== undefined && Array.isArray(json)) for (let index = 0; index < json.length; index++) descend(items, index, json[index], walk);
   if (!isRecord(json)) return;
-  for (const key of values === undefined ? node.below.keys() : Object.keys(json)) {
-    const next = values ?? node.below.get(key);
-    if (next !== undefined) descend(next, key, Object.hasOwn(json, key) ? json[key] : json[protoName(key)], walk);
-  }
+  if (values !== undefined) for (const key of Object.keys(json)) descend(values, key, json[key], walk);
+  else for (const [key, next] of node.below) descend(next, key, json[key] ?? (next.protoName === undefined ? undefined : json[next.protoName]), walk);
 }
 
 function descend(node: RuleNode, key: string | number, json: unknown, walk: Walk): void {

@@ -3,20 +3,21 @@ import type { Query } from "../../engine/index.ts";
 import { buildCluster, type ClusterInput } from "../../envoy/cluster/index.ts";
 import { ClusterSchema } from "../../gen/envoy/config/cluster/v3/cluster_pb.js";
 import type { ProxyView } from "../../model/proxy.ts";
+import type { ServiceRef } from "../../model/service.ts";
 import { encoded, sameEncoded } from "../../wire/encode.ts";
 import type { Encoded, ResourceSet } from "../../wire/encoded.ts";
-import { CLUSTER_TYPE, ENDPOINT_TYPE } from "../../wire/type-urls.ts";
+import { CLUSTER_TYPE, ENDPOINT_TYPE, LISTENER_TYPE, ROUTE_TYPE } from "../../wire/type-urls.ts";
 import type { ResourceProvider } from "../../xds/provider.ts";
 import type { GenerateContext } from "../context.ts";
-import { needsOf, type Place, type PlaceNeeds, placeOf } from "../endpoints/assignment-key.ts";
+import { needsOf, NOWHERE, type Place, type PlaceNeeds, placeOf } from "../endpoints/assignment-key.ts";
 import { assignmentsOf } from "../endpoints/assignments.ts";
-import { createCollector, objectsBehind, sameResourceSet } from "../resource-set.ts";
+import { createCollector, layered, objectsBehind, sameResourceSet } from "../resource-set.ts";
 import { type ClientClass, clientClassId, clientClassOf, ruleFor } from "./client-class.ts";
 import { defineEastWest } from "./east-west.ts";
 import { fixedClusters } from "./fixed-clusters.ts";
 import { type InboundKey, inboundClusters } from "./inbound-clusters.ts";
 import { meshOf, outboundClusters } from "./outbound-clusters.ts";
-import { type ClientTraits, familyOf, type OutboundKey, outboundKey } from "./outbound-key.ts";
+import { type ClientTraits, clientPart, familyOf, type OutboundKey, type OutboundKeys, outboundKey, outboundKeys } from "./outbound-key.ts";
 
 /** Services a class of clients sees and the rules for them, and what must be known of where a client runs. */
 interface OutboundPlan {
@@ -31,7 +32,8 @@ interface OutboundSetKey {
 }
 
 interface SetKey {
-  readonly outbound: OutboundSetKey;
+  readonly outbound: OutboundKeys;
+  readonly traits: ClientTraits;
   readonly inbound: readonly ClusterInput[];
 }
 
@@ -56,12 +58,16 @@ export function createClusterProvider(ctx: GenerateContext): ResourceProvider {
     };
     return { client, traits, place: placeOf(view, queries.plan(client).needs) };
   };
-  const setOf = (view: ProxyView): SetKey => ({ outbound: outboundOf(view), inbound: queries.inbound(inboundOf(clientClassOf(ctx, view), view)) });
+  const setOf = (view: ProxyView): SetKey => {
+    const outbound = outboundOf(view);
+    return { outbound: queries.keys(outbound), traits: outbound.traits, inbound: queries.inbound(inboundOf(outbound.client, view)) };
+  };
   return {
     typeUrl: CLUSTER_TYPE,
+    removeAfter: [LISTENER_TYPE, ROUTE_TYPE],
     companion: { typeUrl: ENDPOINT_TYPE, namesOf: (resource) => (isEdsCluster(resource) ? [resource.name] : []) },
     *prepare(view) {
-      for (const key of queries.keys(outboundOf(view))) {
+      for (const key of queries.keys(outboundOf(view)).keys) {
         const inputs = queries.outbound.try(key);
         for (const input of inputs.ok ? inputs.value : []) if (!("refused" in input)) queries.cluster.try(input);
         yield;
@@ -87,11 +93,15 @@ type ClusterQueries = ReturnType<typeof defineClusterQueries>;
 function defineClusterQueries(ctx: GenerateContext) {
   const { engine } = ctx;
   const plan = engine.query<ClientClass, OutboundPlan>({ name: "clusters.plan", id: clientClassId, compute: (client) => outboundPlan(ctx, client) });
-  const keys = engine.query<OutboundSetKey, readonly OutboundKey[]>({
+  const keys = engine.query<OutboundSetKey, OutboundKeys>({
     name: "clusters.keys",
     id: outboundSetId,
-    compute: ({ client, traits, place }) =>
-      plan(client).services.map((one) => outboundKey({ ...one, traits, place: assignmentsOf(ctx).traits(one.service)?.inline === true ? place : {} })),
+    compute: ({ client, traits, place }) => {
+      const part = clientPart(traits);
+      const inline = (service: ServiceRef): boolean => assignmentsOf(ctx).traits(service)?.inline === true;
+      return outboundKeys(plan(client).services.map((one) => outboundKey({ ...one, place: inline(one.service) ? place : NOWHERE }, part)));
+    },
+    same: (a, b) => a.id === b.id,
   });
   const outbound = engine.query({ name: "clusters.outbound", id: ({ id }: OutboundKey) => id, compute: (key) => outboundClusters(ctx, key) });
   const inbound = engine.query<InboundKey, readonly ClusterInput[]>({
@@ -100,20 +110,19 @@ function defineClusterQueries(ctx: GenerateContext) {
     compute: (key) => (key.addresses.length === 0 ? [] : inboundClusters(ctx, key)),
   });
   const cluster = engine.query<ClusterInput, Encoded>({ name: "clusters.cluster", id: inputId, compute: encodedCluster, same: sameEncoded });
-  const outboundSet = engine.query<OutboundSetKey, ResourceSet>({
+  const outboundSet = engine.query<OutboundKeys, ResourceSet>({
     name: "clusters.outboundSet",
-    id: outboundSetId,
-    compute: (key) => collectOutbound({ ctx, keys: keys(key), traits: key.traits, outbound, cluster }),
+    id: ({ id }) => id,
+    compute: ({ keys: all }) => collectOutbound(all, outbound, cluster),
     same: sameResourceSet,
   });
   const set = engine.query<SetKey, ResourceSet>({
     name: "clusters.set",
-    id: (key) => `${outboundSetId(key.outbound)}#${key.inbound.map(inputId).join()}`,
-    compute: ({ outbound: outboundKey, inbound: inputs }) => {
-      const shared = outboundSet(outboundKey);
-      const collector = createCollector(shared);
-      for (const input of inputs) collector.take(input.name, cluster.try(input));
-      return collector.set;
+    id: (key) => `${key.outbound.id}|${Object.values(key.traits).join()}|${key.inbound.map(inputId).join()}`,
+    compute: (key) => {
+      const own = createCollector();
+      for (const input of [...fixedClusters(meshOf(ctx), key.traits), ...key.inbound]) own.take(input.name, cluster.try(input));
+      return layered(outboundSet(key.outbound), own.set);
     },
     same: sameResourceSet,
   });
@@ -122,7 +131,7 @@ function defineClusterQueries(ctx: GenerateContext) {
 
 function outboundPlan(ctx: GenerateContext, client: ClientClass): OutboundPlan {
   const scope = ctx.lookups.scope({ namespace: client.namespace, sidecar: client.sidecar });
-  const { traits, plan } = assignmentsOf(ctx);
+  const { traits, networked, plan } = assignmentsOf(ctx);
   const services = scope.services.map((service) => ({
     service: { namespace: service.namespace, host: service.host },
     ports: service.ports,
@@ -136,18 +145,10 @@ function outboundPlan(ctx: GenerateContext, client: ClientClass): OutboundPlan {
       subsets.flatMap((subset) => plan({ name: "", cluster: { port, subset, host: service.host }, sni: false, service, rule }) ?? []),
     );
   });
-  return { services, needs: needsOf(inline, ctx.inputs.networks.has("networks") && inline.length > 0) };
+  return { services, needs: needsOf(inline, inline.length > 0 && networked("")) };
 }
 
-interface CollectParts {
-  readonly ctx: GenerateContext;
-  readonly keys: readonly OutboundKey[];
-  readonly traits: ClientTraits;
-  readonly outbound: Query<OutboundKey, ReturnType<typeof outboundClusters>>;
-  readonly cluster: Query<ClusterInput, Encoded>;
-}
-
-function collectOutbound({ ctx, keys, traits, outbound, cluster }: CollectParts): ResourceSet {
+function collectOutbound(keys: readonly OutboundKey[], outbound: OutboundQuery, cluster: Query<ClusterInput, Encoded>): ResourceSet {
   const collector = createCollector();
   for (const key of keys) {
     const inputs = outbound.try(key);
@@ -157,9 +158,10 @@ function collectOutbound({ ctx, keys, traits, outbound, cluster }: CollectParts)
       else collector.take(input.name, cluster.try(input));
     }
   }
-  for (const input of fixedClusters(meshOf(ctx), traits)) collector.take(input.name, cluster.try(input));
   return collector.set;
 }
+
+type OutboundQuery = Query<OutboundKey, ReturnType<typeof outboundClusters>>;
 
 function encodedCluster(input: ClusterInput): Encoded {
   const resource = encoded(CLUSTER_TYPE, input.name, ClusterSchema, buildCluster(input));
@@ -184,7 +186,7 @@ interface ProvenanceParts {
 
 function provenanceOf({ ctx, queries, name }: ProvenanceParts, key: SetKey, inbound: InboundKey): readonly string[] {
   if (key.inbound.some((input) => input.name === name)) return objectsBehind(ctx.engine, queries.inbound, inbound);
-  for (const one of queries.keys(key.outbound)) {
+  for (const one of key.outbound.keys) {
     const inputs = queries.outbound.try(one);
     if (!inputs.ok || !inputs.value.some((input) => input.name === name)) continue;
     return [...new Set([...objectsBehind(ctx.engine, queries.outbound, one), ...(one.rule?.keys ?? [])])];

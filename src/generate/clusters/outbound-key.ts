@@ -4,7 +4,7 @@ import { DestinationRuleSchema } from "../../gen/istio/networking/v1alpha3/desti
 import type { ProxyView } from "../../model/proxy.ts";
 import type { ServiceRef } from "../../model/service.ts";
 import type { ResolvedDestinationRule } from "../context.ts";
-import type { Place } from "../endpoints/assignment-key.ts";
+import { NOWHERE, type Place } from "../endpoints/assignment-key.ts";
 
 /** What is known of a client that shapes its outbound clusters, besides what it sees. */
 export interface ClientTraits {
@@ -32,12 +32,29 @@ export interface OutboundKey {
   readonly place: Place;
 }
 
-/** Clients in different namespaces that see the same rule share the clusters: the rule stands in the key, not who looked it up. */
-export function outboundKey(parts: Omit<OutboundKey, "id">): OutboundKey {
-  const { service, ports, rule, traits, place } = parts;
-  const id = JSON.stringify([service.namespace, service.host, ports, rule === undefined ? "" : ruleId(rule), Object.values(traits), place]);
-  return { id, ...parts };
+/** Keys of all services a client sees. Equal ids mean equal keys. */
+export interface OutboundKeys {
+  readonly id: string;
+  readonly keys: readonly OutboundKey[];
 }
+
+/** What is the same for all services of one client, spelled out once. */
+export interface ClientPart {
+  readonly id: string;
+  readonly traits: ClientTraits;
+}
+
+export const clientPart = (traits: ClientTraits): ClientPart => ({ id: Object.values(traits).join(), traits });
+
+/** Clients in different namespaces that see the same rule share the clusters: the rule stands in the key, not who looked it up. */
+export function outboundKey(parts: Omit<OutboundKey, "id" | "traits">, client: ClientPart): OutboundKey {
+  const { service, ports, rule, place } = parts;
+  const where = place === NOWHERE ? "" : JSON.stringify(place);
+  const id = `${service.namespace}/${service.host}|${ports?.join() ?? ""}|${rule === undefined ? "" : ruleId(rule)}|${client.id}|${where}`;
+  return { id, ...parts, traits: client.traits };
+}
+
+export const outboundKeys = (keys: readonly OutboundKey[]): OutboundKeys => ({ id: contentHash(keys.map(({ id }) => id).join("\n")), keys });
 
 const ruleIds = new WeakMap<ResolvedDestinationRule, string>();
 

@@ -1,4 +1,5 @@
-import type { Labels } from "../../base/labels.ts";
+import { contentHash } from "../../base/hash.ts";
+import { type Labels, NO_LABELS } from "../../base/labels.ts";
 import type { Locality } from "../../model/locality.ts";
 import type { ProxyView } from "../../model/proxy.ts";
 import type { ServiceRef } from "../../model/service.ts";
@@ -50,7 +51,16 @@ export interface AssignmentKey {
   readonly place: Place;
 }
 
-export const NO_NEEDS: PlaceNeeds = { locality: false, labels: [], nodeName: false, clusterId: false, network: false };
+/** Keys of all assignments a client asks for. Equal ids mean equal keys. */
+export interface AssignmentKeys {
+  readonly id: string;
+  readonly keys: readonly AssignmentKey[];
+}
+
+export const assignmentKeys = (keys: readonly AssignmentKey[]): AssignmentKeys => ({ id: contentHash(keys.map(({ id }) => id).join("\n")), keys });
+
+/** Nothing is known of where a client runs, because nothing needs to be. */
+export const NOWHERE: Place = {};
 
 /** What the plans need to know, all together. */
 export function needsOf(plans: readonly AssignmentPlan[], networks: boolean): PlaceNeeds {
@@ -67,28 +77,36 @@ export function needsOf(plans: readonly AssignmentPlan[], networks: boolean): Pl
 
 /** Takes from a proxy what is needed. */
 export function placeOf(view: ProxyView, needs: PlaceNeeds): Place {
+  const network = needs.network || view.metadata.requestedNetworkView.length > 0;
+  if (!needs.locality && !needs.nodeName && !needs.clusterId && !network && needs.labels.length === 0) return NOWHERE;
   const known = needs.labels.length === 0 ? {} : topologyLabels(view);
   return {
     ...(needs.locality && { locality: view.locality }),
     ...(needs.labels.length > 0 && { labels: Object.fromEntries(needs.labels.map((label) => [label, known[label] ?? ""])) }),
     ...(needs.nodeName && { nodeName: view.nodeName }),
     ...(needs.clusterId && { clusterId: view.clusterId }),
-    ...(needs.network && { network: { own: view.network, view: view.metadata.requestedNetworkView } }),
+    ...(network && { network: { own: view.network, view: view.metadata.requestedNetworkView } }),
   };
 }
 
 /** Narrows a place to what one plan looks at, so that assignments without rules about places are shared by all. */
 export function assignmentKey(plan: AssignmentPlan, place: Place): AssignmentKey {
-  const { locality: rules } = plan;
-  const narrowed: Place = {
+  const where = place === NOWHERE ? NOWHERE : narrowed(plan, place);
+  const { cluster, service, labels, mutualTls, unhealthy, clusterLocal, nodeLocal, locality } = plan;
+  const flags = `${mutualTls}${unhealthy ? "+unhealthy" : ""}${clusterLocal ? "+cluster" : ""}${nodeLocal ? "+node" : ""}`;
+  const rules = locality === undefined && where === NOWHERE && labels === NO_LABELS ? "" : JSON.stringify([labels, locality, where]);
+  return { id: `${cluster}@${service.namespace}|${flags}|${rules}`, plan, place: where };
+}
+
+function narrowed(plan: AssignmentPlan, place: Place): Place {
+  const rules = plan.locality;
+  return {
     ...(rules !== undefined && rules.kind !== "priority" && place.locality !== undefined && { locality: place.locality }),
     ...(rules?.kind === "priority" && place.labels !== undefined && { labels: place.labels }),
     ...(plan.nodeLocal && place.nodeName !== undefined && { nodeName: place.nodeName }),
     ...(plan.clusterLocal && place.clusterId !== undefined && { clusterId: place.clusterId }),
     ...(place.network !== undefined && { network: place.network }),
   };
-  const { cluster, service, port: _, ...rest } = plan;
-  return { id: `${cluster}@${service.namespace}${JSON.stringify([rest, narrowed])}`, plan, place: narrowed };
 }
 
 /** Labels of a workload with those that follow from where it runs, as `failoverPriority` may name them. */

@@ -9,6 +9,7 @@ import { type PortPolicy, portPolicy } from "../clusters/traffic-policy.ts";
 import type { GenerateContext, ResolvedDestinationRule } from "../context.ts";
 import type { AssignmentPlan } from "./assignment-key.ts";
 import { localityRulesOf } from "./locality-rules.ts";
+import { gatewaysOf } from "./network-gateways.ts";
 
 /** The few things of a service that shape its assignments; a service that changes otherwise re-runs nothing that reads these. */
 export interface ServiceTraits {
@@ -30,6 +31,8 @@ export interface PlanQuery {
 
 export interface AssignmentPlanning {
   readonly traits: Query<ServiceRef, ServiceTraits | undefined>;
+  /** Whether some network can only be reached through gateways. */
+  readonly networked: Query<"", boolean>;
   /** Plans the assignment of a cluster; undefined where the service, its port or the subset does not exist. Call inside a query. */
   plan(query: PlanQuery): AssignmentPlan | undefined;
 }
@@ -50,8 +53,10 @@ export function defineAssignmentPlanning(ctx: GenerateContext): AssignmentPlanni
     },
   });
   const clusterLocal = ctx.engine.query<"", readonly string[]>({ name: "endpoints.clusterLocalHosts", compute: () => clusterLocalHosts(ctx) });
+  const networked = ctx.engine.query<"", boolean>({ name: "endpoints.networked", compute: () => gatewaysOf(ctx.inputs.networks.get("networks")).size > 0 });
   return {
     traits,
+    networked,
     plan({ name, cluster, sni, service, rule }) {
       const known = traits(service);
       const subset = rule?.spec.subsets.find((candidate) => candidate.name === cluster.subset);

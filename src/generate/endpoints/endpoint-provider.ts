@@ -9,7 +9,7 @@ import type { NameSet, ResourceProvider, Wanted } from "../../xds/provider.ts";
 import { type ClientClass, clientClassId, clientClassOf, ruleFor } from "../clusters/client-class.ts";
 import { type GenerateContext, type ScopedService, type ScopeKey, scopeId } from "../context.ts";
 import { createCollector, objectsBehind, sameResourceSet } from "../resource-set.ts";
-import { type AssignmentKey, type AssignmentPlan, assignmentKey, needsOf, type Place, type PlaceNeeds, placeOf } from "./assignment-key.ts";
+import { type AssignmentKey, type AssignmentKeys, type AssignmentPlan, assignmentKey, assignmentKeys, needsOf, type Place, type PlaceNeeds, placeOf } from "./assignment-key.ts";
 import { assignmentsOf } from "./assignments.ts";
 
 interface PlansKey {
@@ -43,17 +43,17 @@ export function createEndpointProvider(ctx: GenerateContext): ResourceProvider {
     typeUrl: ENDPOINT_TYPE,
     urgent: true,
     *prepare(view, wanted) {
-      for (const key of keys(placed(view, wanted))) {
+      for (const key of keys(placed(view, wanted)).keys) {
         assignment.try(key);
         yield;
       }
     },
-    offered: (view, wanted) => set(placed(view, wanted)),
+    offered: (view, wanted) => set(keys(placed(view, wanted))),
     provenance(view, name) {
       const client = clientClassOf(ctx, view);
       const planned = planOne(name, client, hosts({ namespace: client.namespace, sidecar: client.sidecar }));
       if (planned?.plan === undefined) return [];
-      const place = placeOf(view, needsOf([planned.plan], ctx.inputs.networks.has("networks")));
+      const place = placeOf(view, needsOf([planned.plan], assignmentsOf(ctx).networked("")));
       return [...new Set([...objectsBehind(ctx.engine, assignment, assignmentKey(planned.plan, place)), ...(planned.rule?.keys ?? [])])];
     },
   };
@@ -80,13 +80,14 @@ function defineEndpointQueries(ctx: GenerateContext) {
     compute: ({ client, names }) => {
       const known = hosts({ namespace: client.namespace, sidecar: client.sidecar });
       const planned = [...names.names].flatMap((name) => planOne(name, client, known)?.plan ?? []);
-      return { plans: planned, needs: needsOf(planned, ctx.inputs.networks.has("networks")) };
+      return { plans: planned, needs: needsOf(planned, assignments.networked("")) };
     },
   });
-  const keys = engine.query<PlacedKey, readonly AssignmentKey[]>({
+  const keys = engine.query<PlacedKey, AssignmentKeys>({
     name: "endpoints.keys",
     id: placedId,
-    compute: (key) => plans(key).plans.map((plan) => assignmentKey(plan, key.place)),
+    compute: (key) => assignmentKeys(plans(key).plans.map((plan) => assignmentKey(plan, key.place))),
+    same: (a, b) => a.id === b.id,
   });
   const assignment = engine.query<AssignmentKey, Encoded>({
     name: "endpoints.assignment",
@@ -94,12 +95,12 @@ function defineEndpointQueries(ctx: GenerateContext) {
     compute: (key) => encodedAssignment(key.plan.cluster, assignments.select(key, { resolved: true })),
     same: sameEncoded,
   });
-  const set = engine.query<PlacedKey, ResourceSet>({
+  const set = engine.query<AssignmentKeys, ResourceSet>({
     name: "endpoints.set",
-    id: placedId,
-    compute: (key) => {
+    id: ({ id }) => id,
+    compute: ({ keys }) => {
       const collector = createCollector();
-      for (const one of keys(key)) collector.take(one.plan.cluster, assignment.try(one));
+      for (const one of keys) collector.take(one.plan.cluster, assignment.try(one));
       return collector.set;
     },
     same: sameResourceSet,

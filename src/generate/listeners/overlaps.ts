@@ -18,11 +18,9 @@ export function withoutOverlaps(chains: readonly FilterChainInput[]): readonly F
     const leftNames = freeNames.length > 0 ? freeNames : names;
     for (const name of leftNames) for (const range of freeRanges) taken.add(claim(name, range));
     if (leftNames.length === names.length && freeRanges.length === ranges.length) return [chain];
-    return [{ ...chain, match: { ...rest, ...defined("serverNames", leftNames), ...defined("destinations", freeRanges) } }];
+    const match = { ...rest, ...(serverNames !== undefined && { serverNames: texts(leftNames) }), ...(destinations !== undefined && { destinations: texts(freeRanges) }) };
+    return [{ ...chain, match }];
   });
 }
 
-function defined<K extends string>(key: K, values: readonly (string | undefined)[]): { readonly [P in K]?: readonly string[] } {
-  const texts = values.filter((value) => value !== undefined);
-  return texts.length === 0 ? {} : ({ [key]: texts } as { readonly [P in K]?: readonly string[] });
-}
+const texts = (values: readonly (string | undefined)[]): readonly string[] => values.filter((value) => value !== undefined);

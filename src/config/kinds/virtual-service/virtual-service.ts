@@ -10,7 +10,7 @@ import type { ConfigObject } from "../../object.ts";
 import { istioKind } from "../istio-kind.ts";
 import { checkHttpRoute } from "./check-http-route.ts";
 import { checkTcpRoute, checkTlsRoute } from "./check-l4-route.ts";
-import { domainContains } from "./domain-contains.ts";
+import { overlappingHosts } from "./overlapping-hosts.ts";
 import { warnUnreachable } from "./warn-unreachable.ts";
 
 /** Name that binds a VirtualService to all sidecars instead of a gateway. */
@@ -58,14 +58,12 @@ function checkDelegate(spec: VirtualService, place: Place): void {
 
 function checkHosts(spec: VirtualService, place: Place): void {
   const domainFault = isBoundToGateway(spec) ? (host: string) => gatewayDomainFault(host, false) : wildcardDomainFault;
-  const good: string[] = [];
   for (const [index, host] of spec.hosts.entries()) {
-    const fault = isAddress(host) ? undefined : domainFault(host);
-    const all = host === "*" && isBoundToMesh(spec) ? "every host at once can be routed at gateways only, not in the mesh" : undefined;
-    place.in(index).check("field.host", fault ?? all);
-    const twin = good.find((other) => domainContains(other, host) || domainContains(host, other));
-    if (fault === undefined && twin !== undefined) place.in(index).fault("field.duplicate", `${quote(host)} and ${quote(twin)} overlap`);
-    if (fault === undefined && all === undefined) good.push(host);
+    if (!isAddress(host)) place.in(index).check("field.host", domainFault(host));
+    if (host === "*" && isBoundToMesh(spec)) place.in(index).fault("field.host", "every host at once can be routed at gateways only, not in the mesh");
+  }
+  for (const [index, other] of overlappingHosts(spec.hosts)) {
+    place.in(index).fault("field.duplicate", `${quote(spec.hosts[index] ?? "")} and ${quote(spec.hosts[other] ?? "")} overlap`);
   }
 }
 

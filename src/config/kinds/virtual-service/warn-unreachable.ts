@@ -12,6 +12,9 @@ interface Entry {
   readonly others: ReadonlyMap<string, string>;
 }
 
+/** Each match is compared with all before it; beyond this many the advice would cost more than it is worth. */
+const MOST_ENTRIES = 1000;
+
 /** Warns of routes and matches that an earlier one leaves nothing for: routes are tried in order and the first match wins. */
 export function warnUnreachable(spec: VirtualService, place: Place): void {
   for (const kind of ["http", "tls", "tcp"] as const) {
@@ -24,6 +27,7 @@ function warnAmong(routes: readonly { readonly match: readonly object[] }[], pla
   const earlier: Entry[] = [];
   for (const [route, { match: matches }] of routes.entries()) {
     const entries = matches.length === 0 ? [entryOf(route, undefined, {})] : matches.map((match, index) => entryOf(route, index, match));
+    if (earlier.length + entries.length > MOST_ENTRIES) return;
     for (const entry of entries) {
       const taker = earlier.find((other) => takesAll(other, entry));
       if (taker !== undefined) warn(entry, taker, place);

@@ -1,3 +1,4 @@
+import { contentHash } from "../../../base/hash.ts";
 import type { Query } from "../../../engine/index.ts";
 import type { ListenerInput } from "../../../envoy/listener/listener.ts";
 import type { ProxyView } from "../../../model/proxy.ts";
@@ -10,7 +11,10 @@ import { canonical, familiesOf, type Families, type SettingsTraits } from "../tr
 import { gatewayListener, gatewayListenerName } from "./gateway-listener.ts";
 
 /** Attributes of a router that decide its listeners. */
-interface GatewayTraits extends SettingsTraits {
+interface GatewayTraits {
+  /** Stands for all the rest. */
+  readonly id: string;
+  readonly settings: SettingsTraits;
   readonly query: GatewayQuery;
   readonly families: Families;
   readonly unprivileged: boolean;
@@ -30,7 +34,7 @@ export function defineGatewayListeners(tools: ListenerTools): (view: ProxyView) 
     ctx.lookups.mergedGateway(query).ports.filter(({ port }) => !unprivileged || port >= 1024).map((port) => gatewayListenerName(port, families));
   const set = ctx.engine.query<GatewayTraits, ResourceSet>({
     name: "gatewayListeners",
-    id: canonical,
+    id: ({ id }) => id,
     same: sameResourceSet,
     compute: (traits) => {
       const collector = createCollector();
@@ -43,13 +47,14 @@ export function defineGatewayListeners(tools: ListenerTools): (view: ProxyView) 
     },
   });
   return (view) => {
-    const traits: GatewayTraits = {
-      ...tools.settingsTraits(view),
+    const parts = {
+      settings: tools.settingsTraits(view),
       query: gatewayQueryOf(ctx, view),
       families: familiesOf(view),
       unprivileged: view.metadata.unprivilegedPod,
       hasIdentity: view.hasIdentity,
     };
+    const traits: GatewayTraits = { ...parts, id: contentHash(canonical(parts)) };
     return {
       *steps() {
         for (const name of namesOf(traits)) yield () => void listener.try({ traits, name });
@@ -63,16 +68,16 @@ export function defineGatewayListeners(tools: ListenerTools): (view: ProxyView) 
 function defineListener(tools: ListenerTools): Query<ListenerKey, Encoded | undefined> {
   const { ctx, built } = tools;
   const inputOf = ({ traits, name }: ListenerKey): ListenerInput | undefined => {
-    const { query, families, hasIdentity, telemetry, proxyConfig, idleTimeout, acceptHttp10, tracingService } = traits;
+    const { query, families, hasIdentity } = traits;
     const port = ctx.lookups.mergedGateway(query).ports.find((one) => gatewayListenerName(one, families) === name);
     if (port === undefined) return undefined;
-    const settings = tools.settings({ telemetry, proxyConfig, idleTimeout, acceptHttp10, tracingService, side: "gateway" });
+    const settings = tools.settings({ ...traits.settings, side: "gateway" });
     const ruleLabels = ctx.lookups.hasSelectiveDestinationRules(query.namespace) ? query.labels : undefined;
     return gatewayListener({ ctx, client: { namespace: query.namespace, ruleLabels }, labels: query.labels, families, hasIdentity, settings, port });
   };
   return ctx.engine.query<ListenerKey, Encoded | undefined>({
     name: "gatewayListener",
-    id: ({ traits, name }) => `${name}#${canonical(traits)}`,
+    id: ({ traits, name }) => `${traits.id}#${name}`,
     same: (a, b) => a === b,
     compute: (key) => {
       const input = inputOf(key);

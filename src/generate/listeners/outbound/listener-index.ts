@@ -1,61 +1,83 @@
+import { contentHash } from "../../../base/hash.ts";
 import type { Query } from "../../../engine/index.ts";
-import type { GenerateContext, ScopeKey } from "../../context.ts";
+import { type EgressScope, type GenerateContext, type ScopeKey, scopeId } from "../../context.ts";
 import { canonical } from "../traits.ts";
-import { type PlacementTraits, type Slot, type SlotQuery } from "./slots.ts";
+import type { PlacementTraits, Slot, SlotQuery } from "./slots.ts";
 
-export type IndexQuery = ScopeKey & PlacementTraits;
+/** What of a scope decides which listeners there are. Namespaces that see the same services share it, and with it the whole index. */
+export interface IndexKey {
+  /** Stands for all the rest. */
+  readonly id: string;
+  readonly egress: readonly Pick<EgressScope, "port" | "bind" | "captureMode" | "services">[];
+  readonly placement: PlacementTraits;
+}
+
+export interface PlacedScope extends PlacementTraits {
+  readonly scope: ScopeKey;
+}
 
 /** Which services stand on which outbound listener of a scope. */
 export interface ListenerIndex {
+  readonly keyOf: Query<PlacedScope, IndexKey>;
   /** Names of all listeners, sorted. */
-  readonly names: Query<IndexQuery, readonly string[]>;
+  readonly names: Query<IndexKey, readonly string[]>;
   /** The slots of one listener, those that win conflicts first. Does not change with slots of other listeners. */
-  readonly slots: Query<{ readonly index: IndexQuery; readonly name: string }, readonly Slot[]>;
+  readonly slots: Query<{ readonly index: IndexKey; readonly name: string }, readonly Slot[]>;
+  /** Listeners that stand for single endpoints, by address. */
+  readonly ofEndpoints: Query<IndexKey, readonly { readonly address: string; readonly name: string }[]>;
 }
 
 /** Puts the slots of all services of a scope together by listener. */
-export function defineListenerIndex(ctx: Pick<GenerateContext, "engine" | "lookups">, slotsOf: Query<SlotQuery, readonly Slot[]>): ListenerIndex {
-  const index = ctx.engine.query<IndexQuery, Readonly<Record<string, readonly Slot[]>>>({
+export function defineListenerIndex({ engine, lookups }: Pick<GenerateContext, "engine" | "lookups">, slotsOf: Query<SlotQuery, readonly Slot[]>): ListenerIndex {
+  const index = engine.query<IndexKey, Readonly<Record<string, readonly Slot[]>>>({
     name: "outboundListenerIndex",
-    id: canonical,
-    compute: (query) => indexOf(ctx, query, slotsOf),
+    id: ({ id }) => id,
+    compute: (key) => indexOf(key, slotsOf),
   });
   return {
-    names: ctx.engine.query<IndexQuery, readonly string[]>({
-      name: "outboundListenerNames",
-      id: canonical,
-      compute: (query) => Object.keys(index(query)).sort(),
+    keyOf: engine.query<PlacedScope, IndexKey>({
+      name: "outboundListenerIndexKey",
+      id: ({ scope, ...placement }) => `${scopeId(scope)}#${canonical(placement)}`,
+      same: (a, b) => a.id === b.id,
+      compute: ({ scope, ...placement }) => {
+        const egress = lookups.scope(scope).egress.map(({ port, bind, captureMode, services }) => ({ port, bind, captureMode, services }));
+        return { id: contentHash(JSON.stringify(egress) + canonical(placement)), egress, placement };
+      },
     }),
-    slots: ctx.engine.query<{ readonly index: IndexQuery; readonly name: string }, readonly Slot[]>({
+    names: engine.query<IndexKey, readonly string[]>({
+      name: "outboundListenerNames",
+      id: ({ id }) => id,
+      compute: (key) => Object.keys(index(key)).sort(),
+    }),
+    slots: engine.query<{ readonly index: IndexKey; readonly name: string }, readonly Slot[]>({
       name: "outboundListenerSlots",
-      id: ({ index: query, name }) => `${canonical(query)}#${name}`,
-      compute: ({ index: query, name }) => index(query)[name] ?? [],
+      id: ({ index: { id }, name }) => `${id}#${name}`,
+      compute: ({ index: key, name }) => index(key)[name] ?? [],
+    }),
+    ofEndpoints: engine.query<IndexKey, readonly { readonly address: string; readonly name: string }[]>({
+      name: "endpointListeners",
+      id: ({ id }) => id,
+      compute: (key) =>
+        Object.entries(index(key)).flatMap(([name, slots]) => {
+          const [address, ...others] = new Set(slots.map(({ endpoint }) => endpoint));
+          return address === undefined || others.length > 0 ? [] : [{ address, name }];
+        }),
     }),
   };
 }
 
-function indexOf(
-  ctx: Pick<GenerateContext, "lookups">,
-  query: IndexQuery,
-  slotsOf: Query<SlotQuery, readonly Slot[]>,
-): Readonly<Record<string, readonly Slot[]>> {
-  const { families, bindsPorts, dnsCapture, unprivileged } = query;
-  const scope = ctx.lookups.scope({ namespace: query.namespace, sidecar: query.sidecar });
+function indexOf({ egress: listeners, placement }: IndexKey, slotsOf: Query<SlotQuery, readonly Slot[]>): Readonly<Record<string, readonly Slot[]>> {
   const byName = new Map<string, Slot[]>();
   const claimed = new Set<string>();
-  scope.egress.forEach((egress, position) => {
-    const explicit = egress.port !== undefined || egress.bind !== "";
-    const listener = { port: egress.port, bind: egress.bind, captureMode: egress.captureMode };
-    const slots = egress.services.flatMap(({ namespace, host, ports }) =>
-      slotsOf({ service: { namespace, host }, ports, egress: position, listener, families, bindsPorts, dnsCapture, unprivileged }),
-    );
+  listeners.forEach(({ services, ...listener }, egress) => {
+    const slots = services.flatMap(({ namespace, host, ports }) => slotsOf({ service: { namespace, host }, ports, egress, listener, ...placement }));
     // A port a Sidecar names is for the services it names there: what comes in by another listener is not added to it.
     for (const slot of slots.filter((one) => !claimed.has(one.listener))) {
       const list = byName.get(slot.listener);
       if (list === undefined) byName.set(slot.listener, [slot]);
       else list.push(slot);
     }
-    if (explicit) for (const slot of slots) claimed.add(slot.listener);
+    if (listener.port !== undefined || listener.bind !== "") for (const slot of slots) claimed.add(slot.listener);
   });
   return Object.fromEntries([...byName].map(([name, slots]) => [name, slots.sort(winnerFirst)]));
 }

@@ -76,7 +76,7 @@ function slotsOf(ctx: Context, placing: Placing): readonly Slot[] {
   const protocol = asked === undefined ? port.protocol : (parseProtocol(asked.protocol) ?? "Auto");
   const number = asked?.number ?? port.number;
   const bindToPort = query.listener.bind.startsWith("unix://") || query.listener.captureMode === "NONE" || (query.listener.captureMode === "DEFAULT" && query.bindsPorts);
-  if (bindToPort && query.unprivileged && number < 1024) return [];
+  if (bindToPort && query.unprivileged && number > 0 && number < 1024) return [];
   const base = {
     bindToPort,
     kind: kindOf(protocol, ctx.settings.sniffOutbound),

@@ -1,0 +1,115 @@
+import { systemClock } from "../src/base/clock.ts";
+import { Client } from "./client.ts";
+import { ResponseReader, type SeenResponse } from "./discovery-wire.ts";
+import type { SceneProxy } from "./scene.ts";
+
+/** What is awaited of a change. A client is done when `reached` says so of a response it got. */
+export interface Expectation {
+  /** Clients that must be reached; all others may be. */
+  readonly clients: (client: Client) => boolean;
+  readonly reached: (client: Client, response: SeenResponse) => boolean;
+  readonly marker?: string;
+}
+
+/** How a change came to the clients. Times are ms since it was made. */
+export interface Propagation {
+  /** When each awaited client was reached, in order. */
+  readonly times: readonly number[];
+  /** Clients that got anything. */
+  readonly touched: number;
+  readonly messages: number;
+  readonly bytes: number;
+}
+
+/** After the last awaited response this long nothing may come for a change to be over. */
+const QUIET_MS = 300;
+const TIMEOUT_MS = 60_000;
+
+/** Many clients, watched together. */
+export class Fleet {
+  readonly #port: number;
+  readonly #reader = new ResponseReader();
+  readonly #clients: Client[] = [];
+  #onResponse: (client: Client, response: SeenResponse, at: number) => void = () => {};
+  #lastAt = 0;
+  #failure: string | undefined;
+
+  constructor(port: number) {
+    this.#port = port;
+  }
+
+  get size(): number {
+    return this.#clients.length;
+  }
+
+  /** Bytes received since the start of what is being measured. */
+  get bytes(): number {
+    return this.#clients.reduce((sum, { tally }) => sum + tally.bytes, 0);
+  }
+
+  /** Connects proxies all at once and resolves when the last one has all it needs; gives the time each one took in ms, in order. */
+  async connect(proxies: readonly SceneProxy[]): Promise<readonly number[]> {
+    const start = systemClock.monotonic();
+    const fresh = proxies.map((proxy) => this.#open(proxy));
+    await this.#until("every proxy is served", () => fresh.every(({ readyAt }) => readyAt !== undefined));
+    return fresh.map(({ readyAt = 0 }) => readyAt - start).sort((a, b) => a - b);
+  }
+
+  /** Makes a change and follows it to the clients, until nothing more comes. */
+  async observe(change: () => Promise<void>, expected: Expectation): Promise<Propagation> {
+    const awaited = new Set(this.#clients.filter(expected.clients));
+    const times: number[] = [];
+    for (const client of this.#clients) client.reset();
+    this.#reader.lookFor(expected.marker);
+    const start = systemClock.monotonic();
+    this.#onResponse = (client, response, at) => {
+      if (awaited.has(client) && expected.reached(client, response) && awaited.delete(client)) times.push(at - start);
+    };
+    await change();
+    await this.#until("the change has reached every proxy", () => awaited.size === 0);
+    await this.quiet();
+    this.#onResponse = () => {};
+    return {
+      times,
+      touched: this.#clients.filter(({ tally }) => tally.messages > 0).length,
+      messages: this.#clients.reduce((sum, { tally }) => sum + tally.messages, 0),
+      bytes: this.bytes,
+    };
+  }
+
+  /** Resolves when nothing came for a while. */
+  async quiet(): Promise<void> {
+    const since = systemClock.monotonic();
+    await this.#until("responses stop", () => systemClock.monotonic() - Math.max(since, this.#lastAt) > QUIET_MS);
+  }
+
+  close(): void {
+    for (const client of this.#clients) client.close();
+  }
+
+  #open(proxy: SceneProxy): Client {
+    const client = new Client(proxy, {
+      port: this.#port,
+      reader: this.#reader,
+      now: systemClock.monotonic,
+      received: (from, response, at) => {
+        this.#lastAt = at;
+        this.#onResponse(from, response, at);
+      },
+      lost: (from, reason) => {
+        this.#failure ??= `${from.proxy.name} lost its stream: ${reason}`;
+      },
+    });
+    this.#clients.push(client);
+    return client;
+  }
+
+  async #until(what: string, holds: () => boolean): Promise<void> {
+    const deadline = systemClock.monotonic() + TIMEOUT_MS;
+    while (!holds()) {
+      if (this.#failure !== undefined) throw new Error(this.#failure);
+      if (systemClock.monotonic() > deadline) throw new Error(`${what}: not within ${TIMEOUT_MS} ms`);
+      await systemClock.sleep(5);
+    }
+  }
+}

@@ -1,0 +1,107 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { get } from "node:http";
+import { join } from "node:path";
+import { systemClock } from "../src/base/clock.ts";
+import { freePort } from "../test/support/ports.ts";
+import { cpuMs, memoryMb } from "./process-usage.ts";
+
+const ROOT = join(import.meta.dirname, "..");
+const READY_TIMEOUT_MS = 60_000;
+const POLL_MS = 5;
+
+/** What the control plane itself says of a change, in its log. */
+export interface AppliedChange {
+  /** From the push to the last acknowledgement. */
+  readonly ms: number;
+  readonly proxies: number;
+}
+
+/** The program as people run it, on ports of its own. */
+export interface MeasuredServer {
+  readonly pid: number;
+  readonly grpcPort: number;
+  /** From the start of the process to the first good answer of /ready. */
+  readonly readyMs: number;
+  /** CPU time and memory at that moment. */
+  readonly atReady: { readonly cpuMs: number; readonly rssMb: number; readonly peakMb: number };
+  /** Changes logged since the last call. */
+  takeChanges(): readonly AppliedChange[];
+  stop(): Promise<void>;
+}
+
+/** Starts `bin/istiod` in a base directory and waits until it is ready. */
+export async function startServer(home: string, env: Readonly<Record<string, string>> = {}): Promise<MeasuredServer> {
+  const [grpcPort, httpPort, monitoringPort] = [await freePort(), await freePort(), await freePort()];
+  const own = {
+    ISTIO_HOME: home,
+    GRPC_ADDR: `127.0.0.1:${grpcPort}`,
+    HTTP_ADDR: `127.0.0.1:${httpPort}`,
+    MONITORING_ADDR: `127.0.0.1:${monitoringPort}`,
+    KUBECONFIG: join(home, "none"),
+    ISTIO_LOG_AS_JSON: "true",
+  };
+  const start = systemClock.monotonic();
+  const child = spawn(join(ROOT, "bin/istiod"), [], { env: { ...process.env, ...own, ...env }, cwd: home, stdio: ["ignore", "ignore", "pipe"] });
+  const log = followLog(child);
+  const pid = child.pid ?? 0;
+  try {
+    while (!(await isReady(httpPort))) {
+      if (child.exitCode !== null || child.signalCode !== null) throw new Error(`istiod ended before it was ready: ${log.text()}`);
+      if (systemClock.monotonic() - start > READY_TIMEOUT_MS) throw new Error(`istiod is not ready after ${READY_TIMEOUT_MS} ms: ${log.text()}`);
+      await systemClock.sleep(POLL_MS);
+    }
+  } catch (error) {
+    child.kill("SIGKILL");
+    throw error;
+  }
+  const readyMs = systemClock.monotonic() - start;
+  const { rss, peak } = memoryMb(pid);
+  return { pid, grpcPort, readyMs, atReady: { cpuMs: cpuMs(pid), rssMb: rss, peakMb: peak }, takeChanges: log.takeChanges, stop: () => stop(child) };
+}
+
+function isReady(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const request = get({ host: "127.0.0.1", port, path: "/ready", agent: false }, (response) => {
+      response.resume();
+      resolve(response.statusCode === 200);
+    });
+    request.on("error", () => resolve(false));
+  });
+}
+
+function followLog(child: ChildProcess): { readonly text: () => string; readonly takeChanges: () => readonly AppliedChange[] } {
+  let text = "";
+  let rest = "";
+  let changes: AppliedChange[] = [];
+  child.stderr?.setEncoding("utf8").on("data", (chunk: string) => {
+    text = `${text}${chunk}`.slice(-10_000);
+    const lines = `${rest}${chunk}`.split("\n");
+    rest = lines.pop() ?? "";
+    for (const line of lines) {
+      const change = readChange(line);
+      if (change !== undefined) changes.push(change);
+    }
+  });
+  return {
+    text: () => text,
+    takeChanges() {
+      const taken = changes;
+      changes = [];
+      return taken;
+    },
+  };
+}
+
+function readChange(line: string): AppliedChange | undefined {
+  if (!line.includes("change applied")) return undefined;
+  const { ms, proxies } = JSON.parse(line) as { readonly ms?: number; readonly proxies?: number };
+  return ms === undefined || proxies === undefined ? undefined : { ms, proxies };
+}
+
+function stop(child: ChildProcess): Promise<void> {
+  return new Promise((resolve) => {
+    if (child.exitCode !== null || child.signalCode !== null) return resolve();
+    child.once("exit", () => resolve());
+    child.kill("SIGKILL");
+  });
+}

@@ -1,0 +1,43 @@
+import type { Json } from "../../debug/api-types.ts";
+import { at, listAt, textAt, textsAt } from "../json-path.ts";
+import type { ProxyResource } from "./dumped-resources.ts";
+import { objectOfMetadata, type ProxyConfigFilter, type Section } from "./section.ts";
+
+/** `istioctl proxy-config route`: a row for each route of each virtual host. */
+export function routeSection(tables: readonly ProxyResource[], filter: Pick<ProxyConfigFilter, "name">): Section {
+  const kept = tables.filter(({ name }) => filter.name === undefined || name === filter.name);
+  return {
+    title: "routes",
+    header: ["NAME", "VHOST NAME", "DOMAINS", "MATCH", "VIRTUAL SERVICE"],
+    entries: kept.map((resource) => ({ resource, rows: rowsOf(resource) })),
+  };
+}
+
+function rowsOf({ name, resource }: ProxyResource): readonly (readonly string[])[] {
+  const rows = listAt(resource, "virtualHosts").flatMap((host) => {
+    const domains = domainsText(textsAt(host, "domains"));
+    return listAt(host, "routes").map((route) => [name, textAt(host, "name"), domains, matchText(at(route, "match")), virtualServiceOf(route, host)]);
+  });
+  return rows.length > 0 ? rows : [[name, "", "", "no virtual hosts", ""]];
+}
+
+/** As many as fit; a service has a dozen spellings. */
+function domainsText(domains: readonly string[]): string {
+  const [first = "", second, ...others] = domains;
+  if (second === undefined) return first;
+  return others.length === 0 ? `${first}, ${second}` : `${first}, ${second} + ${others.length} more...`;
+}
+
+/** What a route takes, in the notation of Istio's istioctl: `/login*` is a prefix, `~re` a regular expression. */
+function matchText(match: Json | undefined): string {
+  const path = textAt(match, "path");
+  const separated = textAt(match, "pathSeparatedPrefix");
+  const regex = textAt(match, "safeRegex", "regex");
+  const prefix = textAt(match, "prefix");
+  const base = path || (separated && `${separated}(/|$)*`) || (regex && `~${regex}`) || `${prefix}*`;
+  const more = listAt(match, "headers").length + listAt(match, "queryParameters").length;
+  return more === 0 ? base : `${base} and ${more} more`;
+}
+
+const virtualServiceOf = (route: Json, host: Json): string =>
+  objectOfMetadata(textAt(route, "metadata", "filterMetadata", "istio", "config")) || objectOfMetadata(textAt(host, "metadata", "filterMetadata", "istio", "config"));

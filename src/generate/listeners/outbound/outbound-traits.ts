@@ -1,0 +1,46 @@
+import { contentHash } from "../../../base/hash.ts";
+import type { Query } from "../../../engine/index.ts";
+import type { ProxyView } from "../../../model/proxy.ts";
+import type { GenerateContext, ScopeKey } from "../../context.ts";
+import { canonical, familiesOf, type SettingsTraits } from "../traits.ts";
+import type { PlacementTraits } from "./slots.ts";
+
+/** Attributes of a sidecar that decide its outbound listeners: those who agree on them share all. */
+export interface OutboundTraits {
+  /** Stands for all the rest. */
+  readonly id: string;
+  readonly scope: ScopeKey;
+  readonly placement: PlacementTraits;
+  readonly settings: SettingsTraits;
+  readonly transparent: boolean;
+  readonly httpProxyPort: number;
+  /** Of the labels, those that TCP or TLS rules of the scope match by. */
+  readonly sourceLabels: Readonly<Record<string, string>>;
+  /** All labels, where DestinationRules of the namespace select by them. */
+  readonly ruleLabels: Readonly<Record<string, string>> | undefined;
+}
+
+export interface TraitSources {
+  readonly ctx: Pick<GenerateContext, "lookups">;
+  readonly sourceLabelKeys: Query<ScopeKey, readonly string[]>;
+}
+
+/** Picks them from a proxy. Labels are looked at only as far as some rule does. */
+export function outboundTraits({ ctx, sourceLabelKeys }: TraitSources, view: ProxyView, settings: SettingsTraits): OutboundTraits {
+  const scope = { namespace: view.namespace, sidecar: view.sidecar };
+  const traits = {
+    scope,
+    settings,
+    placement: {
+      families: familiesOf(view),
+      bindsPorts: view.interception === "NONE",
+      dnsCapture: view.dnsCapture,
+      unprivileged: view.metadata.unprivilegedPod,
+    },
+    transparent: view.interception === "TPROXY",
+    httpProxyPort: view.metadata.httpProxyPort,
+    sourceLabels: Object.fromEntries(sourceLabelKeys(scope).flatMap((key) => (view.labels[key] === undefined ? [] : [[key, view.labels[key]]]))),
+    ruleLabels: ctx.lookups.hasSelectiveDestinationRules(view.namespace) ? view.labels : undefined,
+  };
+  return { ...traits, id: contentHash(canonical(traits)) };
+}
