@@ -1,4 +1,4 @@
-import { create, toBinary } from "@bufbuild/protobuf";
+import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { NodeSchema } from "../src/gen/envoy/config/core/v3/base_pb.js";
 import { DELTA_METHOD } from "../src/wire/grpc-server.ts";
 import { CLUSTER_TYPE, ENDPOINT_TYPE, LISTENER_TYPE, ROUTE_TYPE } from "../src/wire/type-urls.ts";
@@ -48,7 +48,7 @@ export class Client {
       message: (bytes) => this.#take(bytes),
       ended: (reason) => deps.lost(this, reason),
     });
-    this.#stream.send(discoveryRequest({ typeUrl: CLUSTER_TYPE, node: nodeOf(proxy) }));
+    this.#stream.send(discoveryRequest({ typeUrl: CLUSTER_TYPE, node: toBinary(NodeSchema, create(NodeSchema, nodeOf(proxy))) }));
   }
 
   get tally(): Readonly<Tally> {
@@ -118,21 +118,19 @@ export class Client {
 
 const newTally = (): Tally => ({ messages: 0, bytes: 0, resources: new Map() });
 
-function nodeOf({ name, namespace, address, app }: SceneProxy): Uint8Array {
-  return toBinary(
-    NodeSchema,
-    create(NodeSchema, {
-      id: `sidecar~${address}~${name}.${namespace}~${namespace}.svc.cluster.local`,
-      cluster: `${app}.${namespace}`,
-      metadata: {
-        NAMESPACE: namespace,
-        NAME: name,
-        LABELS: { app, version: "v1" },
-        SERVICE_ACCOUNT: app,
-        CLUSTER_ID: "Kubernetes",
-        ISTIO_VERSION: "1.32.0",
-        INSTANCE_IPS: address,
-      },
-    }),
-  );
+/** How a proxy of a scene describes itself. */
+export function nodeOf({ name, namespace, address, app }: SceneProxy): MessageInitShape<typeof NodeSchema> {
+  return {
+    id: `sidecar~${address}~${name}.${namespace}~${namespace}.svc.cluster.local`,
+    cluster: `${app}.${namespace}`,
+    metadata: {
+      NAMESPACE: namespace,
+      NAME: name,
+      LABELS: { app, version: "v1" },
+      SERVICE_ACCOUNT: app,
+      CLUSTER_ID: "Kubernetes",
+      ISTIO_VERSION: "1.32.0",
+      INSTANCE_IPS: address,
+    },
+  };
 }

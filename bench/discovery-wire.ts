@@ -82,7 +82,7 @@ export function discoveryRequest({ typeUrl, node, subscribe, nonce }: RequestPar
 }
 
 /** What a resource makes Envoy ask for next: a cluster its assignment, a listener the route tables of its HTTP filters. */
-function referencesOf(typeUrl: string, body: Buffer): readonly string[] {
+export function referencesOf(typeUrl: string, body: Buffer): readonly string[] {
   if (typeUrl === CLUSTER) return assignmentOf(body);
   return typeUrl === LISTENER ? [...new Set(tablesOf(body))] : [];
 }

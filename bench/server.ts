@@ -26,7 +26,7 @@ export interface MeasuredServer {
   readonly atReady: { readonly cpuMs: number; readonly rssMb: number; readonly peakMb: number };
   /** Changes logged since the last call. */
   takeChanges(): readonly AppliedChange[];
-  stop(): Promise<void>;
+  stop(signal?: NodeJS.Signals): Promise<void>;
 }
 
 /** Starts `bin/istiod` in a base directory and waits until it is ready. */
@@ -56,7 +56,7 @@ export async function startServer(home: string, env: Readonly<Record<string, str
   }
   const readyMs = systemClock.monotonic() - start;
   const { rss, peak } = memoryMb(pid);
-  return { pid, grpcPort, readyMs, atReady: { cpuMs: cpuMs(pid), rssMb: rss, peakMb: peak }, takeChanges: log.takeChanges, stop: () => stop(child) };
+  return { pid, grpcPort, readyMs, atReady: { cpuMs: cpuMs(pid), rssMb: rss, peakMb: peak }, takeChanges: log.takeChanges, stop: (signal) => stop(child, signal) };
 }
 
 function isReady(port: number): Promise<boolean> {
@@ -98,10 +98,10 @@ function readChange(line: string): AppliedChange | undefined {
   return ms === undefined || proxies === undefined ? undefined : { ms, proxies };
 }
 
-function stop(child: ChildProcess): Promise<void> {
+function stop(child: ChildProcess, signal: NodeJS.Signals = "SIGKILL"): Promise<void> {
   return new Promise((resolve) => {
     if (child.exitCode !== null || child.signalCode !== null) return resolve();
     child.once("exit", () => resolve());
-    child.kill("SIGKILL");
+    child.kill(signal);
   });
 }

@@ -1,11 +1,14 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { EdgeError, messageOf } from "../base/errors.ts";
-import { loadMesh } from "../config/mesh/load-mesh.ts";
+import { judgeMesh } from "../config/mesh/load-mesh.ts";
+import { readMeshFiles } from "../config/mesh/mesh-files.ts";
+import type { Json } from "../debug/api-types.ts";
 import { debugTokenPath } from "../serve/debug-token.ts";
 import { parseHostPort } from "../settings/host-port.ts";
 import { type Arguments, usageError } from "./arguments.ts";
 import type { Flag, Host } from "./command.ts";
+import { at } from "./json-path.ts";
 
 /** Flags of commands that ask a running control plane. */
 export const ISTIOD_FLAGS: readonly Flag[] = [
@@ -47,11 +50,19 @@ async function addressOf(args: Arguments, host: Host): Promise<string> {
     if (url === null || !["http:", "https:"].includes(url.protocol)) throw usageError(`${JSON.stringify(named)} is not an address of istiod such as http://127.0.0.1:8080`);
     return url.origin;
   }
-  const load = await loadMesh(baseDirOf(host), host.env);
-  const listen = load.ok ? load.config.process.listen.httpAddr : "";
-  const at = parseHostPort(listen === "" ? `:${DEFAULT_PORT}` : listen);
-  if (typeof at === "string" || ["", "0.0.0.0", "::"].includes(at.host)) return `http://127.0.0.1:${typeof at === "string" ? DEFAULT_PORT : at.port}`;
-  return `http://${at.host.includes(":") ? `[${at.host}]` : at.host}:${at.port}`;
+  const listen = parseHostPort((await listenAddress(host)) || `:${DEFAULT_PORT}`);
+  if (typeof listen === "string") return `http://127.0.0.1:${DEFAULT_PORT}`;
+  const reached = ["", "0.0.0.0", "::"].includes(listen.host) ? "127.0.0.1" : listen.host;
+  return `http://${reached.includes(":") ? `[${reached}]` : reached}:${listen.port}`;
+}
+
+/** Where istiod of this base directory listens. A mesh.yaml that is wrong at present may still say it: istiod runs on with the one before. */
+async function listenAddress(host: Host): Promise<string> {
+  const files = await readMeshFiles(baseDirOf(host));
+  const load = judgeMesh(files, { baseDir: baseDirOf(host), env: host.env });
+  if (load.ok) return load.config.process.listen.httpAddr;
+  const written = files.layers.map(({ content }) => at(content as Json, "listen", "httpAddr")).findLast((address) => typeof address === "string");
+  return host.env["HTTP_ADDR"] ?? (typeof written === "string" ? written : "");
 }
 
 interface Page {

@@ -142,7 +142,10 @@ export interface RegistryService {
 export interface ObjectOrigin {
   /** `Kind/namespace/name` */
   readonly object: string;
+  /** `file:line` */
   readonly at?: string;
+  /** What stands there now is broken: the last good version is in force. */
+  readonly stale?: true;
 }
 
 /** Endpoints of one service port in `/debug/endpointz`. */

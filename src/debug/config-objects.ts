@@ -1,6 +1,7 @@
 import type { JsonValue, Message, Registry } from "@bufbuild/protobuf";
 import type { KindDef } from "../config/kind-def.ts";
 import { KINDS } from "../config/kinds/index.ts";
+import type { KubernetesSecret } from "../config/kinds/secret/secret.ts";
 import { type ConfigObject, formatOrigin } from "../config/object.ts";
 import type { ObjectStatus, StoredObject } from "../config/store/store-types.ts";
 import { messageJson } from "../wire/json.ts";
@@ -80,6 +81,6 @@ const isMessage = (spec: unknown): spec is Message => typeof spec === "object" &
 
 /** Type and keys of a Secret and nothing of their content, whatever else is known of it. */
 function redacted(spec: unknown): Readonly<Record<string, unknown>> {
-  const { type, data } = spec as Partial<SecretContent>;
+  const { type, data } = spec as Partial<KubernetesSecret>;
   return { ...(type !== undefined && { type }), data: Object.fromEntries(Object.keys(data ?? {}).map((key) => [key, REDACTED])) };
 }

@@ -8,7 +8,7 @@ import { connectionDetails, connections } from "./connections.ts";
 import type { DebugDeps } from "./debug-deps.ts";
 import type { HttpAnswer, HttpRoute } from "./http-route.ts";
 import { meshState } from "./mesh-page.ts";
-import { objectOrigin, problemRecord } from "./object-origin.ts";
+import { originFinder, problemRecord } from "./object-origin.ts";
 import { registryEndpoints, registryServices } from "./registry-dump.ts";
 import { sharingClasses } from "./sharing-classes.ts";
 import { proxyIdOf, syncStatus } from "./sync-status.ts";
@@ -47,11 +47,11 @@ const configPages = (deps: DebugDeps): readonly Page[] => [
   },
   { path: "/debug/problems", about: "everything wrong with the configuration", answer: () => ok([...deps.mesh.problems, ...deps.store.problems()].map(problemRecord)) },
   { path: "/debug/mesh", about: "mesh configuration and settings in force, and what waits for a restart", answer: async () => ok(meshState(deps.mesh, await messageRegistry())) },
-  { path: "/debug/registryz", about: "all services", answer: () => ok(registryServices(deps.world.context.registry, deps.store)) },
+  { path: "/debug/registryz", about: "all services", answer: () => ok(registryServices(deps.world.context.registry, originFinder(deps.store))) },
   {
     path: "/debug/endpointz",
     about: "endpoints of every service port; ?host=name narrows it",
-    answer: (query) => ok(registryEndpoints(deps.world.context.registry, deps.store, query.get("host") ?? undefined)),
+    answer: (query) => ok(registryEndpoints(deps.world.context.registry, originFinder(deps.store), query.get("host") ?? undefined)),
   },
 ];
 
@@ -72,7 +72,7 @@ async function dumpPage(deps: DebugDeps, query: URLSearchParams): Promise<HttpAn
   if (dump === undefined) return { status: 404, body: { error: `no proxy named ${wanted} is connected; /debug/syncz names those that are` } };
   const options = {
     registry: await messageRegistry(),
-    why: query.has("why") ? (typeUrl: string, name: string) => originsOf(deps, dump, { typeUrl, name }) : undefined,
+    why: query.has("why") ? whyOf(deps, dump) : undefined,
     pause: createSlice(deps.clock),
   };
   return ok(await configDump(dump, state, options));
@@ -87,11 +87,14 @@ function findStream(streams: readonly StreamState[], wanted: string): StreamStat
   return new Set(byName.map(({ node }) => node)).size === 1 ? byName[0] : undefined;
 }
 
-function originsOf(deps: DebugDeps, { view }: StreamDump, { typeUrl, name }: { readonly typeUrl: string; readonly name: string }): readonly ObjectOrigin[] {
-  const provider = deps.world.providers.find((candidate) => candidate.typeUrl === typeUrl);
-  try {
-    return (provider?.provenance(view, name) ?? []).map((key) => objectOrigin(deps.store, key));
-  } catch {
-    return []; // It cannot be made at present; what is served is a last good version, and its reads are gone.
-  }
+function whyOf(deps: DebugDeps, { view }: StreamDump): (typeUrl: string, name: string) => readonly ObjectOrigin[] {
+  const originOf = originFinder(deps.store);
+  const providers = new Map(deps.world.providers.map((provider) => [provider.typeUrl, provider]));
+  return (typeUrl, name) => {
+    try {
+      return (providers.get(typeUrl)?.provenance(view, name) ?? []).map(originOf);
+    } catch {
+      return []; // It cannot be made at present; what is served is a last good version, and its reads are gone.
+    }
+  };
 }

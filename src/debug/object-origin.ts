@@ -1,12 +1,25 @@
 import { formatOrigin } from "../config/object.ts";
 import { formatPath, type Problem } from "../config/problem.ts";
+import type { ObjectStatus } from "../config/store/store-types.ts";
 import type { ObjectOrigin, ProblemRecord } from "./api-types.ts";
 import type { DebugDeps } from "./debug-deps.ts";
 
-/** Where an object is written, for people: `file:line` as far as it is known. */
-export function objectOrigin(store: Pick<DebugDeps["store"], "origin">, key: string): ObjectOrigin {
-  const origin = store.origin(key);
-  return origin === undefined ? { object: key } : { object: key, at: formatOrigin(origin) };
+/** Says of object keys where they are written, as far as it is known. Made for one answer: it remembers what it was asked. */
+export function originFinder(store: Pick<DebugDeps["store"], "status">): (key: string) => ObjectOrigin {
+  const known = new Map<string, ObjectOrigin>();
+  return (key) => {
+    const origin = known.get(key) ?? objectOrigin(key, store.status(key));
+    known.set(key, origin);
+    return origin;
+  };
+}
+
+function objectOrigin(key: string, status: ObjectStatus | undefined): ObjectOrigin {
+  return {
+    object: key,
+    ...(status?.origin !== undefined && { at: formatOrigin(status.origin) }),
+    ...(status?.state === "stale" && { stale: true as const }),
+  };
 }
 
 /** A problem as JSON, its field path in the form users write. */

@@ -2,19 +2,18 @@ import { formatLocality } from "../model/locality.ts";
 import type { Endpoint } from "../model/endpoint.ts";
 import type { Service } from "../model/service.ts";
 import type { Registry } from "../registry/registry.ts";
-import type { EndpointRecord, PortEndpoints, RegistryService } from "./api-types.ts";
-import type { DebugDeps } from "./debug-deps.ts";
-import { isoTime, objectOrigin } from "./object-origin.ts";
+import type { EndpointRecord, ObjectOrigin, PortEndpoints, RegistryService } from "./api-types.ts";
+import { isoTime } from "./object-origin.ts";
 
-type Origins = Pick<DebugDeps["store"], "origin">;
+type OriginOf = (key: string) => ObjectOrigin;
 
 /** All services, by namespace and host (`/debug/registryz`). */
-export function registryServices(registry: Registry, store: Origins): readonly RegistryService[] {
-  return servicesOf(registry).map((service) => registryService(service, store));
+export function registryServices(registry: Registry, originOf: OriginOf): readonly RegistryService[] {
+  return servicesOf(registry).map((service) => registryService(service, originOf));
 }
 
 /** Endpoints of every service port (`/debug/endpointz`); `host` narrows it to one host. */
-export function registryEndpoints(registry: Registry, store: Origins, host?: string): readonly PortEndpoints[] {
+export function registryEndpoints(registry: Registry, originOf: OriginOf, host?: string): readonly PortEndpoints[] {
   return servicesOf(registry)
     .filter((service) => host === undefined || service.host === host)
     .flatMap((service) =>
@@ -22,7 +21,7 @@ export function registryEndpoints(registry: Registry, store: Origins, host?: str
         svc: `${service.host}:${number}`,
         namespace: service.namespace,
         portName: name,
-        ep: registry.endpoints(service, number).map((endpoint) => endpointRecord(endpoint, store)),
+        ep: registry.endpoints(service, number).map((endpoint) => endpointRecord(endpoint, originOf)),
       })),
     );
 }
@@ -30,7 +29,7 @@ export function registryEndpoints(registry: Registry, store: Origins, host?: str
 const servicesOf = (registry: Registry): readonly Service[] =>
   registry.namespaces().flatMap((namespace) => registry.servicesIn(namespace).flatMap((ref) => registry.service(ref) ?? []));
 
-function registryService(service: Service, store: Origins): RegistryService {
+function registryService(service: Service, originOf: OriginOf): RegistryService {
   return {
     Attributes: {
       Name: service.name,
@@ -49,11 +48,11 @@ function registryService(service: Service, store: Origins): RegistryService {
     Resolution: service.resolution,
     MeshExternal: service.meshExternal,
     headless: service.headless,
-    origin: objectOrigin(store, service.objectKey),
+    origin: originOf(service.objectKey),
   };
 }
 
-function endpointRecord(endpoint: Endpoint, store: Origins): EndpointRecord {
+function endpointRecord(endpoint: Endpoint, originOf: OriginOf): EndpointRecord {
   const { address, port, health, weight, network, workload, namespace, serviceAccount, tlsMode, labels } = endpoint;
   return {
     address: endpoint.unixPath ? `unix://${address}` : address,
@@ -67,6 +66,6 @@ function endpointRecord(endpoint: Endpoint, store: Origins): EndpointRecord {
     serviceAccount,
     tlsMode,
     labels,
-    origin: objectOrigin(store, endpoint.objectKey),
+    origin: originOf(endpoint.objectKey),
   };
 }

@@ -141,11 +141,13 @@ export class Channel {
     this.#done(outgoing);
   }
 
-  skipped(outgoing: Outgoing): void {
+  /** There was nothing to say. True: there is now, since what was to be tried is no longer there to be tried, and the next is. */
+  skipped(outgoing: Outgoing): boolean {
     this.#holding = outgoing.plan.after;
     this.#done(outgoing);
-    // The group that was to be tried is no longer there to be tried.
-    if (this.rejections.accept()) this.dirty = true;
+    const again = this.rejections.accept();
+    this.dirty ||= again;
+    return again;
   }
 
   get #sendsWholeSet(): boolean {

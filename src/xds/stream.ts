@@ -57,6 +57,7 @@ export class XdsStream implements DiscoveryStreamEvents {
   /** Responses that the network has not taken. */
   readonly #unsent = new Set<Ticket>();
   #cancelTimer: (() => void) | undefined;
+  #wakesAt: number | undefined;
   #node: Node | undefined;
   #view: ProxyView | undefined;
   #viewIsOld = true;
@@ -134,7 +135,7 @@ export class XdsStream implements DiscoveryStreamEvents {
     }
     // Removals wait for types further down the list; those may just have turned out to have nothing to say.
     for (const channel of this.#channels.values()) {
-      if (!urgentOnly && channel.removalsSince !== undefined && !this.#removalsBlocked(channel)) yield* this.#serve(channel);
+      if (!urgentOnly && channel.removalsSince !== undefined && this.#removalsWait(channel) === 0) yield* this.#serve(channel);
     }
     this.#settle();
   }
@@ -270,10 +271,14 @@ export class XdsStream implements DiscoveryStreamEvents {
         yield;
         if (!this.#open || !channel.ready) return;
       }
-      const outgoing = channel.outgoing(view, this.#removalsBlocked(channel));
-      if (outgoing.plan.removalsLeft) channel.removalsSince ??= startedAt;
-      if (!outgoing.send) channel.skipped(outgoing);
-      else {
+      const outgoing = channel.outgoing(view, this.#removalsWait(channel) > 0);
+      if (outgoing.plan.removalsLeft) {
+        channel.removalsSince ??= startedAt;
+        this.#wakeAfter(this.#removalsWait(channel));
+      }
+      if (!outgoing.send) {
+        if (channel.skipped(outgoing)) this.#continue();
+      } else {
         const ticket = this.#ticket(channel, outgoing);
         if (ticket !== undefined) this.#send(channel, outgoing, { ticket, startedAt });
       }
@@ -321,16 +326,21 @@ export class XdsStream implements DiscoveryStreamEvents {
     return wait > 0;
   }
 
-  #removalsBlocked(channel: Channel): boolean {
+  #removalsWait(channel: Channel): number {
     const at = { now: this.#deps.clock.monotonic(), timeoutMs: this.#deps.settings.removalTimeoutMs };
-    const wait = removalsBlockedFor(channel, this.#channels, { ...at, openedAt: this.#openedAt });
-    if (wait > 0 && channel.removalsSince !== undefined) this.#wakeAfter(wait);
-    return wait > 0;
+    return removalsBlockedFor(channel, this.#channels, { ...at, openedAt: this.#openedAt });
   }
 
+  /** Asks for a turn later, when the first of the waits is over; a turn that comes too early asks again. */
   #wakeAfter(ms: number): void {
+    const at = this.#deps.clock.monotonic() + ms;
+    if (this.#wakesAt !== undefined && this.#wakesAt <= at) return;
     this.#cancelTimer?.();
-    this.#cancelTimer = this.#deps.clock.after(ms, () => this.#deps.enqueue(this, false));
+    this.#wakesAt = at;
+    this.#cancelTimer = this.#deps.clock.after(ms, () => {
+      this.#wakesAt = undefined;
+      this.#deps.enqueue(this, false);
+    });
   }
 
   #settle(): void {

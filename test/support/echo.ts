@@ -18,11 +18,21 @@ export interface EchoServer {
   take(): number;
 }
 
-export async function httpEcho(name: string, options: { readonly host?: string; readonly port?: number; readonly status?: () => number } = {}): Promise<EchoServer> {
+export interface EchoOptions {
+  readonly host?: string;
+  readonly port?: number;
+  /** The status of the next answer. */
+  readonly status?: () => number;
+  /** Never answers. */
+  readonly hangs?: boolean;
+}
+
+export async function httpEcho(name: string, options: EchoOptions = {}): Promise<EchoServer> {
   const hits: Hit[] = [];
   let counted = 0;
   const server = createHttpServer((request, response) => {
     hits.push({ method: request.method ?? "", url: request.url ?? "", headers: request.headers });
+    if (options.hangs === true) return;
     response.writeHead(options.status?.() ?? 200, { "content-type": "application/json", "x-served-by": name });
     response.end(JSON.stringify({ name, method: request.method, url: request.url, headers: request.headers }));
   });

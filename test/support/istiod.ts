@@ -1,5 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { onTestFinished } from "vitest";
 import { tempDir } from "./cleanup.ts";
@@ -14,9 +14,15 @@ export interface Istiod {
   readonly pid: () => number;
   /** Everything it wrote to stderr. */
   readonly log: () => string;
+  /** Everything it wrote to stdout. */
+  readonly said: () => string;
   /** Writes a configuration file as editors do: a new file renamed over the old one. */
   write(file: string, text: string): Promise<void>;
+  /** Removes a configuration file or directory. */
+  remove(file: string): Promise<void>;
   debug(path: string): Promise<Response>;
+  /** Sum of the samples of one metric whose labels include `labels` (as they are written, e.g. `type="cds"`); 0 when there is none. */
+  metric(name: string, labels?: string): Promise<number>;
   stop(signal?: NodeJS.Signals): Promise<number | null>;
   /** Starts it again on the same ports and directory. */
   start(): Promise<void>;
@@ -43,6 +49,7 @@ export async function startIstiod(options: IstiodOptions = {}): Promise<Istiod> 
   };
   let child: ChildProcess | undefined;
   let log = "";
+  let said = "";
   const write = async (file: string, text: string): Promise<void> => {
     const path = join(home, "etc/istio", file);
     await mkdir(dirname(path), { recursive: true });
@@ -60,7 +67,9 @@ export async function startIstiod(options: IstiodOptions = {}): Promise<Istiod> 
     child.stderr?.on("data", (chunk: Buffer) => {
       log += chunk.toString();
     });
-    child.stdout?.resume();
+    child.stdout?.on("data", (chunk: Buffer) => {
+      said += chunk.toString();
+    });
     await eventually("istiod is ready", async () => {
       if (child?.exitCode !== null) throw new Error(`istiod ended with ${child?.exitCode}: ${log}`);
       return (await fetch(`http://127.0.0.1:${httpPort}/ready`)).ok;
@@ -76,12 +85,20 @@ export async function startIstiod(options: IstiodOptions = {}): Promise<Istiod> 
     httpPort,
     pid: () => child?.pid ?? 0,
     log: () => log,
+    said: () => said,
     write,
+    remove: (file) => rm(join(home, "etc/istio", file), { recursive: true }),
     stop,
     start,
     async debug(path) {
       const token = (await readFile(join(home, "var/lib/istio/debug.token"), "utf8")).trim();
       return fetch(`http://127.0.0.1:${httpPort}${path}`, { headers: { authorization: `Bearer ${token}` } });
     },
+    metric: async (name, labels = "") => sumSamples(await (await fetch(`http://127.0.0.1:${httpPort}/metrics`)).text(), name, labels),
   };
+}
+
+function sumSamples(text: string, name: string, labels: string): number {
+  const samples = text.split("\n").filter((line) => (line.startsWith(`${name}{`) || line.startsWith(`${name} `)) && line.includes(labels));
+  return samples.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" ") + 1)), 0);
 }

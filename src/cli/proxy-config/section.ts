@@ -48,7 +48,7 @@ export function sectionTable({ title, header, entries }: Section, why: boolean):
 function groupOf({ resource, rows }: SectionEntry, why: boolean): TableGroup {
   const state = resource.status === "NACKED" ? [`refused by the proxy: ${resource.error ?? ""}`] : resource.status === "REQUESTED" ? ["not acknowledged yet"] : [];
   const width = Math.max(0, ...resource.why.map(({ object }) => object.length));
-  const origins = resource.why.map(({ object, at }) => `${object.padEnd(width)}  ${at ?? ""}`.trimEnd());
+  const origins = resource.why.map(({ object, at, stale }) => `${object.padEnd(width)}  ${at ?? ""}${stale === true ? " (broken there; last good version in force)" : ""}`.trimEnd());
   return { rows, notes: [...state, ...(why ? (origins.length > 0 ? origins : ["no object: made from the mesh configuration alone"]) : [])] };
 }
 

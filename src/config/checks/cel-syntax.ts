@@ -2,8 +2,12 @@ import { quote } from "./quote.ts";
 
 const LONGEST = 4096;
 const MAX_DEPTH = 64;
-const TOKEN =
-  /\s*(?:\/\/[^\n]*\s*)*(?:(?<number>0[xX][0-9a-fA-F]+[uU]?|\d+(?:\.\d+)?(?:[eE][-+]?\d+)?[uU]?|\.\d+(?:[eE][-+]?\d+)?)|(?<text>[bBrR]{0,2}(?:"""[^]*?"""|'''[^]*?'''|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*'))|(?<name>[_a-zA-Z][_a-zA-Z0-9]*)|(?<sign>&&|\|\||[<>=!]=|[-+*/%!<>?:,.()[\]{}]))/y;
+const SPACE = /(?:\s+|\/\/[^\n]*)*/y;
+const NUMBER = /0[xX][0-9a-fA-F]+[uU]?|\d+(?:\.\d+)?(?:[eE][-+]?\d+)?[uU]?|\.\d+(?:[eE][-+]?\d+)?/.source;
+const RAW_TEXT = /[bB]?[rR][bB]?(?:"""[^]*?"""|'''[^]*?'''|"[^"\n]*"|'[^'\n]*')/.source;
+const TEXT = /[bB]?(?:"""[^]*?"""|'''[^]*?'''|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')/.source;
+const SIGN = /&&|\|\||[<>=!]=|[-+*/%!<>?:,.()[\]{}]/.source;
+const TOKEN = new RegExp(`(?<number>${NUMBER})|(?<text>${RAW_TEXT}|${TEXT})|(?<name>[_a-zA-Z][_a-zA-Z0-9]*)|(?<sign>${SIGN})`, "y");
 const END = "end of expression";
 
 interface Token {
@@ -25,16 +29,20 @@ export function celFault(expression: string): string | undefined {
 
 function tokensOf(expression: string): readonly Token[] | string {
   const tokens: Token[] = [];
-  let at = 0;
-  while (expression.slice(at).trim() !== "") {
+  for (let at = skipSpace(expression, 0); at < expression.length; at = skipSpace(expression, TOKEN.lastIndex)) {
     TOKEN.lastIndex = at;
-    const match = TOKEN.exec(expression);
-    const kind = (["number", "text", "name", "sign"] as const).find((name) => match?.groups?.[name] !== undefined);
-    if (match === null || kind === undefined) return `${quote(expression)} is not a CEL expression: unexpected ${quote(expression.slice(at).trim().slice(0, 1))}`;
-    tokens.push({ kind, text: match.groups?.[kind] ?? "" });
-    at = TOKEN.lastIndex;
+    const groups = TOKEN.exec(expression)?.groups;
+    const kind = (["number", "text", "name", "sign"] as const).find((name) => groups?.[name] !== undefined);
+    if (kind === undefined) return `${quote(expression)} is not a CEL expression: unexpected ${quote(expression.charAt(at))}`;
+    tokens.push({ kind, text: groups?.[kind] ?? "" });
   }
   return [...tokens, { kind: "end", text: END }];
+}
+
+function skipSpace(expression: string, at: number): number {
+  SPACE.lastIndex = at;
+  SPACE.exec(expression);
+  return SPACE.lastIndex;
 }
 
 /** Recursive descent; every method returns whether what it names was found, and stops at the first token that does not fit. */
@@ -98,7 +106,7 @@ class Parser {
   #members(): boolean {
     for (;;) {
       if (this.#take(".")) {
-        if (!this.#takeKind("name") || !this.#call()) return false;
+        if (!this.#takeKind("name") || !this.#call() || !this.#fields()) return false;
       } else if (this.#take("[")) {
         if (!this.#expression() || !this.#take("]")) return false;
       } else return true;
@@ -112,12 +120,17 @@ class Parser {
     if (this.#take("{")) return this.#list("}", () => this.#expression() && this.#take(":") && this.#expression());
     this.#take(".");
     if (this.#token().text === "in" || !this.#takeKind("name")) return false;
-    return this.#call() && (!this.#take("{") || this.#list("}", () => this.#takeKind("name") && this.#take(":") && this.#expression()));
+    return this.#call() && this.#fields();
   }
 
   /** Arguments, where there are any. */
   #call(): boolean {
     return !this.#take("(") || this.#list(")", () => this.#expression());
+  }
+
+  /** The fields of a message, behind its name. */
+  #fields(): boolean {
+    return !this.#take("{") || this.#list("}", () => this.#takeKind("name") && this.#take(":") && this.#expression());
   }
 
   /** [item {"," item} [","]] end */

@@ -1,6 +1,10 @@
 import { create, type JsonObject } from "@bufbuild/protobuf";
-import { anyOf } from "../../wire/encode.ts";
-import { type AccessLog, type AccessLogFilter, AccessLogFilterSchema, AccessLogSchema } from "../../gen/envoy/config/accesslog/v3/accesslog_pb.js";
+import {
+  type AccessLog,
+  type AccessLogFilter,
+  AccessLogFilterSchema,
+  AccessLogSchema,
+} from "../../gen/envoy/config/accesslog/v3/accesslog_pb.js";
 import { ApiVersion } from "../../gen/envoy/config/core/v3/config_source_pb.js";
 import { FileAccessLogSchema } from "../../gen/envoy/extensions/access_loggers/file/v3/file_pb.js";
 import { ExpressionFilterSchema } from "../../gen/envoy/extensions/access_loggers/filters/cel/v3/cel_pb.js";
@@ -10,6 +14,7 @@ import {
   HttpGrpcAccessLogConfigSchema,
   TcpGrpcAccessLogConfigSchema,
 } from "../../gen/envoy/extensions/access_loggers/grpc/v3/als_pb.js";
+import { anyOf } from "../../wire/encode.ts";
 
 /** One access log of a filter chain or listener. */
 export type AccessLogInput = FileLogInput | GrpcLogInput;
@@ -49,7 +54,10 @@ export function listenerAccessLogs(logs: readonly AccessLogInput[]): AccessLog[]
   const noRoute = create(AccessLogFilterSchema, { filterSpecifier: { case: "responseFlagFilter", value: { flags: ["NR"] } } });
   return logs.map((log) => {
     const own = expressionFilter(log);
-    const both = own === undefined ? noRoute : create(AccessLogFilterSchema, { filterSpecifier: { case: "andFilter", value: { filters: [noRoute, own] } } });
+    const both =
+      own === undefined
+        ? noRoute
+        : create(AccessLogFilterSchema, { filterSpecifier: { case: "andFilter", value: { filters: [noRoute, own] } } });
     return accessLog(log, both);
   });
 }
@@ -65,7 +73,10 @@ function configuration(log: AccessLogInput) {
     case "grpcHttp":
       return named("envoy.access_loggers.http_grpc", anyOf(HttpGrpcAccessLogConfigSchema, httpLog(log)));
     case "grpcTcp":
-      return named("envoy.tcp_grpc_access_log", anyOf(TcpGrpcAccessLogConfigSchema, create(TcpGrpcAccessLogConfigSchema, { commonConfig: collector(log) })));
+      return named(
+        "envoy.tcp_grpc_access_log",
+        anyOf(TcpGrpcAccessLogConfigSchema, create(TcpGrpcAccessLogConfigSchema, { commonConfig: collector(log) })),
+      );
   }
 }
 
@@ -74,7 +85,10 @@ const named = (name: string, value: ReturnType<typeof anyOf>) => ({ name, config
 function fileLog({ path, format, omitEmptyValues }: FileLogInput) {
   const logFormat =
     "text" in format
-      ? { omitEmptyValues, format: { case: "textFormatSource", value: { specifier: { case: "inlineString", value: format.text } } } as const }
+      ? {
+          omitEmptyValues,
+          format: { case: "textFormatSource", value: { specifier: { case: "inlineString", value: format.text } } } as const,
+        }
       : { omitEmptyValues, format: { case: "jsonFormat", value: format.json } as const, jsonFormatOptions: { sortProperties: false } };
   return create(FileAccessLogSchema, { path, accessLogFormat: { case: "logFormat", value: logFormat } });
 }

@@ -3,9 +3,9 @@ import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { ApiVersion } from "../../gen/envoy/config/core/v3/config_source_pb.js";
 import { type Filter, FilterSchema } from "../../gen/envoy/config/listener/v3/listener_components_pb.js";
 import {
-  type HttpConnectionManager,
-  HttpConnectionManager_ForwardClientCertDetails as Forward,
   HttpConnectionManager_PathWithEscapedSlashesAction as EscapedSlashes,
+  HttpConnectionManager_ForwardClientCertDetails as Forward,
+  type HttpConnectionManager,
   HttpConnectionManagerSchema,
   HttpConnectionManager_ServerHeaderTransformation as ServerHeader,
 } from "../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
@@ -22,7 +22,13 @@ export type ForwardClientCert = keyof typeof Forward;
 export interface ClientCertDetails {
   readonly forward: ForwardClientCert;
   /** Parts of this hop's certificate to add. */
-  readonly add: { readonly subject: boolean; readonly uri: boolean; readonly dns: boolean; readonly cert: boolean; readonly chain: boolean };
+  readonly add: {
+    readonly subject: boolean;
+    readonly uri: boolean;
+    readonly dns: boolean;
+    readonly cert: boolean;
+    readonly chain: boolean;
+  };
 }
 
 /** What a mesh says of all connection managers alike, and a Telemetry or ProxyConfig may change for some. */

@@ -1,12 +1,15 @@
 import { create } from "@bufbuild/protobuf";
+import type { Any } from "@bufbuild/protobuf/wkt";
 import { CorsSchema } from "../../gen/envoy/extensions/filters/http/cors/v3/cors_pb.js";
 import { HTTPFaultSchema } from "../../gen/envoy/extensions/filters/http/fault/v3/fault_pb.js";
 import { FilterConfigSchema as GrpcStatsSchema } from "../../gen/envoy/extensions/filters/http/grpc_stats/v3/config_pb.js";
 import { GrpcWebSchema } from "../../gen/envoy/extensions/filters/http/grpc_web/v3/grpc_web_pb.js";
 import { RouterSchema } from "../../gen/envoy/extensions/filters/http/router/v3/router_pb.js";
-import { type HttpFilter, HttpFilterSchema } from "../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
+import {
+  type HttpFilter,
+  HttpFilterSchema,
+} from "../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
 import { anyOf } from "../../wire/encode.ts";
-import type { Any } from "@bufbuild/protobuf/wkt";
 
 /** All that decides which HTTP filters a connection manager gets. */
 export interface HttpFiltersInput {
@@ -48,4 +51,5 @@ const GRPC_STATS = anyOf(
   create(GrpcStatsSchema, { emitFilterState: true, perMethodStatSpecifier: { case: "statsForAllMethods", value: { value: false } } }),
 );
 
-const filter = (name: string, typedConfig: Any): HttpFilter => create(HttpFilterSchema, { name, configType: { case: "typedConfig", value: typedConfig } });
+const filter = (name: string, typedConfig: Any): HttpFilter =>
+  create(HttpFilterSchema, { name, configType: { case: "typedConfig", value: typedConfig } });

@@ -59,7 +59,8 @@ function customTag(input: CustomTagInput): CustomTag {
   const { tag } = input;
   if ("literal" in input) return create(CustomTagSchema, { tag, type: { case: "literal", value: { value: input.literal } } });
   const { fallback: defaultValue } = input;
-  if ("header" in input) return create(CustomTagSchema, { tag, type: { case: "requestHeader", value: { name: input.header, defaultValue } } });
+  if ("header" in input)
+    return create(CustomTagSchema, { tag, type: { case: "requestHeader", value: { name: input.header, defaultValue } } });
   return create(CustomTagSchema, { tag, type: { case: "environment", value: { name: input.environment, defaultValue } } });
 }
 

@@ -1,7 +1,12 @@
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { formatIp, parseCidr } from "../../base/address.ts";
-import { type FilterChain, type FilterChainMatch, FilterChainMatchSchema, FilterChainSchema } from "../../gen/envoy/config/listener/v3/listener_components_pb.js";
+import {
+  type FilterChain,
+  type FilterChainMatch,
+  FilterChainMatchSchema,
+  FilterChainSchema,
+} from "../../gen/envoy/config/listener/v3/listener_components_pb.js";
 import { type HttpManagerInput, httpConnectionManager } from "../filters/http-connection-manager.ts";
 import { type TcpProxyInput, tcpFilters } from "../filters/tcp-proxy.ts";
 import { type DownstreamTlsInput, downstreamTlsContext, downstreamTlsSocket } from "../tls/index.ts";

@@ -78,7 +78,8 @@ export interface InboundPortInput {
 /** Filter chains of one inbound port. */
 export function inboundChains(input: InboundPortInput): readonly FilterChainInput[] {
   const at = (match: ChainShape["match"]): ChainMatch => (input.port === undefined ? match : { ...match, destinationPort: input.port });
-  const content = (kind: ChainShape["content"]): FilterChainInput["content"] => (kind === "http" ? { http: input.http } : { tcp: input.tcp });
+  const content = (kind: ChainShape["content"]): FilterChainInput["content"] =>
+    kind === "http" ? { http: input.http } : { tcp: input.tcp };
   if (input.mode === "disable" && input.ownTls !== undefined) {
     const kind = input.kind === "http" ? "http" : "tcp";
     return [{ name: input.names[kind], match: at({ transport: "tls" }), content: content(kind), tls: input.ownTls }];
@@ -99,8 +100,14 @@ export function inspectorsFor(chains: readonly FilterChainInput[]): Pick<Listene
   const ports = Map.groupBy(chains, ({ match }) => match.destinationPort ?? REST);
   const asking = (asks: (match: ChainMatch) => boolean): ReadonlySet<number> =>
     new Set([...ports].filter(([, ofPort]) => ofPort.some(({ match }) => asks(match))).map(([port]) => port));
-  const tls = tlsInspected(asking(({ transport }) => transport === "tls"), [...ports.keys()]);
-  const http = httpInspected(asking(({ applicationProtocols = [] }) => applicationProtocols.some((one) => one === "http/1.1" || one === "h2c")), [...ports.keys()]);
+  const tls = tlsInspected(
+    asking(({ transport }) => transport === "tls"),
+    [...ports.keys()],
+  );
+  const http = httpInspected(
+    asking(({ applicationProtocols = [] }) => applicationProtocols.some((one) => one === "http/1.1" || one === "h2c")),
+    [...ports.keys()],
+  );
   return { ...(tls !== undefined && { tls }), ...(http !== undefined && { http }) };
 }
 

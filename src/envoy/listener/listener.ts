@@ -8,7 +8,9 @@ import { buildFilterChain, type FilterChainInput } from "./filter-chain.ts";
 import { type ListenerFiltersInput, listenerFilters } from "./listener-filters.ts";
 
 /** Where a listener stands. The first address is the listener's own, the others are further ones of another family. */
-export type BindInput = { readonly addresses: readonly string[]; readonly port: number } | { readonly unixPath: string; readonly mode?: number };
+export type BindInput =
+  | { readonly addresses: readonly string[]; readonly port: number }
+  | { readonly unixPath: string; readonly mode?: number };
 
 /** All that may influence one listener. It is also the cache key, so the builder can read nothing else. */
 export interface ListenerInput {

@@ -19,7 +19,10 @@ export interface PlacedEndpoint {
   readonly labels: Labels;
 }
 
-/** Groups endpoints by locality and gives each group its priority and weight. Groups are sorted, so equal endpoints give equal bytes. */
+/**
+ * Groups endpoints by locality and gives each group its priority and weight. Groups are sorted, so equal endpoints give equal bytes. A
+ * client that does not know where it is has no near and far.
+ */
 export function rankLocalities(endpoints: readonly PlacedEndpoint[], rules: LocalityRules | undefined, place: Place): readonly LocalityInput[] {
   if (rules === undefined) return grouped(endpoints, () => 0);
   switch (rules.kind) {
@@ -29,8 +32,11 @@ export function rankLocalities(endpoints: readonly PlacedEndpoint[], rules: Loca
       const all = grouped(endpoints, () => 0);
       return to === undefined ? all : distributed(all, to);
     }
-    case "failover":
-      return withoutGaps(grouped(endpoints, ({ locality }) => distance(place.locality, locality, rules.regions)));
+    case "failover": {
+      const { locality: own } = place;
+      if (own === undefined || own.region === "") return grouped(endpoints, () => 0);
+      return withoutGaps(grouped(endpoints, ({ locality }) => distance(own, locality, rules.regions)));
+    }
     case "priority":
       return withoutGaps(grouped(endpoints, ({ labels }) => unmatched(rules.labels, place.labels ?? {}, labels)));
   }
@@ -70,8 +76,8 @@ function distributed(all: readonly WeighedLocality[], to: Readonly<Record<string
 const specificity = (pattern: string): number => pattern.split("/").filter((part) => part !== "*" && part !== "").length;
 
 /** 0 for the same subzone, then the same zone, the same region, the region to fail over to, and all others. */
-function distance(own: Locality | undefined, other: Locality, regions: Readonly<Record<string, string>>): number {
-  if (own === undefined || own.region !== other.region) return other.region !== "" && regions[own?.region ?? ""] === other.region ? 3 : 4;
+function distance(own: Locality, other: Locality, regions: Readonly<Record<string, string>>): number {
+  if (own.region !== other.region) return regions[own.region] === other.region ? 3 : 4;
   if (own.zone !== other.zone) return 2;
   return own.subzone === other.subzone ? 0 : 1;
 }

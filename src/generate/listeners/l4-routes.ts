@@ -41,7 +41,11 @@ export function toTarget(ctx: Context, target: Target, forwarding: Forwarding): 
 }
 
 /** Forwarding by the routes of a VirtualService rule. Statistics are named after the object where several targets share connections. */
-export function byRoutes(ctx: Context, rule: { readonly routes: readonly RouteDestination[]; readonly title: string }, forwarding: Forwarding): TcpProxyInput | undefined {
+export function byRoutes(
+  ctx: Context,
+  rule: { readonly routes: readonly RouteDestination[]; readonly title: string },
+  forwarding: Forwarding,
+): TcpProxyInput | undefined {
   const live = rule.routes.filter(({ weight }) => weight > 0);
   const used = live.length > 0 ? live : rule.routes.slice(0, 1);
   const targets = used.flatMap(({ destination, weight }) => {
@@ -80,12 +84,18 @@ function proxy(statPrefix: string, destinations: readonly TcpDestination[], { ct
     accessLogs: forwarding.settings.accessLogs,
     ...(idleTimeoutMs !== undefined && { idleTimeoutMs }),
     ...(hashesSource(subset ?? general) && { hashSourceIp: true }),
-    ...(tunnel !== undefined && { tunnel: { target: hostAndPort(tunnel.targetHost, tunnel.targetPort), usePost: tunnel.protocol.toUpperCase() === "POST" } }),
+    ...(tunnel !== undefined && {
+      tunnel: { target: hostAndPort(tunnel.targetHost, tunnel.targetPort), usePost: tunnel.protocol.toUpperCase() === "POST" },
+    }),
     ...(forwarding.decode !== undefined && { decode: forwarding.decode }),
   };
 }
 
-function policiesOf(ctx: Context, target: Target, client: Client): { readonly general: TrafficPolicy | undefined; readonly subset: TrafficPolicy | undefined } {
+function policiesOf(
+  ctx: Context,
+  target: Target,
+  client: Client,
+): { readonly general: TrafficPolicy | undefined; readonly subset: TrafficPolicy | undefined } {
   const rule = ctx.lookups.destinationRule({
     host: target.host,
     clientNamespace: client.namespace,

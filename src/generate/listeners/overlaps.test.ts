@@ -9,9 +9,17 @@ const chain = (match: ChainMatch): FilterChainInput => ({
 
 describe("withoutOverlaps", () => {
   const table: readonly [title: string, given: readonly ChainMatch[], left: readonly ChainMatch[]][] = [
-    ["keeps chains that differ", [{ serverNames: ["a"] }, { serverNames: ["b"] }, {}], [{ serverNames: ["a"] }, { serverNames: ["b"] }, {}]],
+    [
+      "keeps chains that differ",
+      [{ serverNames: ["a"] }, { serverNames: ["b"] }, {}],
+      [{ serverNames: ["a"] }, { serverNames: ["b"] }, {}],
+    ],
     ["drops a second chain for everything", [{}, {}], [{}]],
-    ["leaves a later chain what nobody has", [{ serverNames: ["a", "b"] }, { serverNames: ["b", "c"] }], [{ serverNames: ["a", "b"] }, { serverNames: ["c"] }]],
+    [
+      "leaves a later chain what nobody has",
+      [{ serverNames: ["a", "b"] }, { serverNames: ["b", "c"] }],
+      [{ serverNames: ["a", "b"] }, { serverNames: ["c"] }],
+    ],
     ["drops a chain with nothing left", [{ serverNames: ["a", "b"] }, { serverNames: ["b"] }], [{ serverNames: ["a", "b"] }]],
     [
       "does the same with address ranges",

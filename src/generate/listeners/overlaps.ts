@@ -18,7 +18,11 @@ export function withoutOverlaps(chains: readonly FilterChainInput[]): readonly F
     const leftNames = freeNames.length > 0 ? freeNames : names;
     for (const name of leftNames) for (const range of freeRanges) taken.add(claim(name, range));
     if (leftNames.length === names.length && freeRanges.length === ranges.length) return [chain];
-    const match = { ...rest, ...(serverNames !== undefined && { serverNames: texts(leftNames) }), ...(destinations !== undefined && { destinations: texts(freeRanges) }) };
+    const match = {
+      ...rest,
+      ...(serverNames !== undefined && { serverNames: texts(leftNames) }),
+      ...(destinations !== undefined && { destinations: texts(freeRanges) }),
+    };
     return [{ ...chain, match }];
   });
 }

@@ -1,13 +1,13 @@
+import type { ProxyView } from "../../model/proxy.ts";
 import { CLUSTER_TYPE, LISTENER_TYPE } from "../../wire/type-urls.ts";
 import type { ResourceProvider } from "../../xds/provider.ts";
-import type { ProxyView } from "../../model/proxy.ts";
 import type { GenerateContext } from "../context.ts";
-import { defineGatewayListeners } from "./gateway/gateway-listeners.ts";
 import { defineBuiltListener } from "./built-listener.ts";
+import { defineGatewayListeners } from "./gateway/gateway-listeners.ts";
 import type { ListenerSource } from "./listener-source.ts";
 import { defineChainSettings } from "./settings/chain-settings.ts";
-import { defineTelemetryChoice } from "./settings/telemetry.ts";
 import { defineSettingsTraits } from "./settings/settings-traits.ts";
+import { defineTelemetryChoice } from "./settings/telemetry.ts";
 import { defineSidecarListeners } from "./sidecar-listeners.ts";
 
 /** Listeners of sidecars and routers. They refer to clusters, so they are sent after them. */

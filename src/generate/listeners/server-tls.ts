@@ -1,5 +1,19 @@
-import { credential, credentialRoots, type DownstreamTlsInput, fileCertificate, fileRoots, MESH_ROOTS, type PeerValidation, type TlsVersion, WORKLOAD_CERTIFICATE } from "../../envoy/tls/index.ts";
-import { type ServerTLSSettings, ServerTLSSettings_TLSmode as Mode, ServerTLSSettings_TLSProtocol as Version } from "../../gen/istio/networking/v1alpha3/shared_pb.js";
+import {
+  credential,
+  credentialRoots,
+  type DownstreamTlsInput,
+  fileCertificate,
+  fileRoots,
+  MESH_ROOTS,
+  type PeerValidation,
+  type TlsVersion,
+  WORKLOAD_CERTIFICATE,
+} from "../../envoy/tls/index.ts";
+import {
+  ServerTLSSettings_TLSmode as Mode,
+  type ServerTLSSettings,
+  ServerTLSSettings_TLSProtocol as Version,
+} from "../../gen/istio/networking/v1alpha3/shared_pb.js";
 
 /** Offered to clients of a server that ends TLS. */
 const ALPN = ["h2", "http/1.1"];
@@ -37,7 +51,8 @@ function certificatesOf(tls: ServerTLSSettings): readonly string[] {
   if (tls.mode === Mode.ISTIO_MUTUAL) return [WORKLOAD_CERTIFICATE];
   if (tls.credentialNames.length > 0) return tls.credentialNames.map(credential);
   if (tls.credentialName !== "") return [credential(tls.credentialName)];
-  if (tls.tlsCertificates.length > 0) return tls.tlsCertificates.map(({ serverCertificate, privateKey }) => fileCertificate(serverCertificate, privateKey));
+  if (tls.tlsCertificates.length > 0)
+    return tls.tlsCertificates.map(({ serverCertificate, privateKey }) => fileCertificate(serverCertificate, privateKey));
   return tls.serverCertificate === "" ? [] : [fileCertificate(tls.serverCertificate, tls.privateKey)];
 }
 

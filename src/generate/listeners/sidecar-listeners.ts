@@ -37,13 +37,13 @@ export function defineSidecarListeners(tools: ListenerTools): (view: ProxyView) 
     const inboundKey = inboundTraits(view, settings);
     return {
       *steps() {
-        for (const name of outbound.names(traits)) yield () => void outbound.listener.try({ traits, name });
+        for (const name of outbound.names(traits)) yield () => void outbound.listener.try(outbound.listenerKey(traits, name));
       },
       set: () => set({ outbound: traits, inbound: inbound(inboundKey), without: outbound.ownEndpoints(traits, view.addresses) }),
       provenance: (name) =>
         inbound(inboundKey).listeners.some((listener) => listener.name === name)
           ? objectsBehind(ctx.engine, inbound, inboundKey)
-          : objectsBehind(ctx.engine, outbound.listener, { traits, name }),
+          : objectsBehind(ctx.engine, outbound.listener, outbound.listenerKey(traits, name)),
     };
   };
 }

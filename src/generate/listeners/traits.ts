@@ -37,7 +37,9 @@ const RELEVANT_PROXY_CONFIG = ["tracing", "proxyHeaders", "gatewayTopology"] as 
 export function relevantProxyConfig(json: string): string {
   if (json === "") return "";
   const config = JSON.parse(json) as JsonObject;
-  return JSON.stringify(Object.fromEntries(RELEVANT_PROXY_CONFIG.flatMap((field) => (config[field] === undefined ? [] : [[field, config[field]]]))));
+  return JSON.stringify(
+    Object.fromEntries(RELEVANT_PROXY_CONFIG.flatMap((field) => (config[field] === undefined ? [] : [[field, config[field]]]))),
+  );
 }
 
 /** A text that is equal for equal records whatever the order of their fields: the id of structured query keys. */

@@ -9,7 +9,7 @@ import { isExported } from "./export-to.ts";
 import { byPrecedence, compareText } from "./precedence.ts";
 
 export interface DestinationRuleLookups {
-  readonly destinationRule: Query<DestinationRuleQuery, ResolvedDestinationRule | undefined>;
+  readonly destinationRule: (query: DestinationRuleQuery) => ResolvedDestinationRule | undefined;
   readonly hasSelectiveDestinationRules: Query<string, boolean>;
 }
 
@@ -21,50 +21,73 @@ interface HostIndex {
   readonly wildcards: readonly { readonly host: string; readonly keys: readonly string[] }[];
 }
 
+/** What choosing a rule depends on; its policies are read only once it is chosen. */
+interface RuleTraits {
+  readonly key: string;
+  readonly name: string;
+  readonly namespace: string;
+  readonly createdAt: number;
+  readonly host: string;
+  readonly exportTo: readonly string[];
+  readonly selector: Readonly<Record<string, string>> | undefined;
+}
+
 /**
  * Finds the DestinationRule a client uses for a host: the client's own namespace first, then the service's, then the root namespace
- * (Istio's documentation, "Configuration Scoping").
+ * (Istio's documentation, "Configuration Scoping"). Choosing costs a few look-ups and keeps nothing, since every client namespace
+ * asks for every host; what is kept is the merged rule, which most clients share.
  */
 export function defineDestinationRules(ctx: Context): DestinationRuleLookups {
-  const rule = (key: string): ConfigObject<DestinationRule> | undefined => ctx.inputs.objects.get(key) as ConfigObject<DestinationRule> | undefined;
-  const hostOf = ctx.engine.query<string, string>({
-    name: "destinationRuleHost",
-    compute: (key) => {
-      const object = rule(key);
-      return object === undefined ? "" : resolveShortName(object.spec.host, object.namespace, ctx.settings.clusterDomain);
-    },
-  });
+  const traits = ctx.engine.query<string, RuleTraits | undefined>({ name: "destinationRuleTraits", compute: (key) => traitsOf(ctx, key) });
   const index = ctx.engine.query<string, HostIndex>({
     name: "destinationRuleHosts",
-    compute: (namespace) => indexOf(ctx.inputs.objects.keys("kindNamespace", `DestinationRule/${namespace}`), hostOf),
+    compute: (namespace) => indexOf(ctx.inputs.objects.keys("kindNamespace", `DestinationRule/${namespace}`), (key) => traits(key)?.host ?? ""),
   });
-  const candidates = (namespace: string, host: string): readonly ConfigObject<DestinationRule>[] =>
+  const merged = defineMerged(ctx);
+  const candidates = (namespace: string, host: string): readonly RuleTraits[] =>
     mostSpecific(index(namespace), host)
-      .map(rule)
-      .filter((object) => object !== undefined);
-  const visible = (objects: readonly ConfigObject<DestinationRule>[], viewer: string): readonly ConfigObject<DestinationRule>[] => {
+      .map((key) => traits(key))
+      .filter((rule) => rule !== undefined);
+  const visible = (rules: readonly RuleTraits[], viewer: string): readonly RuleTraits[] => {
+    if (rules.length === 0) return rules;
     const fallback = ctx.inputs.mesh.get("mesh")?.defaultDestinationRuleExportTo ?? [];
-    return objects.filter(({ spec, namespace }) => isExported(spec.exportTo, fallback, { owner: namespace, viewer }));
+    return rules.filter(({ exportTo, namespace }) => isExported(exportTo, fallback, { owner: namespace, viewer }));
+  };
+  const choose = ({ host, clientNamespace, serviceNamespace, labels }: DestinationRuleQuery): readonly RuleTraits[] => {
+    const root = ctx.inputs.mesh.get("mesh")?.rootNamespace ?? "istio-system";
+    const own = clientNamespace === root ? [] : selectFor(candidates(clientNamespace, host), labels);
+    if (own.length > 0) return own;
+    const shared = serviceNamespace === clientNamespace ? [] : selectFor(visible(candidates(serviceNamespace, host), clientNamespace), undefined);
+    if (shared.length > 0) return shared;
+    return selectFor(visible(candidates(root, host), clientNamespace), clientNamespace === root ? labels : undefined);
   };
   return {
-    destinationRule: ctx.engine.query<DestinationRuleQuery, ResolvedDestinationRule | undefined>({
-      name: "destinationRule",
-      id: ({ host, clientNamespace, serviceNamespace, labels }) => `${host}|${clientNamespace}|${serviceNamespace}|${labels === undefined ? "" : JSON.stringify(labels)}`,
-      compute: ({ host, clientNamespace, serviceNamespace, labels }) => {
-        const root = ctx.inputs.mesh.get("mesh")?.rootNamespace ?? "istio-system";
-        const own = clientNamespace === root ? [] : selectFor(candidates(clientNamespace, host), labels);
-        if (own.length > 0) return merge(own, host);
-        const shared = serviceNamespace === clientNamespace ? [] : selectFor(visible(candidates(serviceNamespace, host), clientNamespace), undefined);
-        if (shared.length > 0) return merge(shared, host);
-        const mesh = selectFor(visible(candidates(root, host), clientNamespace), clientNamespace === root ? labels : undefined);
-        return mesh.length > 0 ? merge(mesh, host) : undefined;
-      },
-    }),
+    destinationRule: (query) => {
+      const keys = choose(query).map(({ key }) => key);
+      return keys.length === 0 ? undefined : merged({ keys, host: query.host });
+    },
     hasSelectiveDestinationRules: ctx.engine.query<string, boolean>({
       name: "hasSelectiveDestinationRules",
-      compute: (namespace) => ctx.inputs.objects.keys("kindNamespace", `DestinationRule/${namespace}`).some((key) => rule(key)?.spec.workloadSelector !== undefined),
+      compute: (namespace) => ctx.inputs.objects.keys("kindNamespace", `DestinationRule/${namespace}`).some((key) => traits(key)?.selector !== undefined),
     }),
   };
+}
+
+const ruleAt = (ctx: Context, key: string): ConfigObject<DestinationRule> | undefined => ctx.inputs.objects.get(key) as ConfigObject<DestinationRule> | undefined;
+
+function traitsOf(ctx: Context, key: string): RuleTraits | undefined {
+  const object = ruleAt(ctx, key);
+  if (object === undefined) return undefined;
+  const { name, namespace, createdAt, spec } = object;
+  return { key, name, namespace, createdAt, host: resolveShortName(spec.host, namespace, ctx.settings.clusterDomain), exportTo: spec.exportTo, selector: spec.workloadSelector?.matchLabels };
+}
+
+function defineMerged(ctx: Context): Query<{ readonly keys: readonly string[]; readonly host: string }, ResolvedDestinationRule | undefined> {
+  return ctx.engine.query<{ readonly keys: readonly string[]; readonly host: string }, ResolvedDestinationRule | undefined>({
+    name: "destinationRule",
+    id: ({ keys, host }) => (keys.length === 1 ? `${keys[0]}` : `${host}|${keys.join()}`),
+    compute: ({ keys, host }) => merge(keys.map((key) => ruleAt(ctx, key)).filter((object) => object !== undefined), host),
+  });
 }
 
 function indexOf(keys: readonly string[], hostOf: (key: string) => string): HostIndex {
@@ -84,10 +107,11 @@ function mostSpecific(index: HostIndex, host: string): readonly string[] {
 }
 
 /** A rule with a workloadSelector goes before one without, for the workloads it selects; for all others it does not exist. */
-function selectFor(objects: readonly ConfigObject<DestinationRule>[], labels: Readonly<Record<string, string>> | undefined): readonly ConfigObject<DestinationRule>[] {
-  const sorted = objects.toSorted(byPrecedence);
-  const selecting = labels === undefined ? [] : sorted.filter(({ spec }) => spec.workloadSelector !== undefined && matchesLabels(spec.workloadSelector.matchLabels, labels));
-  return selecting.length > 0 ? selecting : sorted.filter(({ spec }) => spec.workloadSelector === undefined);
+function selectFor(rules: readonly RuleTraits[], labels: Readonly<Record<string, string>> | undefined): readonly RuleTraits[] {
+  if (rules.length === 0) return rules;
+  const sorted = rules.toSorted(byPrecedence);
+  const selecting = labels === undefined ? [] : sorted.filter(({ selector }) => selector !== undefined && matchesLabels(selector, labels));
+  return selecting.length > 0 ? selecting : sorted.filter(({ selector }) => selector === undefined);
 }
 
 /** Several rules for one host add up: subsets are collected (the first of a name stands), the first traffic policy stands. */

@@ -1,5 +1,5 @@
 import type { Query } from "../../engine/index.ts";
-import type { Service, ServiceRef } from "../../model/service.ts";
+import { type Service, type ServiceRef, serviceKey } from "../../model/service.ts";
 import type { GenerateContext } from "../context.ts";
 import { isExported } from "./export-to.ts";
 import { compareText } from "./precedence.ts";
@@ -10,7 +10,7 @@ export interface VisibleServices {
   /** Services a namespace may see, one per host, sorted by host. */
   readonly visibleTo: Query<string, readonly ServiceRef[]>;
   /** The service a host means in a namespace. */
-  readonly visibleService: Query<{ readonly host: string; readonly namespace: string }, ServiceRef | undefined>;
+  readonly visibleService: (query: { readonly host: string; readonly namespace: string }) => ServiceRef | undefined;
 }
 
 interface Bucket {
@@ -39,15 +39,12 @@ export function defineVisibleServices(ctx: Context): VisibleServices {
       return restricted.length === 0 ? everyone("all") : onePerHost([...everyone("all"), ...restricted], ctx);
     },
   });
-  const visibleService = ctx.engine.query<{ host: string; namespace: string }, ServiceRef | undefined>({
-    name: "visibleService",
-    id: ({ host, namespace }) => `${host}|${namespace}`,
-    compute: ({ host, namespace: viewer }) =>
-      ctx.registry.servicesByHost(host).find((ref) => {
-        const service = ctx.registry.service(ref);
-        return service !== undefined && isExported(service.exportTo, [], { owner: ref.namespace, viewer });
-      }),
-  });
+  const exportOf = ctx.engine.query<ServiceRef, readonly string[] | undefined>({ name: "serviceExport", id: serviceKey, compute: (ref) => ctx.registry.service(ref)?.exportTo });
+  const visibleService: VisibleServices["visibleService"] = ({ host, namespace: viewer }) =>
+    ctx.registry.servicesByHost(host).find((ref) => {
+      const exportTo = exportOf(ref);
+      return exportTo !== undefined && isExported(exportTo, [], { owner: ref.namespace, viewer });
+    });
   return { visibleTo, visibleService };
 }
 

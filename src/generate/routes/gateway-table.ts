@@ -57,7 +57,5 @@ function singlePort(ctx: GenerateContext, host: string, namespace: string): numb
 
 /** A rule for everything may come from one object and narrower ones from another: the narrower are asked first. */
 function catchAllsLast(routes: readonly RouteInput[]): readonly RouteInput[] {
-  const narrow = routes.filter(({ match }) => !takesEverything(match));
-  const [catchAll] = routes.filter(({ match }) => takesEverything(match));
-  return catchAll === undefined ? narrow : [...narrow, catchAll];
+  return [...routes.filter(({ match }) => !takesEverything(match)), ...routes.filter(({ match }) => takesEverything(match))];
 }

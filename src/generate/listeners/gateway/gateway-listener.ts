@@ -1,5 +1,4 @@
 import { hostsOverlap } from "../../../base/hostname.ts";
-import { passesThrough, serverTls } from "../server-tls.ts";
 import type { HttpManagerInput } from "../../../envoy/filters/http-connection-manager.ts";
 import type { FilterChainInput } from "../../../envoy/listener/filter-chain.ts";
 import type { ListenerInput } from "../../../envoy/listener/listener.ts";
@@ -7,8 +6,9 @@ import { ServerTLSSettings_TLSmode as Mode } from "../../../gen/istio/networking
 import type { GatewayPort, GatewayServer, GenerateContext, ResolvedVirtualService } from "../../context.ts";
 import { byRoutes, type Client, type Forwarding } from "../l4-routes.ts";
 import { matchesSubject } from "../outbound/l4-rules.ts";
-import { withoutOverlaps } from "../overlaps.ts";
 import { HANDSHAKE_TIMEOUT_MS } from "../outbound/tcp-chains.ts";
+import { withoutOverlaps } from "../overlaps.ts";
+import { passesThrough, serverTls } from "../server-tls.ts";
 import type { ChainSettings } from "../settings/chain-settings.ts";
 import { type Families, listenerName, wildcards } from "../traits.ts";
 import { sniRoutedChains } from "./auto-passthrough.ts";
@@ -31,7 +31,9 @@ export const gatewayListenerName = (port: Pick<GatewayPort, "bind" | "port">, fa
 export function gatewayListener(parts: GatewayListenerParts): ListenerInput | undefined {
   const { port, families, settings } = parts;
   const name = gatewayListenerName(port, families);
-  const chains = withoutOverlaps(port.kind === "http" ? plainHttp(parts, name) : ownHosts(port.servers).flatMap((server) => serverChains(parts, server, name)));
+  const chains = withoutOverlaps(
+    port.kind === "http" ? plainHttp(parts, name) : ownHosts(port.servers).flatMap((server) => serverChains(parts, server, name)),
+  );
   if (chains.length === 0) return undefined;
   const tls = chains.some(({ match, tls: ended }) => match.serverNames !== undefined || ended !== undefined);
   return {
@@ -58,7 +60,9 @@ function ownHosts(servers: readonly GatewayServer[]): readonly GatewayServer[] {
 function plainHttp(parts: GatewayListenerParts, name: string): readonly FilterChainInput[] {
   const [first] = parts.port.servers;
   if (first?.routeName === undefined) return [];
-  return [{ match: {}, content: { http: manager(parts, first, { name, rds: first.routeName }) }, handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS }];
+  return [
+    { match: {}, content: { http: manager(parts, first, { name, rds: first.routeName }) }, handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS },
+  ];
 }
 
 function serverChains(parts: GatewayListenerParts, server: GatewayServer, name: string): readonly FilterChainInput[] {
@@ -69,7 +73,8 @@ function serverChains(parts: GatewayListenerParts, server: GatewayServer, name: 
   const ended = tls.mode === Mode.ISTIO_MUTUAL && !parts.hasIdentity ? undefined : serverTls(tls);
   if (ended === undefined) return [];
   const serverNames = sniOf(server);
-  const content = server.routeName === undefined ? tcpContent(parts, server) : { http: manager(parts, server, { name, rds: server.routeName }) };
+  const content =
+    server.routeName === undefined ? tcpContent(parts, server) : { http: manager(parts, server, { name, rds: server.routeName }) };
   return chain(content, { ...(serverNames.length > 0 && { serverNames }) }).map((one) => ({ ...one, tls: ended }));
 }
 
@@ -87,7 +92,10 @@ function throughChains(parts: GatewayListenerParts, server: GatewayServer): read
         .filter((match) => matchesSubject(match, subjectOf(parts, server)))
         .flatMap(({ sniHosts, destinationSubnets }) => {
           const tcp = byRoutes(parts.ctx, { routes: rule.route, title: `${name}.${namespace}` }, forwardingOf(parts, server));
-          const match = { ...(!sniHosts.includes("*") && { serverNames: sniHosts }), ...(destinationSubnets.length > 0 && { destinations: destinationSubnets }) };
+          const match = {
+            ...(!sniHosts.includes("*") && { serverNames: sniHosts }),
+            ...(destinationSubnets.length > 0 && { destinations: destinationSubnets }),
+          };
           return tcp === undefined ? [] : chain({ tcp }, match);
         }),
     ),
@@ -99,7 +107,10 @@ function tcpContent(parts: GatewayListenerParts, server: GatewayServer): FilterC
   const subject = subjectOf(parts, server);
   for (const { spec, name, namespace } of virtualServicesOf(parts, server)) {
     const rule = spec.tcp.find(({ match }) => match.length === 0 || match.some((one) => matchesSubject(one, subject)));
-    const tcp = rule === undefined ? undefined : byRoutes(parts.ctx, { routes: rule.route, title: `${name}.${namespace}` }, forwardingOf(parts, server));
+    const tcp =
+      rule === undefined
+        ? undefined
+        : byRoutes(parts.ctx, { routes: rule.route, title: `${name}.${namespace}` }, forwardingOf(parts, server));
     if (tcp !== undefined) return { tcp };
   }
   return undefined;
@@ -112,7 +123,10 @@ function virtualServicesOf({ ctx, client }: GatewayListenerParts, { gateway, hos
     .map((key) => ctx.lookups.virtualService(key))
     .filter((found) => found !== undefined)
     .filter((found) =>
-      hosts.some(({ namespace, host }) => (namespace === "*" || namespace === found.namespace) && found.spec.hosts.some((own) => hostsOverlap(own, host))),
+      hosts.some(
+        ({ namespace, host }) =>
+          (namespace === "*" || namespace === found.namespace) && found.spec.hosts.some((own) => hostsOverlap(own, host)),
+      ),
     );
 }
 
@@ -135,7 +149,11 @@ function chain(content: FilterChainInput["content"] | undefined, match: FilterCh
 }
 
 /** At the edge the client's address is the peer's, and what it claims of certificates is not believed. */
-function manager({ settings }: GatewayListenerParts, { server }: GatewayServer, { name, rds }: { readonly name: string; readonly rds: string }): HttpManagerInput {
+function manager(
+  { settings }: GatewayListenerParts,
+  { server }: GatewayServer,
+  { name, rds }: { readonly name: string; readonly rds: string },
+): HttpManagerInput {
   return {
     ...settings.http,
     statPrefix: `outbound_${name};`,

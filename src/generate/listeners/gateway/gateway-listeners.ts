@@ -7,7 +7,8 @@ import type { GatewayQuery } from "../../context.ts";
 import { gatewayQueryOf } from "../../lookups/merged-gateway.ts";
 import { createCollector, objectsBehind, sameResourceSet } from "../../resource-set.ts";
 import type { ListenerSource, ListenerTools } from "../listener-source.ts";
-import { canonical, familiesOf, type Families, type SettingsTraits } from "../traits.ts";
+import { reservedPorts } from "../reserved-ports.ts";
+import { canonical, type Families, familiesOf, type SettingsTraits } from "../traits.ts";
 import { gatewayListener, gatewayListenerName } from "./gateway-listener.ts";
 
 /** Attributes of a router that decide its listeners. */
@@ -31,7 +32,10 @@ export function defineGatewayListeners(tools: ListenerTools): (view: ProxyView) 
   const { ctx } = tools;
   const listener = defineListener(tools);
   const namesOf = ({ query, families, unprivileged }: GatewayTraits): readonly string[] =>
-    ctx.lookups.mergedGateway(query).ports.filter(({ port }) => !unprivileged || port >= 1024).map((port) => gatewayListenerName(port, families));
+    ctx.lookups
+      .mergedGateway(query)
+      .ports.filter(({ port, bind }) => (!unprivileged || port >= 1024) && (bind !== "" || !reservedPorts(ctx).has(port)))
+      .map((port) => gatewayListenerName(port, families));
   const set = ctx.engine.query<GatewayTraits, ResourceSet>({
     name: "gatewayListeners",
     id: ({ id }) => id,
@@ -73,7 +77,15 @@ function defineListener(tools: ListenerTools): Query<ListenerKey, Encoded | unde
     if (port === undefined) return undefined;
     const settings = tools.settings({ ...traits.settings, side: "gateway" });
     const ruleLabels = ctx.lookups.hasSelectiveDestinationRules(query.namespace) ? query.labels : undefined;
-    return gatewayListener({ ctx, client: { namespace: query.namespace, ruleLabels }, labels: query.labels, families, hasIdentity, settings, port });
+    return gatewayListener({
+      ctx,
+      client: { namespace: query.namespace, ruleLabels },
+      labels: query.labels,
+      families,
+      hasIdentity,
+      settings,
+      port,
+    });
   };
   return ctx.engine.query<ListenerKey, Encoded | undefined>({
     name: "gatewayListener",

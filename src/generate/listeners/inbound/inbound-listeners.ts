@@ -1,12 +1,13 @@
 import type { HttpManagerInput } from "../../../envoy/filters/http-connection-manager.ts";
 import type { TcpProxyInput } from "../../../envoy/filters/tcp-proxy.ts";
 import type { FilterChainInput } from "../../../envoy/listener/filter-chain.ts";
-import { inboundChains, type InboundPortInput, inspectorsFor, type MtlsMode } from "../../../envoy/listener/inbound-chains.ts";
+import { type InboundPortInput, inboundChains, inspectorsFor, type MtlsMode } from "../../../envoy/listener/inbound-chains.ts";
 import type { ListenerInput } from "../../../envoy/listener/listener.ts";
 import { type DownstreamTlsInput, INBOUND_CIPHERS, MESH_ROOTS, WORKLOAD_CERTIFICATE } from "../../../envoy/tls/index.ts";
 import { type MeshConfig, MeshConfig_TLSConfig_TLSProtocol as MeshTls } from "../../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import { isHttp2 } from "../../../model/protocol.ts";
 import type { Interception } from "../../../model/proxy.ts";
+import { withoutOverlaps } from "../overlaps.ts";
 import { type ChainSettings, http1Options } from "../settings/chain-settings.ts";
 import { type Families, listenerName, wildcards } from "../traits.ts";
 import type { InboundPort } from "./inbound-ports.ts";
@@ -35,12 +36,12 @@ function virtualInbound(parts: InboundParts): ListenerInput {
   const port = mesh.proxyInboundListenPort;
   const redirected = parts.ports.filter(({ bindToPort }) => !bindToPort);
   const undeclared = parts.modes.ports.filter(({ port: number }) => !redirected.some((one) => one.port === number));
-  const chains = [
+  const chains = withoutOverlaps([
     blackHole(port),
     ...inboundChains(passthrough(parts, undefined, parts.modes.mode)),
     ...undeclared.flatMap(({ port: number, mode }) => inboundChains(passthrough(parts, number, mode))),
     ...redirected.flatMap((one) => inboundChains(portInput(parts, one, one.port))),
-  ];
+  ]);
   return {
     name: "virtualInbound",
     bind: { addresses: wildcards(families), port },

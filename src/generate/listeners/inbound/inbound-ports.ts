@@ -1,9 +1,9 @@
-import type { Query } from "../../../engine/index.ts";
-import { isHttp, type Protocol, parseProtocol } from "../../../model/protocol.ts";
 import type { ConfigObject } from "../../../config/object.ts";
-import { CaptureMode, type Sidecar } from "../../../gen/istio/networking/v1alpha3/sidecar_pb.js";
-import type { DownstreamTlsInput } from "../../../envoy/tls/index.ts";
+import type { Query } from "../../../engine/index.ts";
 import type { InboundKind } from "../../../envoy/listener/inbound-chains.ts";
+import type { DownstreamTlsInput } from "../../../envoy/tls/index.ts";
+import { CaptureMode, type Sidecar } from "../../../gen/istio/networking/v1alpha3/sidecar_pb.js";
+import { isHttp, type Protocol, parseProtocol } from "../../../model/protocol.ts";
 import type { ProxyView } from "../../../model/proxy.ts";
 import type { GenerateContext } from "../../context.ts";
 import { serverTls } from "../server-tls.ts";
@@ -17,7 +17,7 @@ export interface InboundPort {
   readonly host: string | undefined;
   readonly protocol: Protocol;
   readonly kind: InboundKind;
-  /** Address of a listener of its own, where a Sidecar declares the port. */
+  /** Address of the listener, where a Sidecar names one or the port gets a listener of its own. */
   readonly bind: string | undefined;
   readonly bindToPort: boolean;
   /** TLS that a Sidecar ends for the application. */
@@ -27,12 +27,15 @@ export interface InboundPort {
 export type PortsQuery = Pick<ProxyView, "namespace" | "sidecar" | "interception" | "addresses">;
 
 /** Ports of the workload at an address. What a Sidecar declares takes the place of what services say. */
-export function defineInboundPorts(ctx: Pick<GenerateContext, "engine" | "inputs" | "registry" | "settings">): Query<PortsQuery, readonly InboundPort[]> {
+export function defineInboundPorts(
+  ctx: Pick<GenerateContext, "engine" | "inputs" | "registry" | "settings">,
+): Query<PortsQuery, readonly InboundPort[]> {
   return ctx.engine.query<PortsQuery, readonly InboundPort[]>({
     name: "inboundPorts",
     id: ({ namespace, sidecar, interception, addresses }) => [namespace, sidecar ?? "", interception, ...addresses].join("|"),
     compute: (query) => {
-      const sidecar = query.sidecar === undefined ? undefined : (ctx.inputs.objects.get(query.sidecar) as ConfigObject<Sidecar> | undefined)?.spec;
+      const sidecar =
+        query.sidecar === undefined ? undefined : (ctx.inputs.objects.get(query.sidecar) as ConfigObject<Sidecar> | undefined)?.spec;
       if (sidecar !== undefined && sidecar.ingress.length > 0) return declaredPorts(sidecar, query, ctx.settings.sniffInbound);
       // Without redirection the application has its ports to itself: a listener there would take them from it.
       return query.interception === "NONE" ? [] : servedPorts(ctx, query);
@@ -47,9 +50,16 @@ function servedPorts(ctx: Pick<GenerateContext, "registry" | "settings">, query:
     .flatMap(({ service: ref, servicePort, endpoint }) => {
       const service = ctx.registry.service(ref);
       const protocol = service?.ports.find(({ number }) => number === servicePort.number)?.protocol;
-      return service === undefined || protocol === undefined || protocol === "UDP" || endpoint.unixPath ? [] : [{ service, servicePort, endpoint, protocol }];
+      return service === undefined || protocol === undefined || protocol === "UDP" || endpoint.unixPath
+        ? []
+        : [{ service, servicePort, endpoint, protocol }];
     })
-    .sort((a, b) => a.endpoint.port - b.endpoint.port || a.service.createdAt - b.service.createdAt || (a.service.host < b.service.host ? -1 : a.service.host > b.service.host ? 1 : a.servicePort.number - b.servicePort.number));
+    .sort(
+      (a, b) =>
+        a.endpoint.port - b.endpoint.port ||
+        a.service.createdAt - b.service.createdAt ||
+        (a.service.host < b.service.host ? -1 : a.service.host > b.service.host ? 1 : a.servicePort.number - b.servicePort.number),
+    );
   return found
     .filter(({ endpoint }, index) => endpoint.port !== found[index - 1]?.endpoint.port)
     .map(({ service, servicePort, endpoint, protocol }) => ({
@@ -68,6 +78,7 @@ function declaredPorts(sidecar: Sidecar, query: PortsQuery, sniff: boolean): rea
   return sidecar.ingress.flatMap(({ port, bind, captureMode, tls }) => {
     if (port === undefined) return [];
     const protocol = parseProtocol(port.protocol) ?? "Auto";
+    const bindToPort = captureMode === CaptureMode.NONE || (captureMode === CaptureMode.DEFAULT && query.interception === "NONE");
     return [
       {
         port: port.number,
@@ -75,12 +86,13 @@ function declaredPorts(sidecar: Sidecar, query: PortsQuery, sniff: boolean): rea
         host: undefined,
         protocol,
         kind: kindOf(protocol, sniff),
-        bind: bind || (query.addresses[0] ?? "127.0.0.1"),
-        bindToPort: captureMode === CaptureMode.NONE || (captureMode === CaptureMode.DEFAULT && query.interception === "NONE"),
+        bind: bind || (bindToPort ? (query.addresses[0] ?? "127.0.0.1") : undefined),
+        bindToPort,
         tls: tls === undefined ? undefined : serverTls(tls),
       },
     ];
   });
 }
 
-const kindOf = (protocol: Protocol, sniff: boolean): InboundKind => (isHttp(protocol) ? "http" : protocol === "Auto" && sniff ? "auto" : "tcp");
+const kindOf = (protocol: Protocol, sniff: boolean): InboundKind =>
+  isHttp(protocol) ? "http" : protocol === "Auto" && sniff ? "auto" : "tcp";

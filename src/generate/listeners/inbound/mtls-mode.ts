@@ -1,8 +1,11 @@
 import { type Labels, matchesLabels } from "../../../base/labels.ts";
 import type { ConfigObject } from "../../../config/object.ts";
 import type { Query } from "../../../engine/index.ts";
-import { type PeerAuthentication, PeerAuthentication_MutualTLS_Mode as Mode } from "../../../gen/istio/security/v1beta1/peer_authentication_pb.js";
 import type { MtlsMode } from "../../../envoy/listener/inbound-chains.ts";
+import {
+  PeerAuthentication_MutualTLS_Mode as Mode,
+  type PeerAuthentication,
+} from "../../../gen/istio/security/v1beta1/peer_authentication_pb.js";
 import type { GenerateContext } from "../../context.ts";
 import { byPrecedence } from "../../lookups/precedence.ts";
 
@@ -26,10 +29,15 @@ const modeOf = (mtls: PeerAuthentication["mtls"]): MtlsMode | undefined => (mtls
  * Modes by Istio's reference of PeerAuthentication: the workload's policy over the namespace's over the mesh's (the root namespace's),
  * the oldest of each level; what a level leaves unset it inherits; permissive where nobody says anything.
  */
-export function defineMtlsModes(ctx: Pick<GenerateContext, "engine" | "inputs">): Query<{ readonly namespace: string; readonly labels: Labels }, MtlsModes> {
+export function defineMtlsModes(
+  ctx: Pick<GenerateContext, "engine" | "inputs">,
+): Query<{ readonly namespace: string; readonly labels: Labels }, MtlsModes> {
   const inNamespace = ctx.engine.query<string, readonly ConfigObject<PeerAuthentication>[]>({
     name: "peerAuthenticationsIn",
-    compute: (namespace) => (ctx.inputs.objects.list("kindNamespace", `PeerAuthentication/${namespace}`) as readonly ConfigObject<PeerAuthentication>[]).toSorted(byPrecedence),
+    compute: (namespace) =>
+      (ctx.inputs.objects.list("kindNamespace", `PeerAuthentication/${namespace}`) as readonly ConfigObject<PeerAuthentication>[]).toSorted(
+        byPrecedence,
+      ),
   });
   const selector = ({ spec }: ConfigObject<PeerAuthentication>): Labels => spec.selector?.matchLabels ?? {};
   const selects = (policy: ConfigObject<PeerAuthentication>): boolean => Object.keys(selector(policy)).length > 0;
@@ -39,7 +47,10 @@ export function defineMtlsModes(ctx: Pick<GenerateContext, "engine" | "inputs">)
     id: ({ namespace, labels }) => `${namespace}|${JSON.stringify(labels)}`,
     compute: ({ namespace, labels }) => {
       const root = ctx.inputs.mesh.get("mesh")?.rootNamespace ?? "istio-system";
-      const own = namespace === root ? undefined : inNamespace(namespace).find((policy) => selects(policy) && matchesLabels(selector(policy), labels))?.spec;
+      const own =
+        namespace === root
+          ? undefined
+          : inNamespace(namespace).find((policy) => selects(policy) && matchesLabels(selector(policy), labels))?.spec;
       const mode = modeOf(own?.mtls) ?? (namespace === root ? undefined : general(namespace)) ?? general(root) ?? "permissive";
       const ports = Object.entries(own?.portLevelMtls ?? {}).map(([port, mtls]) => ({ port: Number(port), mode: modeOf(mtls) ?? mode }));
       return { mode, ports: ports.sort((a, b) => a.port - b.port) };

@@ -2,7 +2,7 @@ import { matchesHost } from "../../../base/hostname.ts";
 import { matchesLabels } from "../../../base/labels.ts";
 import type { Query } from "../../../engine/index.ts";
 import type { L4MatchAttributes, TLSMatchAttributes } from "../../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
-import { type GenerateContext, type ResolvedVirtualService, type ScopeKey, scopeId } from "../../context.ts";
+import { type GenerateContext, type ScopeKey, scopeId } from "../../context.ts";
 
 /** The gateway name that means all sidecars. */
 const MESH = "mesh";
@@ -13,8 +13,8 @@ interface EgressQuery extends ScopeKey {
 
 /** VirtualServices with TCP or TLS rules. Most meshes have few, so they are looked through for each service that may be meant. */
 export interface L4Rules {
-  /** Those of an egress listener that name a host, in order of precedence. */
-  forHost(query: EgressQuery, host: string): readonly ResolvedVirtualService[];
+  /** Keys of those of an egress listener that name a host, in order of precedence. */
+  forHost(query: EgressQuery, host: string): readonly string[];
   /** Label keys that rules of a scope match clients by: only these of a proxy's labels can change its listeners. */
   readonly sourceLabelKeys: Query<ScopeKey, readonly string[]>;
 }
@@ -33,15 +33,16 @@ export function defineL4Rules(ctx: Pick<GenerateContext, "engine" | "lookups">):
     forHost: (query, host) =>
       ofEgress(query)
         .filter(({ hosts }) => hosts.some((pattern) => matchesHost(pattern, host)))
-        .map(({ key }) => ctx.lookups.virtualService(key))
-        .filter((found) => found !== undefined),
+        .map(({ key }) => key),
     sourceLabelKeys: ctx.engine.query<ScopeKey, readonly string[]>({
       name: "l4SourceLabelKeys",
       id: scopeId,
       compute: (key) => {
         const objects = ctx.lookups.scope(key).egress.flatMap((_, egress) => ofEgress({ ...key, egress }));
         const specs = objects.flatMap((object) => ctx.lookups.virtualService(object.key)?.spec ?? []);
-        const matches = specs.flatMap(({ tcp, tls }) => [...tcp, ...tls].flatMap((rule): readonly (L4MatchAttributes | TLSMatchAttributes)[] => rule.match));
+        const matches = specs.flatMap(({ tcp, tls }) =>
+          [...tcp, ...tls].flatMap((rule): readonly (L4MatchAttributes | TLSMatchAttributes)[] => rule.match),
+        );
         return [...new Set(matches.flatMap(({ sourceLabels }) => Object.keys(sourceLabels)))].sort();
       },
     }),

@@ -1,7 +1,6 @@
 import { contentHash } from "../../../base/hash.ts";
 import type { Query } from "../../../engine/index.ts";
 import { type EgressScope, type GenerateContext, type ScopeKey, scopeId } from "../../context.ts";
-import { canonical } from "../traits.ts";
 import type { PlacementTraits, Slot, SlotQuery } from "./slots.ts";
 
 /** What of a scope decides which listeners there are. Namespaces that see the same services share it, and with it the whole index. */
@@ -16,19 +15,28 @@ export interface PlacedScope extends PlacementTraits {
   readonly scope: ScopeKey;
 }
 
+/** All that stands on one listener, what wins conflicts first. `id` stands for the content. */
+export interface SlotGroup {
+  readonly id: string;
+  readonly slots: readonly Slot[];
+}
+
 /** Which services stand on which outbound listener of a scope. */
 export interface ListenerIndex {
   readonly keyOf: Query<PlacedScope, IndexKey>;
   /** Names of all listeners, sorted. */
   readonly names: Query<IndexKey, readonly string[]>;
-  /** The slots of one listener, those that win conflicts first. Does not change with slots of other listeners. */
-  readonly slots: Query<{ readonly index: IndexKey; readonly name: string }, readonly Slot[]>;
+  /** The slots of one listener. Does not change with slots of other listeners. */
+  readonly group: Query<{ readonly index: IndexKey; readonly name: string }, SlotGroup>;
   /** Listeners that stand for single endpoints, by address. */
   readonly ofEndpoints: Query<IndexKey, readonly { readonly address: string; readonly name: string }[]>;
 }
 
 /** Puts the slots of all services of a scope together by listener. */
-export function defineListenerIndex({ engine, lookups }: Pick<GenerateContext, "engine" | "lookups">, slotsOf: Query<SlotQuery, readonly Slot[]>): ListenerIndex {
+export function defineListenerIndex(
+  { engine, lookups }: Pick<GenerateContext, "engine" | "lookups">,
+  slotsOf: Query<SlotQuery, readonly Slot[]>,
+): ListenerIndex {
   const index = engine.query<IndexKey, Readonly<Record<string, readonly Slot[]>>>({
     name: "outboundListenerIndex",
     id: ({ id }) => id,
@@ -37,11 +45,11 @@ export function defineListenerIndex({ engine, lookups }: Pick<GenerateContext, "
   return {
     keyOf: engine.query<PlacedScope, IndexKey>({
       name: "outboundListenerIndexKey",
-      id: ({ scope, ...placement }) => `${scopeId(scope)}#${canonical(placement)}`,
+      id: ({ scope, ...placement }) => `${scopeId(scope)}#${JSON.stringify(placement)}`,
       same: (a, b) => a.id === b.id,
       compute: ({ scope, ...placement }) => {
         const egress = lookups.scope(scope).egress.map(({ port, bind, captureMode, services }) => ({ port, bind, captureMode, services }));
-        return { id: contentHash(JSON.stringify(egress) + canonical(placement)), egress, placement };
+        return { id: contentHash(JSON.stringify([egress, placement])), egress, placement };
       },
     }),
     names: engine.query<IndexKey, readonly string[]>({
@@ -49,10 +57,14 @@ export function defineListenerIndex({ engine, lookups }: Pick<GenerateContext, "
       id: ({ id }) => id,
       compute: (key) => Object.keys(index(key)).sort(),
     }),
-    slots: engine.query<{ readonly index: IndexKey; readonly name: string }, readonly Slot[]>({
-      name: "outboundListenerSlots",
+    group: engine.query<{ readonly index: IndexKey; readonly name: string }, SlotGroup>({
+      name: "outboundListenerGroup",
       id: ({ index: { id }, name }) => `${id}#${name}`,
-      compute: ({ index: key, name }) => index(key)[name] ?? [],
+      same: (a, b) => a.id === b.id,
+      compute: ({ index: key, name }) => {
+        const slots = index(key)[name] ?? [];
+        return { id: contentHash(JSON.stringify(slots)), slots };
+      },
     }),
     ofEndpoints: engine.query<IndexKey, readonly { readonly address: string; readonly name: string }[]>({
       name: "endpointListeners",
@@ -66,11 +78,16 @@ export function defineListenerIndex({ engine, lookups }: Pick<GenerateContext, "
   };
 }
 
-function indexOf({ egress: listeners, placement }: IndexKey, slotsOf: Query<SlotQuery, readonly Slot[]>): Readonly<Record<string, readonly Slot[]>> {
+function indexOf(
+  { egress: listeners, placement }: IndexKey,
+  slotsOf: Query<SlotQuery, readonly Slot[]>,
+): Readonly<Record<string, readonly Slot[]>> {
   const byName = new Map<string, Slot[]>();
   const claimed = new Set<string>();
   listeners.forEach(({ services, ...listener }, egress) => {
-    const slots = services.flatMap(({ namespace, host, ports }) => slotsOf({ service: { namespace, host }, ports, egress, listener, ...placement }));
+    const slots = services.flatMap(({ namespace, host, ports }) =>
+      slotsOf({ service: { namespace, host }, ports, egress, listener, ...placement }),
+    );
     // A port a Sidecar names is for the services it names there: what comes in by another listener is not added to it.
     for (const slot of slots.filter((one) => !claimed.has(one.listener))) {
       const list = byName.get(slot.listener);
@@ -82,4 +99,5 @@ function indexOf({ egress: listeners, placement }: IndexKey, slotsOf: Query<Slot
   return Object.fromEntries([...byName].map(([name, slots]) => [name, slots.sort(winnerFirst)]));
 }
 
-const winnerFirst = (a: Slot, b: Slot): number => a.egress - b.egress || a.age - b.age || (a.title < b.title ? -1 : a.title > b.title ? 1 : a.port - b.port);
+const winnerFirst = (a: Slot, b: Slot): number =>
+  a.egress - b.egress || a.age - b.age || (a.title < b.title ? -1 : a.title > b.title ? 1 : a.port - b.port);

@@ -2,8 +2,8 @@ import type { HttpManagerInput } from "../../../envoy/filters/http-connection-ma
 import { type FilterChainInput, takesAll } from "../../../envoy/listener/filter-chain.ts";
 import type { ListenerInput } from "../../../envoy/listener/listener.ts";
 import type { Scope } from "../../context.ts";
-import { type ChainSettings, http1Options } from "../settings/chain-settings.ts";
 import { withoutOverlaps } from "../overlaps.ts";
+import { type ChainSettings, http1Options } from "../settings/chain-settings.ts";
 import type { Slot } from "./slots.ts";
 import { HANDSHAKE_TIMEOUT_MS } from "./tcp-chains.ts";
 
@@ -42,7 +42,9 @@ export function outboundListener(parts: OutboundListenerParts): ListenerInput | 
     filters: { ...(bySni && { tls: { on: "all" } }), ...(sniffed && { http: { on: "all" } }) },
     inspectionTimeoutMs: parts.settings.inspectionTimeoutMs,
     chains,
-    ...(!chains.some(({ match }) => takesAll(match)) && { defaultChain: unknownTraffic(parts.scope, parts.settings, "PassthroughFilterChain") }),
+    ...(!chains.some(({ match }) => takesAll(match)) && {
+      defaultChain: unknownTraffic(parts.scope, parts.settings, "PassthroughFilterChain"),
+    }),
     accessLogs: [],
   };
 }
@@ -100,6 +102,13 @@ export function unknownTraffic(scope: OutboundListenerParts["scope"], settings: 
   return {
     name,
     match: {},
-    content: { tcp: { statPrefix: cluster, destinations: [{ cluster, weight: 0 }], accessLogs, ...(idleTimeoutMs !== undefined && { idleTimeoutMs }) } },
+    content: {
+      tcp: {
+        statPrefix: cluster,
+        destinations: [{ cluster, weight: 0 }],
+        accessLogs,
+        ...(idleTimeoutMs !== undefined && { idleTimeoutMs }),
+      },
+    },
   };
 }

@@ -1,7 +1,7 @@
 import { contentHash } from "../../../base/hash.ts";
 import type { Query } from "../../../engine/index.ts";
 import type { ProxyView } from "../../../model/proxy.ts";
-import type { GenerateContext, ScopeKey } from "../../context.ts";
+import type { GenerateContext, Scope, ScopeKey } from "../../context.ts";
 import { canonical, familiesOf, type SettingsTraits } from "../traits.ts";
 import type { PlacementTraits } from "./slots.ts";
 
@@ -10,6 +10,8 @@ export interface OutboundTraits {
   /** Stands for all the rest. */
   readonly id: string;
   readonly scope: ScopeKey;
+  /** What becomes of traffic no service claims. */
+  readonly policy: Pick<Scope, "outboundPolicy" | "egressProxy">;
   readonly placement: PlacementTraits;
   readonly settings: SettingsTraits;
   readonly transparent: boolean;
@@ -28,8 +30,10 @@ export interface TraitSources {
 /** Picks them from a proxy. Labels are looked at only as far as some rule does. */
 export function outboundTraits({ ctx, sourceLabelKeys }: TraitSources, view: ProxyView, settings: SettingsTraits): OutboundTraits {
   const scope = { namespace: view.namespace, sidecar: view.sidecar };
+  const { outboundPolicy, egressProxy } = ctx.lookups.scope(scope);
   const traits = {
     scope,
+    policy: { outboundPolicy, egressProxy },
     settings,
     placement: {
       families: familiesOf(view),
@@ -39,7 +43,9 @@ export function outboundTraits({ ctx, sourceLabelKeys }: TraitSources, view: Pro
     },
     transparent: view.interception === "TPROXY",
     httpProxyPort: view.metadata.httpProxyPort,
-    sourceLabels: Object.fromEntries(sourceLabelKeys(scope).flatMap((key) => (view.labels[key] === undefined ? [] : [[key, view.labels[key]]]))),
+    sourceLabels: Object.fromEntries(
+      sourceLabelKeys(scope).flatMap((key) => (view.labels[key] === undefined ? [] : [[key, view.labels[key]]])),
+    ),
     ruleLabels: ctx.lookups.hasSelectiveDestinationRules(view.namespace) ? view.labels : undefined,
   };
   return { ...traits, id: contentHash(canonical(traits)) };

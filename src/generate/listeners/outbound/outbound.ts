@@ -5,28 +5,35 @@ import type { Encoded, ResourceSet } from "../../../wire/encoded.ts";
 import { createCollector, sameResourceSet } from "../../resource-set.ts";
 import type { ListenerTools } from "../listener-source.ts";
 import type { SettingsTraits } from "../traits.ts";
-import { defineL4Rules, type L4Rules } from "./l4-rules.ts";
-import { defineListenerIndex, type IndexKey, type ListenerIndex } from "./listener-index.ts";
+import { defineL4Rules } from "./l4-rules.ts";
+import { defineListenerIndex, type IndexKey, type SlotGroup } from "./listener-index.ts";
 import { outboundListener } from "./outbound-listener.ts";
 import { type OutboundTraits, outboundTraits } from "./outbound-traits.ts";
-import { defineSlots } from "./slots.ts";
+import { defineSlots, type Slot } from "./slots.ts";
 import { tcpChains } from "./tcp-chains.ts";
 import { httpProxyListener, virtualOutbound } from "./virtual-outbound.ts";
 
+/** One listener, with all that stands on it: so its query reads what it is made from, and nothing of how that was found. */
 interface ListenerKey {
   readonly traits: OutboundTraits;
   readonly name: string;
+  readonly group: SlotGroup;
+  /** Keys of the VirtualServices with TCP or TLS rules for each slot, in the order of the slots. */
+  readonly rules: readonly (readonly string[])[];
 }
 
 /** Names under which the listeners that belong to no service are asked for here. */
 const VIRTUAL_OUTBOUND = "virtualOutbound";
 const HTTP_PROXY = "http_proxy";
+const isService = (name: string): boolean => name !== VIRTUAL_OUTBOUND && name !== HTTP_PROXY;
+const NO_SLOTS: SlotGroup = { id: "", slots: [] };
 
 /** The outbound listeners of scopes. */
 export interface Outbound {
   traitsOf(view: ProxyView, settings: SettingsTraits): OutboundTraits;
   names(traits: OutboundTraits): readonly string[];
   readonly listener: Query<ListenerKey, Encoded | undefined>;
+  listenerKey(traits: OutboundTraits, name: string): ListenerKey;
   readonly set: Query<OutboundTraits, ResourceSet>;
   /**
    * Listeners for endpoints of headless services that are the proxy itself: what a workload sends to its own address does not pass its
@@ -45,11 +52,16 @@ export function defineOutbound(tools: ListenerTools): Outbound {
     ...(httpProxyPort(tools, traits) > 0 ? [HTTP_PROXY] : []),
     ...index.names(keyOf(traits)),
   ];
-  const listener = defineListener(tools, { rules, index, keyOf });
+  const listener = defineListener(tools);
+  const listenerKey = (traits: OutboundTraits, name: string): ListenerKey => {
+    const group = isService(name) ? index.group({ index: keyOf(traits), name }) : NO_SLOTS;
+    return { traits, name, group, rules: group.slots.map((slot) => (slot.kind === "http" ? [] : rules.forHost({ ...traits.scope, egress: slot.egress }, slot.service.host))) };
+  };
   return {
     traitsOf: (view, settings) => outboundTraits({ ctx, sourceLabelKeys: rules.sourceLabelKeys }, view, settings),
     names,
     listener,
+    listenerKey,
     set: ctx.engine.query<OutboundTraits, ResourceSet>({
       name: "outboundListeners",
       id: ({ id }) => id,
@@ -57,7 +69,7 @@ export function defineOutbound(tools: ListenerTools): Outbound {
       compute: (traits) => {
         const collector = createCollector();
         for (const name of names(traits)) {
-          const result = listener.try({ traits, name });
+          const result = listener.try(listenerKey(traits, name));
           if (!result.ok) collector.fail(name, result.error.message);
           else if (result.value !== undefined) collector.add(result.value);
         }
@@ -72,44 +84,32 @@ export function defineOutbound(tools: ListenerTools): Outbound {
   };
 }
 
-interface ListenerParts {
-  readonly rules: L4Rules;
-  readonly index: ListenerIndex;
-  readonly keyOf: (traits: OutboundTraits) => IndexKey;
-}
-
-function defineListener(tools: ListenerTools, parts: ListenerParts): Query<ListenerKey, Encoded | undefined> {
+function defineListener(tools: ListenerTools): Query<ListenerKey, Encoded | undefined> {
   return tools.ctx.engine.query<ListenerKey, Encoded | undefined>({
     name: "outboundListener",
-    id: ({ traits, name }) => `${traits.id}#${name}`,
+    id: ({ traits, name, group, rules }) => `${traits.id}#${name}#${group.id}#${rules.flat().length === 0 ? "" : JSON.stringify(rules)}`,
     same: (a, b) => a === b,
     compute: (key) => {
-      const input = inputOf(tools, parts, key);
+      const input = inputOf(tools, key);
       return input === undefined ? undefined : tools.built(input);
     },
   });
 }
 
-function inputOf(tools: ListenerTools, { rules, index, keyOf }: ListenerParts, { traits, name }: ListenerKey): ListenerInput | undefined {
+function inputOf(tools: ListenerTools, { traits, name, group: { slots }, rules }: ListenerKey): ListenerInput | undefined {
   const { ctx } = tools;
+  const { policy, sourceLabels, ruleLabels } = traits;
   const { families } = traits.placement;
   const settings = tools.settings({ ...traits.settings, side: "client" });
-  const { outboundPolicy, egressProxy } = ctx.lookups.scope(traits.scope);
-  const scope = { outboundPolicy, egressProxy };
   if (name === VIRTUAL_OUTBOUND) {
     const port = ctx.inputs.mesh.get("mesh")?.proxyListenPort ?? 15001;
-    return virtualOutbound({ families, transparent: traits.transparent, port, scope, settings });
+    return virtualOutbound({ families, transparent: traits.transparent, port, scope: policy, settings });
   }
   if (name === HTTP_PROXY) return httpProxyListener(families, httpProxyPort(tools, traits), settings);
-  const chains = { ctx, rules, scope: traits.scope, settings, sourceLabels: traits.sourceLabels, ruleLabels: traits.ruleLabels };
-  return outboundListener({
-    name,
-    slots: index.slots({ index: keyOf(traits), name }),
-    settings,
-    scope,
-    sniff: ctx.settings.sniffOutbound,
-    tcpChains: (slot) => tcpChains(chains, slot),
-  });
+  const rulesFor = (slot: Slot): readonly string[] => rules[slots.indexOf(slot)] ?? [];
+  const chains = { ctx, rulesFor, namespace: traits.scope.namespace, settings, sourceLabels, ruleLabels };
+  return outboundListener({ name, slots, settings, scope: policy, sniff: ctx.settings.sniffOutbound, tcpChains: (slot) => tcpChains(chains, slot) });
 }
 
-const httpProxyPort = ({ ctx }: ListenerTools, traits: OutboundTraits): number => traits.httpProxyPort || (ctx.inputs.mesh.get("mesh")?.proxyHttpPort ?? 0);
+const httpProxyPort = ({ ctx }: ListenerTools, traits: OutboundTraits): number =>
+  traits.httpProxyPort || (ctx.inputs.mesh.get("mesh")?.proxyHttpPort ?? 0);

@@ -3,9 +3,10 @@ import type { Query } from "../../../engine/index.ts";
 import { isHttp, type Protocol, parseProtocol } from "../../../model/protocol.ts";
 import type { Service, ServicePort, ServiceRef } from "../../../model/service.ts";
 import type { EgressScope, GenerateContext } from "../../context.ts";
+import { reservedPorts } from "../reserved-ports.ts";
 import { type Families, listenerName, loopbacks, wildcards } from "../traits.ts";
 
-type Context = Pick<GenerateContext, "engine" | "registry" | "settings">;
+type Context = Pick<GenerateContext, "engine" | "inputs" | "registry" | "settings">;
 
 /** Attributes of a proxy that decide where its outbound listeners stand. */
 export interface PlacementTraits {
@@ -75,7 +76,10 @@ function slotsOf(ctx: Context, placing: Placing): readonly Slot[] {
   const asked = query.listener.port;
   const protocol = asked === undefined ? port.protocol : (parseProtocol(asked.protocol) ?? "Auto");
   const number = asked?.number ?? port.number;
-  const bindToPort = query.listener.bind.startsWith("unix://") || query.listener.captureMode === "NONE" || (query.listener.captureMode === "DEFAULT" && query.bindsPorts);
+  const bindToPort =
+    query.listener.bind.startsWith("unix://") ||
+    query.listener.captureMode === "NONE" ||
+    (query.listener.captureMode === "DEFAULT" && query.bindsPorts);
   if (bindToPort && query.unprivileged && number > 0 && number < 1024) return [];
   const base = {
     bindToPort,
@@ -90,10 +94,12 @@ function slotsOf(ctx: Context, placing: Placing): readonly Slot[] {
     title: `${service.name}.${service.namespace}`,
     egress: query.egress,
   };
-  return bindingsOf(ctx, placing, base).map((binding) => ({ ...base, ...binding }));
+  const reserved = reservedPorts(ctx);
+  return bindingsOf(ctx, placing, base).flatMap((binding) => (binding.wildcard && reserved.has(number) ? [] : [{ ...base, ...binding }]));
 }
 
-const kindOf = (protocol: Protocol, sniff: boolean): Slot["kind"] => (isHttp(protocol) ? "http" : protocol === "Auto" && sniff ? "auto" : "tcp");
+const kindOf = (protocol: Protocol, sniff: boolean): Slot["kind"] =>
+  isHttp(protocol) ? "http" : protocol === "Auto" && sniff ? "auto" : "tcp";
 
 type Binding = Pick<Slot, "listener" | "bind" | "wildcard"> & Partial<Pick<Slot, "ranges" | "endpoint">>;
 
@@ -129,13 +135,16 @@ interface Places {
 function addressBindings(service: Service, addresses: readonly string[], { at, everywhere }: Places): readonly Binding[] {
   const single = addresses.filter((address) => !address.includes("/"));
   const ranges = addresses.filter((address) => address.includes("/"));
-  const listeners = service.source === "Kubernetes" && single.length > 0 ? [at(single, false)] : single.map((address) => at([address], false));
+  const listeners =
+    service.source === "Kubernetes" && single.length > 0 ? [at(single, false)] : single.map((address) => at([address], false));
   return ranges.length === 0 ? listeners : [...listeners, { ...everywhere, ranges }];
 }
 
 /** Addresses a client connects to, of families the proxy has; a range of one is an address. */
 function addressesFor(service: Service, { families, dnsCapture }: PlacementTraits): readonly string[] {
-  const own = service.addresses.map((address) => (address.endsWith(address.includes(":") ? "/128" : "/32") ? address.slice(0, address.lastIndexOf("/")) : address));
+  const own = service.addresses.map((address) =>
+    address.endsWith(address.includes(":") ? "/128" : "/32") ? address.slice(0, address.lastIndexOf("/")) : address,
+  );
   const known = own.length > 0 || !dnsCapture ? own : service.autoAddresses;
   const reachable = known.filter((address) => families.includes(ipFamily(address.split("/", 1)[0] ?? "") as 4 | 6));
   return (reachable.length > 0 ? reachable : known).filter((address) => address !== "0.0.0.0" && address !== "::");

@@ -1,10 +1,10 @@
 import type { FilterChainInput } from "../../../envoy/listener/filter-chain.ts";
 import { isTls } from "../../../model/protocol.ts";
 import type { Service } from "../../../model/service.ts";
-import type { GenerateContext, ResolvedVirtualService, ScopeKey } from "../../context.ts";
+import type { GenerateContext, ResolvedVirtualService } from "../../context.ts";
 import { byRoutes, type Forwarding, toTarget } from "../l4-routes.ts";
 import type { ChainSettings } from "../settings/chain-settings.ts";
-import { type L4Rules, matchesSubject, meshSubject } from "./l4-rules.ts";
+import { matchesSubject, meshSubject } from "./l4-rules.ts";
 import type { Slot } from "./slots.ts";
 
 /** A client may take this long for a TLS handshake, as in Istio. */
@@ -13,8 +13,9 @@ export const HANDSHAKE_TIMEOUT_MS = 15_000;
 /** What the TCP filter chains of a slot depend on besides the slot. */
 export interface TcpChainContext {
   readonly ctx: Pick<GenerateContext, "registry" | "lookups">;
-  readonly rules: L4Rules;
-  readonly scope: ScopeKey;
+  /** Keys of the VirtualServices with TCP or TLS rules for a slot. */
+  readonly rulesFor: (slot: Slot) => readonly string[];
+  readonly namespace: string;
   readonly settings: ChainSettings;
   /** Labels of the client that rules may match by. */
   readonly sourceLabels: Readonly<Record<string, string>>;
@@ -34,12 +35,15 @@ export function tcpChains(context: TcpChainContext, slot: Slot): readonly Filter
   const service = context.ctx.registry.service(slot.service);
   if (service === undefined) return [];
   const forwarding: Forwarding = {
-    client: { namespace: context.scope.namespace, ruleLabels: context.ruleLabels },
+    client: { namespace: context.namespace, ruleLabels: context.ruleLabels },
     settings: context.settings,
     port: slot.port,
     ...(slot.protocol === "MONGO" && { decode: "mongo" }),
   };
-  const virtualServices = context.rules.forHost({ ...context.scope, egress: slot.egress }, slot.service.host);
+  const virtualServices = context
+    .rulesFor(slot)
+    .map((key) => context.ctx.lookups.virtualService(key))
+    .filter((found) => found !== undefined);
   const chaining = { ...context, slot, service, virtualServices, forwarding };
   return isTls(slot.protocol) ? tlsChains(chaining) : plainChains(chaining);
 }
@@ -61,7 +65,12 @@ function tlsChains(chaining: Chaining): readonly FilterChainInput[] {
   );
   if (chains.length > 0) return chains;
   const bySni = slot.ranges.length > 0 || (slot.addressless && slot.wildcard);
-  return [chain({ tcp: toTarget(ctx, ownTarget(chaining), forwarding) }, { serverNames: bySni ? [slot.service.host] : [], destinations: slot.ranges })];
+  return [
+    chain(
+      { tcp: toTarget(ctx, ownTarget(chaining), forwarding) },
+      { serverNames: bySni ? [slot.service.host] : [], destinations: slot.ranges },
+    ),
+  ];
 }
 
 /** Rules are tried in order; the first that asks for no destination range takes all that is left, so nothing can follow it. */
@@ -76,22 +85,33 @@ function plainChains(chaining: Chaining): readonly FilterChainInput[] {
       const tcp = byRoutes(ctx, { routes: rule.route, title: `${name}.${namespace}` }, forwarding);
       if (tcp === undefined) continue;
       const takesAll = matches.length === 0 || matches.some(({ destinationSubnets }) => destinationSubnets.length === 0);
-      chains.push(chain({ tcp }, { destinations: takesAll ? slot.ranges : matches.flatMap(({ destinationSubnets }) => destinationSubnets) }));
+      chains.push(
+        chain({ tcp }, { destinations: takesAll ? slot.ranges : matches.flatMap(({ destinationSubnets }) => destinationSubnets) }),
+      );
       if (takesAll) return chains;
     }
   }
   return [...chains, chain({ tcp: toTarget(ctx, ownTarget(chaining), forwarding) }, { destinations: slot.ranges })];
 }
 
-const subjectOf = ({ slot, scope, sourceLabels }: Chaining) => meshSubject({ port: slot.port, namespace: scope.namespace, labels: sourceLabels });
+const subjectOf = ({ slot, namespace, sourceLabels }: Chaining) =>
+  meshSubject({ port: slot.port, namespace, labels: sourceLabels });
 
 /** A listener on a port of its own (Sidecar egress) leads to the only port of the service, or to the port of the same number. */
 function ownTarget({ slot, service }: Chaining) {
   const only = service.ports.length === 1 ? service.ports[0]?.number : undefined;
-  return { host: service.host, subset: "", port: only ?? (slot.port || (service.ports[0]?.number ?? 0)), serviceNamespace: service.namespace };
+  return {
+    host: service.host,
+    subset: "",
+    port: only ?? (slot.port || (service.ports[0]?.number ?? 0)),
+    serviceNamespace: service.namespace,
+  };
 }
 
-function chain(content: FilterChainInput["content"], match: { readonly serverNames?: readonly string[]; readonly destinations: readonly string[] }): FilterChainInput {
+function chain(
+  content: FilterChainInput["content"],
+  match: { readonly serverNames?: readonly string[]; readonly destinations: readonly string[] },
+): FilterChainInput {
   return {
     match: {
       ...(match.serverNames !== undefined && match.serverNames.length > 0 && { serverNames: match.serverNames }),

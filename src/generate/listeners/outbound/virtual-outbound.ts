@@ -48,7 +48,14 @@ export function httpProxyListener(families: Families, port: number, settings: Ch
     bindToPort: true,
     filters: {},
     inspectionTimeoutMs: settings.inspectionTimeoutMs,
-    chains: [{ match: {}, content: { http: outboundManager(settings, { listener: name, rds: "http_proxy", grpcWeb: false, http1: { allowAbsoluteUrl: true } }) } }],
+    chains: [
+      {
+        match: {},
+        content: {
+          http: outboundManager(settings, { listener: name, rds: "http_proxy", grpcWeb: false, http1: { allowAbsoluteUrl: true } }),
+        },
+      },
+    ],
     accessLogs: [],
   };
 }

@@ -1,9 +1,13 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import type { AccessLogInput } from "../../../envoy/filters/access-log.ts";
-import { type MeshConfig, MeshConfig_AccessLogEncoding, type MeshConfig_ExtensionProvider } from "../../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
+import {
+  type MeshConfig,
+  MeshConfig_AccessLogEncoding,
+  type MeshConfig_ExtensionProvider,
+} from "../../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import type { Telemetry } from "../../../gen/istio/telemetry/v1alpha1/telemetry_pb.js";
-import { appliesTo } from "./telemetry.ts";
 import type { Side } from "../traits.ts";
+import { appliesTo } from "./telemetry.ts";
 
 /** The fields of a log line where a mesh does not name its own, in the order of Istio's text format ("Envoy Access Logs"). */
 const DEFAULT_TEXT = [
@@ -119,7 +123,12 @@ function providerLog(mesh: MeshConfig, { provider }: MeshConfig_ExtensionProvide
       const { path, logFormat, omitEmptyValues } = provider.value;
       const labels = logFormat?.logFormat.case === "labels" ? logFormat.logFormat.value : undefined;
       const text = logFormat?.logFormat.case === "text" ? logFormat.logFormat.value : "";
-      const format = labels !== undefined ? { json: Object.keys(labels).length === 0 ? DEFAULT_JSON : labels } : text !== "" ? { text } : meshFormat(mesh);
+      const format =
+        labels !== undefined
+          ? { json: Object.keys(labels).length === 0 ? DEFAULT_JSON : labels }
+          : text !== ""
+            ? { text }
+            : meshFormat(mesh);
       return { kind: "file", path: path || "/dev/stdout", format, omitEmptyValues };
     }
     case "envoyHttpAls":

@@ -1,17 +1,25 @@
 import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { durationMs } from "@bufbuild/protobuf/wkt";
-import type { AccessLogInput } from "../../../envoy/filters/access-log.ts";
-import type { ClientCertDetails, ForwardClientCert, HttpManagerInput, HttpSettings } from "../../../envoy/filters/http-connection-manager.ts";
 import type { ConfigObject } from "../../../config/object.ts";
 import type { Query } from "../../../engine/index.ts";
-import { type MeshConfig, MeshConfig_ProxyPathNormalization_NormalizationType as Normalization } from "../../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
+import type { AccessLogInput } from "../../../envoy/filters/access-log.ts";
+import type {
+  ClientCertDetails,
+  ForwardClientCert,
+  HttpManagerInput,
+  HttpSettings,
+} from "../../../envoy/filters/http-connection-manager.ts";
+import {
+  type MeshConfig,
+  MeshConfig_ProxyPathNormalization_NormalizationType as Normalization,
+} from "../../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import { type ProxyConfig, ProxyConfigSchema } from "../../../gen/istio/mesh/v1alpha1/proxy_config_pb.js";
 import { ForwardClientCertDetails } from "../../../gen/istio/mesh/v1alpha1/shared_pb.js";
 import type { Telemetry } from "../../../gen/istio/telemetry/v1alpha1/telemetry_pb.js";
 import type { GenerateContext } from "../../context.ts";
+import type { SettingsTraits, Side } from "../traits.ts";
 import { accessLogsOf } from "./access-logs.ts";
 import { tracingOf } from "./tracing.ts";
-import { canonical, type SettingsTraits, type Side } from "../traits.ts";
 
 /** Settings that all filter chains of one side of a proxy share. */
 export interface ChainSettings {
@@ -35,11 +43,13 @@ export type SettingsKey = SettingsTraits & { readonly side: Side };
 export function defineChainSettings(ctx: Pick<GenerateContext, "engine" | "inputs">): Query<SettingsKey, ChainSettings> {
   return ctx.engine.query<SettingsKey, ChainSettings>({
     name: "chainSettings",
-    id: canonical,
+    id: JSON.stringify,
     compute: (key) => {
       const mesh = ctx.inputs.mesh.get("mesh");
       if (mesh === undefined) throw new Error("there is no MeshConfig");
-      const telemetry = key.telemetry.map((name) => ctx.inputs.objects.get(name) as ConfigObject<Telemetry> | undefined).flatMap((object) => (object === undefined ? [] : [object.spec]));
+      const telemetry = key.telemetry
+        .map((name) => ctx.inputs.objects.get(name) as ConfigObject<Telemetry> | undefined)
+        .flatMap((object) => (object === undefined ? [] : [object.spec]));
       return settingsOf(mesh, telemetry, key);
     },
   });
@@ -113,7 +123,13 @@ function clientCertOf(config: ProxyConfig | undefined, side: Side): ClientCertDe
   const forward = FORWARD[config?.proxyHeaders?.forwardedClientCert ?? ForwardClientCertDetails.UNDEFINED];
   return {
     forward: forward ?? "APPEND_FORWARD",
-    add: { subject: add?.subject ?? true, uri: add?.uri ?? true, dns: add?.dns ?? true, cert: add?.cert ?? false, chain: add?.chain ?? false },
+    add: {
+      subject: add?.subject ?? true,
+      uri: add?.uri ?? true,
+      dns: add?.dns ?? true,
+      cert: add?.cert ?? false,
+      chain: add?.chain ?? false,
+    },
   };
 }
 

@@ -22,6 +22,6 @@ export function defineSettingsTraits(
     proxyConfig: relevantProxyConfig(metadata.proxyConfig),
     idleTimeout: metadata.idleTimeout,
     acceptHttp10: metadata.http10,
-    tracingService: named("mesh") ? `${labels["app"] ?? labels["service.istio.io/canonical-name"] ?? "istio-proxy"}.${namespace}` : "",
+    tracingService: named("mesh") ? `${labels.app ?? labels["service.istio.io/canonical-name"] ?? "istio-proxy"}.${namespace}` : "",
   });
 }

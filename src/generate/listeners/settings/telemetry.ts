@@ -20,7 +20,8 @@ export interface WorkloadQuery {
 export function defineTelemetryChoice(ctx: Context): Query<WorkloadQuery, readonly string[]> {
   const inNamespace = ctx.engine.query<string, readonly ConfigObject<Telemetry>[]>({
     name: "telemetryIn",
-    compute: (namespace) => [...(ctx.inputs.objects.list("kindNamespace", `Telemetry/${namespace}`) as readonly ConfigObject<Telemetry>[])].sort(byPrecedence),
+    compute: (namespace) =>
+      [...(ctx.inputs.objects.list("kindNamespace", `Telemetry/${namespace}`) as readonly ConfigObject<Telemetry>[])].sort(byPrecedence),
   });
   const general = (namespace: string) => inNamespace(namespace).find(({ spec }) => !isSelective(spec));
   return ctx.engine.query<WorkloadQuery, readonly string[]>({
@@ -28,7 +29,9 @@ export function defineTelemetryChoice(ctx: Context): Query<WorkloadQuery, readon
     id: ({ namespace, labels }) => `${namespace}|${JSON.stringify(labels)}`,
     compute: ({ namespace, labels }) => {
       const root = ctx.inputs.mesh.get("mesh")?.rootNamespace ?? "istio-system";
-      const selecting = inNamespace(namespace).find(({ spec }) => spec.selector !== undefined && isSelective(spec) && matchesLabels(spec.selector.matchLabels, labels));
+      const selecting = inNamespace(namespace).find(
+        ({ spec }) => spec.selector !== undefined && isSelective(spec) && matchesLabels(spec.selector.matchLabels, labels),
+      );
       const levels = [general(root), namespace === root ? undefined : general(namespace), selecting];
       return levels.filter((object) => object !== undefined).map(objectKey);
     },

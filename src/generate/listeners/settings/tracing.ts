@@ -4,9 +4,9 @@ import type { MeshConfig, MeshConfig_ExtensionProvider } from "../../../gen/isti
 import type { ProxyConfig } from "../../../gen/istio/mesh/v1alpha1/proxy_config_pb.js";
 import type { Tracing as ProxyTracing } from "../../../gen/istio/mesh/v1alpha1/shared_pb.js";
 import type { Telemetry, Tracing } from "../../../gen/istio/telemetry/v1alpha1/telemetry_pb.js";
+import type { Side } from "../traits.ts";
 import { providerCluster } from "./access-logs.ts";
 import { appliesTo } from "./telemetry.ts";
-import type { Side } from "../traits.ts";
 
 /** Percentage of requests traced where nobody says how many. */
 const DEFAULT_SAMPLING = 1;
@@ -51,14 +51,18 @@ export function tracingOf(sources: Sources): TracingChoice {
 }
 
 /** Whether a tracer that reports under a service name may be in use: only then does a workload's name split what is generated. */
-export const namesService = (mesh: MeshConfig): boolean => mesh.extensionProviders.some(({ provider }) => provider.case === "opentelemetry");
+export const namesService = (mesh: MeshConfig): boolean =>
+  mesh.extensionProviders.some(({ provider }) => provider.case === "opentelemetry");
 
 function proxySampling(config: ProxyConfig | undefined): number {
   const sampling = config?.tracing?.sampling ?? 0;
   return sampling > 0 ? Math.min(sampling, 100) : DEFAULT_SAMPLING;
 }
 
-function providerInput({ provider }: MeshConfig_ExtensionProvider, serviceName: string): { input: TracingProviderInput; maxTagLength: number } | undefined {
+function providerInput(
+  { provider }: MeshConfig_ExtensionProvider,
+  serviceName: string,
+): { input: TracingProviderInput; maxTagLength: number } | undefined {
   if (provider.case === "zipkin") {
     const { service, port, path, enable64bitTraceId, maxTagLength } = provider.value;
     const { cluster, authority: host } = providerCluster(service, port);
@@ -69,7 +73,9 @@ function providerInput({ provider }: MeshConfig_ExtensionProvider, serviceName: 
   const { cluster, authority: host } = providerCluster(service, port);
   if (http === undefined) return { maxTagLength, input: { kind: "otelGrpc", cluster, host, serviceName } };
   const timeoutMs = http.timeout === undefined ? 1_000 : durationMs(http.timeout);
-  const headers = http.headers.flatMap(({ name, headerValue }) => (headerValue.case === "value" ? [{ name, value: headerValue.value }] : []));
+  const headers = http.headers.flatMap(({ name, headerValue }) =>
+    headerValue.case === "value" ? [{ name, value: headerValue.value }] : [],
+  );
   return { maxTagLength, input: { kind: "otelHttp", cluster, host, path: http.path, timeoutMs, headers, serviceName } };
 }
 

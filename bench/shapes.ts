@@ -1,0 +1,26 @@
+import type { SceneShape } from "./scene.ts";
+
+/** How much is measured: the size of the mesh, and how often each thing is repeated. */
+export interface Extent {
+  readonly shape: Omit<SceneShape, "classes">;
+  /** Numbers of classes that the same number of proxies is divided into. */
+  readonly classes: readonly number[];
+  readonly starts: number;
+  readonly changes: number;
+}
+
+/** The scene that the limits are about. */
+export const FULL: Extent = {
+  shape: { services: 1000, endpoints: 10, namespaces: 20, virtualServices: 200, destinationRules: 200, proxies: 200 },
+  classes: [1, 20],
+  starts: 5,
+  changes: 5,
+};
+
+/** Just large enough that every measurement has something to measure: for a test of the bench itself. */
+export const QUICK: Extent = {
+  shape: { services: 40, endpoints: 3, namespaces: 4, virtualServices: 8, destinationRules: 8, proxies: 8 },
+  classes: [1, 4],
+  starts: 1,
+  changes: 1,
+};

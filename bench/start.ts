@@ -1,0 +1,44 @@
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Emit, median } from "./measurement.ts";
+import { writeScene } from "./scene.ts";
+import { startServer } from "./server.ts";
+import type { Extent } from "./shapes.ts";
+
+/** As quick as Istio's own control plane is with the same on disk. */
+const READY_LIMIT_MS = 1_000;
+
+/** Starts once without measuring, so that what a first start does once (bundling, compiling) is done. */
+export async function warmUp(): Promise<void> {
+  const home = await mkdtemp(join(tmpdir(), "bench-"));
+  try {
+    await (await startServer(home)).stop("SIGTERM");
+  } finally {
+    await rm(home, { recursive: true, force: true });
+  }
+}
+
+/** From the start of the process to ready: with nothing on disk, and with the whole scene. */
+export async function measureStart({ shape, starts }: Extent, emit: Emit): Promise<void> {
+  const home = await mkdtemp(join(tmpdir(), "bench-"));
+  try {
+    const measure = async (bench: string, limit?: number): Promise<void> => {
+      const readies: number[] = [];
+      const atReady = { cpuMs: 0, rssMb: 0, peakMb: 0 };
+      for (let turn = 0; turn < starts; turn++) {
+        const server = await startServer(home);
+        readies.push(server.readyMs);
+        Object.assign(atReady, server.atReady);
+        await server.stop();
+      }
+      const details = { starts, min: Math.min(...readies), max: Math.max(...readies), cpu_ms: atReady.cpuMs, rss_mb: atReady.rssMb, peak_mb: atReady.peakMb };
+      emit({ bench, value: median(readies), unit: "ms", ...(limit !== undefined && { limit }), details });
+    };
+    await measure("start-empty");
+    await writeScene(home, { ...shape, classes: 1 });
+    await measure("start-loaded", READY_LIMIT_MS);
+  } finally {
+    await rm(home, { recursive: true, force: true });
+  }
+}

@@ -1,0 +1,66 @@
+import { describe, expect, it } from "vitest";
+import { splitHostPort, subnetFault, unixPathFault } from "./address.ts";
+import { celFault } from "./cel-syntax.ts";
+import { headerChangeFault, headerNameFault, headerOrClaimFault, headerValueFault, requestHeaderChangeFault } from "./header.ts";
+import { fqdnFault, gatewayDomainFault, partialWildcardFault, trustDomainFault, wildcardDomainFault } from "./host-name.ts";
+import { labelKeyFault, labelValueFault } from "./labels.ts";
+import { shareFault } from "./percent.ts";
+import { placeOf } from "./place.ts";
+import { portNameFault, protocolFault } from "./port.ts";
+import { regexFault } from "./regex.ts";
+
+/** A check with texts it takes and texts it refuses. */
+type Row = readonly [name: string, fault: (text: string) => string | undefined, takes: readonly string[], refuses: readonly string[]];
+
+const TABLE: readonly Row[] = [
+  ["fqdnFault", fqdnFault, ["istio.io", "istio.io.", "a", "A-b.c", "1.a"], ["", ".", "a..b", "-a.b", "a-.b", "*.a", "1.2.3.4", "a.1", "x".repeat(64), "a/b", "a_b"]],
+  ["wildcardDomainFault", wildcardDomainFault, ["*", "*.a.b", "*-a.b", "*a", "a", "a.b."], ["", "a.*", "a*.b", "**", "*.*.a", "1.1.1.1", "*-", "*."]],
+  ["partialWildcardFault", partialWildcardFault, ["*", "*.a", "a"], ["*a", "*-a.b"]],
+  ["trustDomainFault", trustDomainFault, ["a", "a.b", "a.b.", "cluster.local"], ["", ".", "a/b", "a..b", "a_b"]],
+  ["SNI of a gateway", (text) => gatewayDomainFault(text, true), ["a.b", "outbound_.80_._.a.b", "outbound_.80_.v1_.a.b", "outbound.a"], ["outbound_.x_._.a", "outbound_.80_._.a_b", "outbound_.80_._."]],
+  ["subnetFault", subnetFault, ["1.2.3.4", "1.2.3.4/8", "::1", "fe80::/10", "0.0.0.0/0"], ["", "1.2.3", "1.2.3.4/33", "::1/129", "1.2.3.4/", "1.2.3.4/08", "a/8", "01.2.3.4"]],
+  ["unixPathFault", unixPathFault, ["/a", "/a/b.sock", "@a"], ["", "a", "./a", "/", "/a/"]],
+  ["portNameFault", portNameFault, ["http", "http-a", "Full", "7777"], ["", "a_b", "a.b", "@", "x".repeat(64)]],
+  ["protocolFault", protocolFault, ["", "http", "HTTP", "gRPC-Web", "tls", "http_proxy"], ["http1", "tpc", "constructor"]],
+  ["labelKeyFault", labelKeyFault, ["app", "istio.io/rev", "A_b.c"], ["", ".", "a/b/c", "/a", "a/", "-a", "a_b/c", "x".repeat(64)]],
+  ["labelValueFault", labelValueFault, ["", "v1", "A_b.c"], ["~", "-a", "a b", "x".repeat(64)]],
+  ["headerNameFault", headerNameFault, ["X-a", ":authority", "a_b", "funky!$#_"], ["", "::", "a b", "a:b", "ä"]],
+  ["headerOrClaimFault", headerOrClaimFault, ["x", "@request.auth.claims.sub", "@request.auth.claims[a][b]"], ["@request.auth.claims", "@x"]],
+  ["headerChangeFault", headerChangeFault, ["x"], ["", ":path", ":authority", "Host"]],
+  ["requestHeaderChangeFault", requestHeaderChangeFault, ["x", ":authority", "host"], ["", ":path"]],
+  ["headerValueFault", headerValueFault, ["", "a", "100%%", "%HOSTNAME%", "a %REQ(x?y):10% b", '%UPSTREAM_METADATA(["a", "b)"])%', "%START_TIME(%s)%", "%%%%"], ["%", "a%b", "%%%", "%HOSTNAME", "%REQ(x%", "%REQ(x)", "%REQ(x)y%", "% %"]],
+  ["regexFault", regexFault, ["", "a+", "^/(?P<x>[^/]+)$", "\\d{2}"], ["?", "(a", "a**", "(?=a)", "(?<!a)b", "\\1", "x".repeat(1025)]],
+  [
+    "celFault",
+    celFault,
+    ["response.code >= 400", "has(request.headers['x']) && !(a.b in [1, 2u, 0x1F])", 'a ? b : {"k": [c, .d]}', "type.Name{field: 1}", "x.all(i, i > 0)", "'\\'' + r\"\\\" // note", "-1.5e3 == .5", "a['b'].c(1,)"],
+    ["", ")++++", "a b", "a &&", "(a", "[1", "a.", "a..b", "'x", "a ? b", "{1}", "in", "a = b", "@", "(".repeat(200)],
+  ],
+];
+
+for (const [name, fault, takes, refuses] of TABLE) {
+  describe(name, () => {
+    for (const text of takes) it(`takes ${JSON.stringify(text.slice(0, 60))}`, () => expect(fault(text)).toBeUndefined());
+    for (const text of refuses) it(`refuses ${JSON.stringify(text.slice(0, 60))}`, () => expect(fault(text)).toEqual(expect.any(String)));
+  });
+}
+
+it("shareFault keeps to what Envoy can count", () => {
+  expect([0, 0.0001, 50, 100].map(shareFault)).toEqual([undefined, undefined, undefined, undefined]);
+  for (const value of [-1, 0.00001, 100.1, Number.NaN]) expect(shareFault(value)).toBeDefined();
+});
+
+it("splitHostPort splits as Go does", () => {
+  expect(splitHostPort("a:1")).toEqual({ host: "a", port: "1" });
+  expect(splitHostPort("[::1]:80")).toEqual({ host: "::1", port: "80" });
+  expect(splitHostPort(":80")).toEqual({ host: "", port: "80" });
+  for (const text of ["a", "::1", "[::1]", "a:b:c", "[::1]80", ""]) expect(splitHostPort(text)).toBeUndefined();
+});
+
+it("a place puts its path together when something is wrong", () => {
+  const found: unknown[] = [];
+  const place = placeOf((code, path, message) => found.push([code, path, message]), ["spec"]).in("http", 0);
+  place.in("a").check("field.invalid", undefined);
+  place.in("a").check("field.invalid", "wrong");
+  expect(found).toEqual([["field.invalid", ["spec", "http", 0, "a"], "wrong"]]);
+});
