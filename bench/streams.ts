@@ -102,6 +102,7 @@ const nextStep = (): number => {
 
 async function measureChange(session: Session, change: Change): Promise<void> {
   const runs: Propagation[] = [];
+  session.server.takeChanges();
   const { usage } = await metered(session, async () => {
     for (let turn = 0; turn < session.changes; turn++) runs.push(await makeChange(session, change));
   });

@@ -30,13 +30,17 @@ export function readArguments(words: readonly string[], flags: readonly Flag[]):
     if (token.kind !== "option") continue;
     const value = checkOption(token, flags);
     const values = given.get(token.name) ?? [];
-    if (values.length > 0 && !flags.some((flag) => flag.name === token.name && flag.many === true)) throw usageError(`${token.rawName} is given twice`);
+    if (values.length > 0 && !flags.some((flag) => flag.name === token.name && flag.many === true))
+      throw usageError(`${token.rawName} is given twice`);
     given.set(token.name, [...values, value]);
   }
   return argumentsOf(operands, given);
 }
 
-const optionOf = (flag: Flag) => ({ type: flag.value === undefined ? ("boolean" as const) : ("string" as const), ...(flag.short !== undefined && { short: flag.short }) });
+const optionOf = (flag: Flag) => ({
+  type: flag.value === undefined ? ("boolean" as const) : ("string" as const),
+  ...(flag.short !== undefined && { short: flag.short }),
+});
 
 interface OptionToken {
   readonly name: string;
@@ -61,7 +65,8 @@ function argumentsOf(operands: readonly string[], given: ReadonlyMap<string, rea
     has: (name) => given.has(name),
     port(name, fallback) {
       const value = text(name) ?? String(fallback);
-      if (!/^\d{1,5}$/.test(value) || Number(value) > 65_535) throw usageError(`--${name} must be a port from 0 to 65535, not ${JSON.stringify(value)}`);
+      if (!/^\d{1,5}$/.test(value) || Number(value) > 65_535)
+        throw usageError(`--${name} must be a port from 0 to 65535, not ${JSON.stringify(value)}`);
       return Number(value);
     },
     choice(name, choices) {

@@ -47,7 +47,8 @@ async function addressOf(args: Arguments, host: Host): Promise<string> {
   const named = args.text("istiod") ?? host.env["ISTIOD_DEBUG_ADDRESS"] ?? "";
   if (named !== "") {
     const url = URL.parse(named.includes("://") ? named : `http://${named}`);
-    if (url === null || !["http:", "https:"].includes(url.protocol)) throw usageError(`${JSON.stringify(named)} is not an address of istiod such as http://127.0.0.1:8080`);
+    if (url === null || !["http:", "https:"].includes(url.protocol))
+      throw usageError(`${JSON.stringify(named)} is not an address of istiod such as http://127.0.0.1:8080`);
     return url.origin;
   }
   const listen = parseHostPort((await listenAddress(host)) || `:${DEFAULT_PORT}`);
@@ -61,7 +62,9 @@ async function listenAddress(host: Host): Promise<string> {
   const files = await readMeshFiles(baseDirOf(host));
   const load = judgeMesh(files, { baseDir: baseDirOf(host), env: host.env });
   if (load.ok) return load.config.process.listen.httpAddr;
-  const written = files.layers.map(({ content }) => at(content as Json, "listen", "httpAddr")).findLast((address) => typeof address === "string");
+  const written = files.layers
+    .map(({ content }) => at(content as Json, "listen", "httpAddr"))
+    .findLast((address) => typeof address === "string");
   return host.env["HTTP_ADDR"] ?? (typeof written === "string" ? written : "");
 }
 

@@ -23,4 +23,5 @@ export function listAt(json: Json | undefined, ...path: readonly string[]): read
 }
 
 /** The texts of a list. */
-export const textsAt = (json: Json | undefined, ...path: readonly string[]): readonly string[] => listAt(json, ...path).map((value) => textAt(value));
+export const textsAt = (json: Json | undefined, ...path: readonly string[]): readonly string[] =>
+  listAt(json, ...path).map((value) => textAt(value));

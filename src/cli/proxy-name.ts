@@ -1,7 +1,12 @@
 import { type Arguments, usageError } from "./arguments.ts";
 import type { Flag } from "./command.ts";
 
-export const NAMESPACE_FLAG: Flag = { name: "namespace", short: "n", value: "NAMESPACE", about: "namespace of a proxy that is named without one" };
+export const NAMESPACE_FLAG: Flag = {
+  name: "namespace",
+  short: "n",
+  value: "NAMESPACE",
+  about: "namespace of a proxy that is named without one",
+};
 
 /** Reads `[pod/]NAME[.NAMESPACE]`, as Istio's istioctl takes it, into `name.namespace`. */
 export function proxyName(word: string, args: Pick<Arguments, "text">): string {

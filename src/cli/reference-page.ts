@@ -3,7 +3,19 @@ import { commandUsage } from "./usage.ts";
 
 /** Text of docs/istioctl.md: what holds for all commands, then what each says of itself. */
 export function referencePage(commands: readonly Command[]): string {
-  return [...INTRODUCTION, ...commands.flatMap((command) => ["", `## ${command.name}`, "", "```text", commandUsage(command), "```", ...(MORE[command.name] ?? [])]), ""].join("\n");
+  return [
+    ...INTRODUCTION,
+    ...commands.flatMap((command) => [
+      "",
+      `## ${command.name}`,
+      "",
+      "```text",
+      commandUsage(command),
+      "```",
+      ...(MORE[command.name] ?? []),
+    ]),
+    "",
+  ].join("\n");
 }
 
 const INTRODUCTION: readonly string[] = [
@@ -34,7 +46,9 @@ const MORE: Readonly<Record<string, readonly string[]>> = {
           namespace: "shop",
           name: "reviews",
           valid: false,
-          problems: [{ code: "schema.unknown-field", level: "error", path: "spec.http[0].rout", message: 'HTTPRoute has no field "rout"', line: 9 }],
+          problems: [
+            { code: "schema.unknown-field", level: "error", path: "spec.http[0].rout", message: 'HTTPRoute has no field "rout"', line: 9 },
+          ],
         },
       ],
       null,

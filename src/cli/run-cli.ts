@@ -20,7 +20,8 @@ export async function runCli(words: readonly string[], commands: readonly Comman
   try {
     return await runCommand(command, rest, host);
   } catch (error) {
-    if (error instanceof EdgeError && error.code === "usage") return complain(host, `${error.message}; see \`istioctl ${command.name} --help\``, 2);
+    if (error instanceof EdgeError && error.code === "usage")
+      return complain(host, `${error.message}; see \`istioctl ${command.name} --help\``, 2);
     const hint = error instanceof EdgeError && error.hint !== undefined ? `; ${error.hint}` : "";
     return complain(host, `${messageOf(error)}${hint}`, 1);
   }

@@ -49,4 +49,5 @@ function memberOf(node: unknown, part: string | number): { readonly node: unknow
   return pair === undefined ? undefined : { node: pair.value, mark: pair.key };
 }
 
-const rangeOf = (node: unknown): number | undefined => (typeof node === "object" && node !== null ? (node as Partial<Node>).range?.[0] : undefined);
+const rangeOf = (node: unknown): number | undefined =>
+  typeof node === "object" && node !== null ? (node as Partial<Node>).range?.[0] : undefined;

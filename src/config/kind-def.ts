@@ -3,9 +3,7 @@ import type { FieldPath, Problem } from "./problem.ts";
 import type { ProblemCode } from "./problem-codes.ts";
 
 /** Collects what is wrong with one object while it is parsed and validated. Paths are relative to the document, e.g. ["spec", "hosts", 0]. */
-export interface Report {
-  (code: ProblemCode, path: FieldPath, message: string): void;
-}
+export type Report = (code: ProblemCode, path: FieldPath, message: string) => void;
 
 /** All there is to know of one kind. The table of kinds drives parsing, validation, CRDs and the command line. */
 export interface KindDef<S = unknown> {

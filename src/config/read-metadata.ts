@@ -26,7 +26,12 @@ const LABEL = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$/;
 
 /** Reads metadata as Kubernetes does: names follow RFC 1123, fields we do not use pass unseen. */
 export function readMetadata(json: unknown, report: Report, context: MetadataContext): Metadata {
-  if (!isRecord(json)) report("document.not-an-object", ["metadata"], json === undefined || json === null ? "must be set" : `must be an object, not ${typeName(json)}`);
+  if (!isRecord(json))
+    report(
+      "document.not-an-object",
+      ["metadata"],
+      json === undefined || json === null ? "must be set" : `must be an object, not ${typeName(json)}`,
+    );
   const metadata = isRecord(json) ? json : {};
   return {
     name: isRecord(json) ? readName(metadata.name, report) : undefined,
@@ -41,7 +46,11 @@ export function readMetadata(json: unknown, report: Report, context: MetadataCon
 function readName(json: unknown, report: Report): string | undefined {
   const path = ["metadata", "name"];
   if (typeof json !== "string" || json === "") {
-    report("metadata.name", path, json === undefined || json === null || json === "" ? "must be set" : `must be a text, not ${typeName(json)}`);
+    report(
+      "metadata.name",
+      path,
+      json === undefined || json === null || json === "" ? "must be set" : `must be a text, not ${typeName(json)}`,
+    );
     return undefined;
   }
   if (json.length > LONGEST_NAME) report("metadata.name", path, `must have at most ${LONGEST_NAME} characters`);

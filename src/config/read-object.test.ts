@@ -2,18 +2,25 @@ import fc from "fast-check";
 import { load } from "js-yaml";
 import { describe, expect, it } from "vitest";
 import { KINDS } from "./kinds/index.ts";
+import type { KubernetesSecret } from "./kinds/secret/secret.ts";
 import type { RawObject } from "./object.ts";
 import { formatPath } from "./problem.ts";
 import { readObject } from "./read-object.ts";
 
-const raw = (content: unknown, more: Partial<RawObject> = {}): RawObject => ({ origin: { source: "test" }, slot: "test", content, ...more });
+const raw = (content: unknown, more: Partial<RawObject> = {}): RawObject => ({
+  origin: { source: "test" },
+  slot: "test",
+  content,
+  ...more,
+});
 const entry = (spec: unknown, metadata: object = {}): Record<string, unknown> => ({
   apiVersion: "networking.istio.io/v1",
   kind: "WorkloadEntry",
   metadata: { name: "one", namespace: "shop", ...metadata },
   spec,
 });
-const codes = (result: ReturnType<typeof readObject>): readonly string[] => result.problems.map((one) => `${one.code} ${formatPath(one.path)}`);
+const codes = (result: ReturnType<typeof readObject>): readonly string[] =>
+  result.problems.map((one) => `${one.code} ${formatPath(one.path)}`);
 
 describe("readObject", () => {
   it("reads a good document into an object", () => {
@@ -44,8 +51,12 @@ describe("readObject", () => {
 
   it("tells the two Gateways apart", () => {
     const spec = { servers: [{ port: { number: 80, name: "http", protocol: "HTTP" }, hosts: ["*"] }] };
-    expect(readObject(raw({ apiVersion: "networking.istio.io/v1", kind: "Gateway", metadata: { name: "g" }, spec })).object?.kind).toBe("Gateway");
-    expect(readObject(raw({ apiVersion: "gateway.networking.k8s.io/v1", kind: "Gateway", metadata: { name: "g" }, spec: {} })).object?.kind).toBe("KubernetesGateway");
+    expect(readObject(raw({ apiVersion: "networking.istio.io/v1", kind: "Gateway", metadata: { name: "g" }, spec })).object?.kind).toBe(
+      "Gateway",
+    );
+    expect(
+      readObject(raw({ apiVersion: "gateway.networking.k8s.io/v1", kind: "Gateway", metadata: { name: "g" }, spec: {} })).object?.kind,
+    ).toBe("KubernetesGateway");
   });
 
   const refused: readonly [what: string, content: unknown, want: readonly string[]][] = [
@@ -75,7 +86,9 @@ describe("readObject", () => {
   }
 
   it("passes on why a text could not be read", () => {
-    expect(readObject(raw(undefined, { fault: "too large" })).problems).toMatchObject([{ code: "document.unreadable", message: "too large" }]);
+    expect(readObject(raw(undefined, { fault: "too large" })).problems).toMatchObject([
+      { code: "document.unreadable", message: "too large" },
+    ]);
   });
 
   it("names the object of a broken document, so that its last good version can stay", () => {
@@ -83,14 +96,27 @@ describe("readObject", () => {
   });
 
   it("says where a fault is", () => {
-    const text = ["apiVersion: networking.istio.io/v1", "kind: VirtualService", "metadata: {name: a}", "spec:", "  hosts: [a.com]", "  http:", "  - route:", "    - destination: {host: b}", "    tiemout: 1s", ""].join("\n");
+    const text = [
+      "apiVersion: networking.istio.io/v1",
+      "kind: VirtualService",
+      "metadata: {name: a}",
+      "spec:",
+      "  hosts: [a.com]",
+      "  http:",
+      "  - route:",
+      "    - destination: {host: b}",
+      "    tiemout: 1s",
+      "",
+    ].join("\n");
     const { problems } = readObject(raw(load(text), { origin: { source: "files", file: "a.yaml", line: 11 }, text }));
     expect(problems).toMatchObject([{ file: "a.yaml", line: 19, path: ["spec", "http", 0, "tiemout"] }]);
   });
 
   it("gives the line of what is nearest where a field is missing", () => {
     const text = ["apiVersion: networking.istio.io/v1", "kind: WorkloadEntry", "metadata: {name: a}", "spec:", "  weight: 1"].join("\n");
-    expect(readObject(raw(load(text), { origin: { source: "files", file: "a.yaml", line: 1 }, text })).problems).toMatchObject([{ line: 4 }]);
+    expect(readObject(raw(load(text), { origin: { source: "files", file: "a.yaml", line: 1 }, text })).problems).toMatchObject([
+      { line: 4 },
+    ]);
   });
 
   it("stops listing after a hundred problems", () => {
@@ -104,7 +130,12 @@ describe("readObject", () => {
     const loop: Record<string, unknown> = {};
     loop.a = loop;
     for (const value of [{ a: bomb }, loop]) {
-      const content = { apiVersion: "networking.istio.io/v1alpha3", kind: "EnvoyFilter", metadata: { name: "x" }, spec: { configPatches: [{ patch: { value } }] } };
+      const content = {
+        apiVersion: "networking.istio.io/v1alpha3",
+        kind: "EnvoyFilter",
+        metadata: { name: "x" },
+        spec: { configPatches: [{ patch: { value } }] },
+      };
       expect(codes(readObject(raw(content)))[0]).toMatch(/^document.unreadable/);
     }
   });
@@ -115,10 +146,17 @@ describe("hash of an object", () => {
   const base = entry({ address: "1.1.1.1", labels: { a: "1", b: "2" } }, { labels: { x: "1", y: "2" } });
 
   it("does not depend on the order of keys, nor on what is not configuration", () => {
-    const turned = { spec: { labels: { b: "2", a: "1" }, address: "1.1.1.1" }, kind: "WorkloadEntry", apiVersion: "networking.istio.io/v1", metadata: { namespace: "shop", labels: { y: "2", x: "1" }, name: "one" } };
+    const turned = {
+      spec: { labels: { b: "2", a: "1" }, address: "1.1.1.1" },
+      kind: "WorkloadEntry",
+      apiVersion: "networking.istio.io/v1",
+      metadata: { namespace: "shop", labels: { y: "2", x: "1" }, name: "one" },
+    };
     expect(hashOf(turned)).toBe(hashOf(base));
     expect(hashOf({ ...base, status: { conditions: [] } })).toBe(hashOf(base));
-    expect(hashOf({ ...base, metadata: { ...(base.metadata as object), resourceVersion: "7", managedFields: [{}], generation: 9 } })).toBe(hashOf(base));
+    expect(hashOf({ ...base, metadata: { ...(base.metadata as object), resourceVersion: "7", managedFields: [{}], generation: 9 } })).toBe(
+      hashOf(base),
+    );
   });
 
   it("changes with content, labels, annotations, age and name", () => {
@@ -148,8 +186,9 @@ describe("Secrets", () => {
   it("hold their values without showing them, and change with them", () => {
     const object = read("hunter2");
     expect(JSON.stringify(object)).not.toMatch(/hunter2|aHVudGVyMg/);
-    expect(String((object?.spec as { data: Record<string, unknown> }).data["tls.key"])).toBe("[redacted]");
-    expect((object?.spec as { names: readonly string[] }).names).toEqual(["tls.key"]);
+    const spec = object?.spec as KubernetesSecret | undefined;
+    expect(String(spec?.data["tls.key"])).toBe("[redacted]");
+    expect(spec?.names).toEqual(["tls.key"]);
     expect(read("hunter2")?.hash).toBe(object?.hash);
     expect(read("hunter3")?.hash).not.toBe(object?.hash);
   });
@@ -164,10 +203,18 @@ describe("Secrets", () => {
 });
 
 describe("readObject never throws", () => {
-  const kinds = fc.constantFrom(...KINDS.map((def) => ({ apiVersion: def.group === "" ? "v1" : `${def.group}/${def.versions[0]}`, kind: def.writtenKind ?? def.kind })));
+  const kinds = fc.constantFrom(
+    ...KINDS.map((def) => ({ apiVersion: def.group === "" ? "v1" : `${def.group}/${def.versions[0]}`, kind: def.writtenKind ?? def.kind })),
+  );
 
   it("on any content", () => {
-    fc.assert(fc.property(fc.anything({ withBigInt: true, withDate: true, withMap: true, withNullPrototype: true }), (content) => void readObject(raw(content))), { numRuns: 500 });
+    fc.assert(
+      fc.property(
+        fc.anything({ withBigInt: true, withDate: true, withMap: true, withNullPrototype: true }),
+        (content) => void readObject(raw(content)),
+      ),
+      { numRuns: 500 },
+    );
   });
 
   it("on any body of any kind", () => {
@@ -183,7 +230,61 @@ describe("readObject never throws", () => {
 
 /** Names that occur in real objects, so that random ones get past the first field. */
 const fieldNames = fc.constantFrom(
-  ...["hosts", "http", "tls", "tcp", "match", "route", "destination", "host", "port", "number", "uri", "prefix", "regex", "selector", "matchLabels", "labels", "ports", "name"],
-  ...["endpoints", "address", "addresses", "servers", "mode", "rules", "from", "source", "principals", "when", "key", "values", "subsets", "trafficPolicy", "loadBalancer", "simple"],
-  ...["configPatches", "patch", "value", "operation", "applyTo", "ingress", "egress", "data", "spec", "status", "containers", "jwtRules", "jwks", "retries", "timeout", "template", "probe"],
+  ...[
+    "hosts",
+    "http",
+    "tls",
+    "tcp",
+    "match",
+    "route",
+    "destination",
+    "host",
+    "port",
+    "number",
+    "uri",
+    "prefix",
+    "regex",
+    "selector",
+    "matchLabels",
+    "labels",
+    "ports",
+    "name",
+  ],
+  ...[
+    "endpoints",
+    "address",
+    "addresses",
+    "servers",
+    "mode",
+    "rules",
+    "from",
+    "source",
+    "principals",
+    "when",
+    "key",
+    "values",
+    "subsets",
+    "trafficPolicy",
+    "loadBalancer",
+    "simple",
+  ],
+  ...[
+    "configPatches",
+    "patch",
+    "value",
+    "operation",
+    "applyTo",
+    "ingress",
+    "egress",
+    "data",
+    "spec",
+    "status",
+    "containers",
+    "jwtRules",
+    "jwks",
+    "retries",
+    "timeout",
+    "template",
+    "probe",
+  ],
 );

@@ -52,14 +52,22 @@ function readDocument(raw: RawObject, report: Report, isBroken: () => boolean): 
   if (type === undefined) return { ref: undefined };
   const def = kindOf(type.group, type.kind);
   // A kind nobody knows may follow other rules than ours: nothing else is said about it.
-  const metadata = readMetadata(document.metadata, def === undefined ? () => {} : report, { isNamespaced: def?.scope !== "Cluster", defaultNamespace: raw.defaultNamespace ?? DEFAULT_NAMESPACE });
-  const ref: ObjectRef | undefined = metadata.name === undefined ? undefined : { kind: def?.kind ?? type.kind, namespace: metadata.namespace, name: metadata.name };
+  const metadata = readMetadata(document.metadata, def === undefined ? () => {} : report, {
+    isNamespaced: def?.scope !== "Cluster",
+    defaultNamespace: raw.defaultNamespace ?? DEFAULT_NAMESPACE,
+  });
+  const ref: ObjectRef | undefined =
+    metadata.name === undefined ? undefined : { kind: def?.kind ?? type.kind, namespace: metadata.namespace, name: metadata.name };
   if (def === undefined) {
     report("kind.unknown", ["kind"], `${quote(type.kind)} of ${quote(type.group === "" ? type.version : type.group)} is not known here`);
     return { ref };
   }
   if (!def.versions.includes(type.version)) {
-    report("kind.version", ["apiVersion"], `${def.writtenKind ?? def.kind} is read in versions ${def.versions.join(", ")}, not ${quote(type.version)}`);
+    report(
+      "kind.version",
+      ["apiVersion"],
+      `${def.writtenKind ?? def.kind} is read in versions ${def.versions.join(", ")}, not ${quote(type.version)}`,
+    );
     return { ref };
   }
   const object = readBody({ document, def, version: type.version, metadata }, report, isBroken);
@@ -67,7 +75,10 @@ function readDocument(raw: RawObject, report: Report, isBroken: () => boolean): 
 }
 
 /** apiVersion and kind, taken apart. */
-function readType(document: Document, report: Report): { readonly group: string; readonly version: string; readonly kind: string } | undefined {
+function readType(
+  document: Document,
+  report: Report,
+): { readonly group: string; readonly version: string; readonly kind: string } | undefined {
   const { apiVersion, kind } = document;
   for (const [name, value] of Object.entries({ apiVersion, kind })) {
     if (typeof value !== "string" || value === "") report("document.not-an-object", [name], "must be set, to a text");
@@ -98,7 +109,12 @@ function readBody(parts: Parts, report: Report, isBroken: () => boolean): Config
   const identity = { kind: def.kind, group: def.group, name, ...meta };
   // Of kinds that are read in part only that part counts, so that a heartbeat in a status changes nothing.
   const content = def.body === "" ? spec : body;
-  const object: ConfigObject = { ...identity, version, spec, hash: contentHash(canonicalText([{ ...identity, generation: undefined }, content])) };
+  const object: ConfigObject = {
+    ...identity,
+    version,
+    spec,
+    hash: contentHash(canonicalText([{ ...identity, generation: undefined }, content])),
+  };
   def.validate(object, report);
   return isBroken() ? undefined : object;
 }

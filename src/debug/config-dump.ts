@@ -70,7 +70,10 @@ async function entriesOf(type: TypeDump, rejections: Rejections, options: DumpOp
   return entries;
 }
 
-const dumped = (resource: Encoded, registry: Registry): Dumped => ({ version: resource.version, json: encodedJson(registry, resource) as Json });
+const dumped = (resource: Encoded, registry: Registry): Dumped => ({
+  version: resource.version,
+  json: encodedJson(registry, resource) as Json,
+});
 
 interface Part {
   readonly typeUrl: string;
@@ -83,26 +86,41 @@ const PARTS: readonly Part[] = [
     typeUrl: CLUSTER_TYPE,
     partOf: (entries) => ({
       "@type": "type.googleapis.com/envoy.admin.v3.ClustersConfigDump",
-      ...listed("dynamicActiveClusters", entries.flatMap((entry) => resource(entry, entry.held, "cluster"))),
-      ...listed("dynamicWarmingClusters", entries.flatMap((entry) => resource(entry, entry.offered, "cluster"))),
+      ...listed(
+        "dynamicActiveClusters",
+        entries.flatMap((entry) => resource(entry, entry.held, "cluster")),
+      ),
+      ...listed(
+        "dynamicWarmingClusters",
+        entries.flatMap((entry) => resource(entry, entry.offered, "cluster")),
+      ),
     }),
   },
   {
     typeUrl: LISTENER_TYPE,
-    partOf: (entries) => ({ "@type": "type.googleapis.com/envoy.admin.v3.ListenersConfigDump", ...listed("dynamicListeners", entries.map(listener)) }),
+    partOf: (entries) => ({
+      "@type": "type.googleapis.com/envoy.admin.v3.ListenersConfigDump",
+      ...listed("dynamicListeners", entries.map(listener)),
+    }),
   },
   {
     typeUrl: ROUTE_TYPE,
     partOf: (entries) => ({
       "@type": "type.googleapis.com/envoy.admin.v3.RoutesConfigDump",
-      ...listed("dynamicRouteConfigs", entries.flatMap((entry) => resource(entry, entry.held ?? entry.offered, "routeConfig"))),
+      ...listed(
+        "dynamicRouteConfigs",
+        entries.flatMap((entry) => resource(entry, entry.held ?? entry.offered, "routeConfig")),
+      ),
     }),
   },
   {
     typeUrl: ENDPOINT_TYPE,
     partOf: (entries) => ({
       "@type": "type.googleapis.com/envoy.admin.v3.EndpointsConfigDump",
-      ...listed("dynamicEndpointConfigs", entries.flatMap((entry) => resource(entry, entry.held ?? entry.offered, "endpointConfig"))),
+      ...listed(
+        "dynamicEndpointConfigs",
+        entries.flatMap((entry) => resource(entry, entry.held ?? entry.offered, "endpointConfig")),
+      ),
     }),
   },
 ];

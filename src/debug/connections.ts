@@ -13,7 +13,11 @@ export function connections(streams: readonly StreamState[]): Connections {
 export function connectionDetails(streams: readonly StreamState[], dumpOf: (id: string) => StreamDump | undefined): Connections {
   const clients = streams.map((stream) => {
     const dump = dumpOf(stream.id);
-    return { ...connectionOf(stream), ...(stream.view !== undefined && seenAs(stream.view)), ...(dump !== undefined && { watches: watchesOf(dump) }) };
+    return {
+      ...connectionOf(stream),
+      ...(stream.view !== undefined && seenAs(stream.view)),
+      ...(dump !== undefined && { watches: watchesOf(dump) }),
+    };
   });
   return { totalClients: clients.length, clients };
 }
@@ -27,9 +31,16 @@ const connectionOf = (stream: StreamState): Connection => ({
 
 function seenAs(view: ProxyView): Pick<Connection, "metadata" | "labels" | "locality" | "sidecar"> {
   const metadata = JSON.parse(view.metadata.raw) as Json;
-  return { metadata, labels: view.labels, locality: formatLocality(view.locality), ...(view.sidecar !== undefined && { sidecar: view.sidecar }) };
+  return {
+    metadata,
+    labels: view.labels,
+    locality: formatLocality(view.locality),
+    ...(view.sidecar !== undefined && { sidecar: view.sidecar }),
+  };
 }
 
 function watchesOf(dump: StreamDump): Readonly<Record<string, readonly string[]>> {
-  return Object.fromEntries(dump.types.map(({ typeUrl, wanted }) => [typeUrl, [...(wanted.wildcard ? ["*"] : []), ...[...wanted.names.names].sort()]]));
+  return Object.fromEntries(
+    dump.types.map(({ typeUrl, wanted }) => [typeUrl, [...(wanted.wildcard ? ["*"] : []), ...[...wanted.names.names].sort()]]),
+  );
 }

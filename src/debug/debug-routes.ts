@@ -26,12 +26,21 @@ export function debugRoutes(deps: DebugDeps): readonly HttpRoute[] {
 const ok = (body: unknown): HttpAnswer => ({ status: 200, body });
 
 const proxyPages = (deps: DebugDeps): readonly Page[] => [
-  { path: "/debug/syncz", about: "connected proxies and what they acknowledged, by type", answer: () => ok(syncStatus(deps.xds.state(), deps.instance)) },
+  {
+    path: "/debug/syncz",
+    about: "connected proxies and what they acknowledged, by type",
+    answer: () => ok(syncStatus(deps.xds.state(), deps.instance)),
+  },
   { path: "/debug/connections", about: "connected proxies", answer: () => ok(connections(deps.xds.state())) },
-  { path: "/debug/adsz", about: "connected proxies, what they say of themselves and what they watch", answer: () => ok(connectionDetails(deps.xds.state(), deps.xds.dump)) },
+  {
+    path: "/debug/adsz",
+    about: "connected proxies, what they say of themselves and what they watch",
+    answer: () => ok(connectionDetails(deps.xds.state(), deps.xds.dump)),
+  },
   {
     path: "/debug/config_dump",
-    about: "?proxyID=name.namespace: the configuration of a proxy as Envoy's own dump shows it; &why adds the objects each resource was made from",
+    about:
+      "?proxyID=name.namespace: the configuration of a proxy as Envoy's own dump shows it; &why adds the objects each resource was made from",
     answer: (query) => dumpPage(deps, query),
   },
 ];
@@ -45,9 +54,21 @@ const configPages = (deps: DebugDeps): readonly Page[] => [
       return ok(configObjects(deps.store.list(), filter, await messageRegistry()));
     },
   },
-  { path: "/debug/problems", about: "everything wrong with the configuration", answer: () => ok([...deps.mesh.problems, ...deps.store.problems()].map(problemRecord)) },
-  { path: "/debug/mesh", about: "mesh configuration and settings in force, and what waits for a restart", answer: async () => ok(meshState(deps.mesh, await messageRegistry())) },
-  { path: "/debug/registryz", about: "all services", answer: () => ok(registryServices(deps.world.context.registry, originFinder(deps.store))) },
+  {
+    path: "/debug/problems",
+    about: "everything wrong with the configuration",
+    answer: () => ok([...deps.mesh.problems, ...deps.store.problems()].map(problemRecord)),
+  },
+  {
+    path: "/debug/mesh",
+    about: "mesh configuration and settings in force, and what waits for a restart",
+    answer: async () => ok(meshState(deps.mesh, await messageRegistry())),
+  },
+  {
+    path: "/debug/registryz",
+    about: "all services",
+    answer: () => ok(registryServices(deps.world.context.registry, originFinder(deps.store))),
+  },
   {
     path: "/debug/endpointz",
     about: "endpoints of every service port; ?host=name narrows it",
@@ -61,7 +82,11 @@ const insidePages = (deps: DebugDeps): readonly Page[] => [
     about: "how resources are shared between proxies, and which attributes split them",
     answer: () => ok(sharingClasses(deps.xds.state().flatMap(({ id }) => deps.xds.dump(id) ?? []))),
   },
-  { path: "/debug/cachez", about: "counters of the engine: results held, runs, hits, cut-offs", answer: () => ok(deps.world.engine.stats()) },
+  {
+    path: "/debug/cachez",
+    about: "counters of the engine: results held, runs, hits, cut-offs",
+    answer: () => ok(deps.world.engine.stats()),
+  },
 ];
 
 async function dumpPage(deps: DebugDeps, query: URLSearchParams): Promise<HttpAnswer> {
@@ -69,7 +94,8 @@ async function dumpPage(deps: DebugDeps, query: URLSearchParams): Promise<HttpAn
   if (wanted === "") return { status: 400, body: { error: "say which proxy: ?proxyID=name.namespace" } };
   const state = findStream(deps.xds.state(), wanted);
   const dump = state === undefined ? undefined : deps.xds.dump(state.id);
-  if (dump === undefined) return { status: 404, body: { error: `no proxy named ${wanted} is connected; /debug/syncz names those that are` } };
+  if (dump === undefined)
+    return { status: 404, body: { error: `no proxy named ${wanted} is connected; /debug/syncz names those that are` } };
   const options = {
     registry: await messageRegistry(),
     why: query.has("why") ? whyOf(deps, dump) : undefined,

@@ -1,5 +1,5 @@
-import { formatLocality } from "../model/locality.ts";
 import type { Endpoint } from "../model/endpoint.ts";
+import { formatLocality } from "../model/locality.ts";
 import type { Service } from "../model/service.ts";
 import type { Registry } from "../registry/registry.ts";
 import type { EndpointRecord, ObjectOrigin, PortEndpoints, RegistryService } from "./api-types.ts";

@@ -1,5 +1,5 @@
-import type { StreamState, TypeState } from "../xds/state.ts";
 import { CLUSTER_TYPE, ENDPOINT_TYPE, EXTENSION_CONFIG_TYPE, LISTENER_TYPE, ROUTE_TYPE, shortTypeName } from "../wire/type-urls.ts";
+import type { StreamState, TypeState } from "../xds/state.ts";
 import type { SyncState, SyncStatus, TypeSync } from "./api-types.ts";
 import { isoTime } from "./object-origin.ts";
 
@@ -55,7 +55,13 @@ function statusOf(stream: StreamState, instance: string): SyncStatus {
 function nonces(type: TypeState): [string, string][] {
   const field = FIELD_OF_TYPE.get(type.typeUrl);
   if (field === undefined) return [];
-  if (type.sentNonce === undefined) return type.inSync ? [[`${field}_sent`, NOTHING_TO_SEND], [`${field}_acked`, NOTHING_TO_SEND]] : [];
+  if (type.sentNonce === undefined)
+    return type.inSync
+      ? [
+          [`${field}_sent`, NOTHING_TO_SEND],
+          [`${field}_acked`, NOTHING_TO_SEND],
+        ]
+      : [];
   const acked = type.inSync ? type.sentNonce : type.ackedNonce;
   return [[`${field}_sent`, type.sentNonce], ...(acked === undefined ? [] : [[`${field}_acked`, acked] as [string, string]])];
 }
@@ -69,7 +75,12 @@ function typeSync(type: TypeState): TypeSync {
     ...(type.ackedAt !== undefined && { acked_at: isoTime(type.ackedAt) }),
     nacks: type.nacks,
     ...(type.lastError !== undefined && { last_error: type.lastError }),
-    rejected: type.rejected.map(({ name, version, error, fallback }) => ({ name, version, error, ...(fallback !== undefined && { kept: fallback }) })),
+    rejected: type.rejected.map(({ name, version, error, fallback }) => ({
+      name,
+      version,
+      error,
+      ...(fallback !== undefined && { kept: fallback }),
+    })),
     failed: type.failed.map(({ name, message }) => ({ name, message })),
   };
 }

@@ -118,6 +118,8 @@ export interface Lookups {
    * `labels` are the client workload's, for rules with a workloadSelector; pass undefined for the rules without one.
    */
   destinationRule(query: DestinationRuleQuery): ResolvedDestinationRule | undefined;
+  /** Keys of the objects that rule is merged from: equal keys mean the same rule. */
+  destinationRuleKeys(query: DestinationRuleQuery): readonly string[];
   /** Whether rules with a workloadSelector exist in a namespace: only then does a client's label set matter. */
   hasSelectiveDestinationRules(namespace: string): boolean;
 }

@@ -1,5 +1,6 @@
 import type { Engine, Query, Result } from "../engine/index.ts";
 import type { Encoded, FailedResource, ResourceSet } from "../wire/encoded.ts";
+import type { GenerateContext } from "./context.ts";
 import { LayeredResources } from "./layered-resources.ts";
 
 /** Collects resources into a set. A generator that failed costs its own resource only. */
@@ -44,4 +45,34 @@ function sameResources(a: ResourceSet["resources"], b: ResourceSet["resources"])
 /** Keys of the configuration objects that a query result was made from. */
 export function objectsBehind<K, V>(engine: Engine, query: Query<K, V>, key: K): readonly string[] {
   return engine.provenance(query, key).flatMap((ref) => (ref.table === "objects" && ref.read === "row" ? [ref.key] : []));
+}
+
+/** Kinds that services and endpoints are made from. Which of them one resource shows is known exactly from the service itself. */
+const REGISTRY_KINDS: ReadonlySet<string> = new Set([
+  "ServiceEntry",
+  "WorkloadEntry",
+  "WorkloadGroup",
+  "Service",
+  "Endpoints",
+  "EndpointSlice",
+  "Pod",
+  "Node",
+  "Namespace",
+]);
+
+/**
+ * Keys of the policies that a query result was made from: rows it read, and members of the lists it read. Services are left out, because
+ * what the registry read to make one (whatever else might claim its address, say) is not what a person asks for.
+ */
+export function policiesBehind<K, V>(
+  { engine, inputs }: Pick<GenerateContext, "engine" | "inputs">,
+  query: Query<K, V>,
+  key: K,
+): readonly string[] {
+  const keys = engine.provenance(query, key).flatMap((ref): readonly string[] => {
+    if (ref.table !== "objects") return [];
+    if (ref.read === "list") return inputs.objects.keys(ref.index, ref.key);
+    return ref.read === "row" ? [ref.key] : [];
+  });
+  return [...new Set(keys)].filter((one) => !REGISTRY_KINDS.has(one.slice(0, one.indexOf("/"))));
 }

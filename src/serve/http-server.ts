@@ -59,12 +59,16 @@ async function answer(options: HttpServerOptions, routes: ReadonlyMap<string, Ht
 
 function refuse(options: HttpServerOptions, request: IncomingMessage, url: URL): HttpAnswer | undefined {
   const host = request.headers.host ?? "";
-  if (!LOOPBACK_HOST.test(host) && !options.allowedHosts.includes(host)) return { status: 403, body: { error: "this host name is not served" } };
+  if (!LOOPBACK_HOST.test(host) && !options.allowedHosts.includes(host))
+    return { status: 403, body: { error: "this host name is not served" } };
   const header = request.headers.authorization ?? "";
   const given = header.startsWith("Bearer ") ? header.slice(7) : (url.searchParams.get("token") ?? "");
   return sameSecret(given, options.debugToken)
     ? undefined
-    : { status: 401, body: { error: "a debug token is needed: send `Authorization: Bearer` with the content of var/lib/istio/debug.token" } };
+    : {
+        status: 401,
+        body: { error: "a debug token is needed: send `Authorization: Bearer` with the content of var/lib/istio/debug.token" },
+      };
 }
 
 function sameSecret(a: string, b: string): boolean {

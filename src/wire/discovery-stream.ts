@@ -18,8 +18,12 @@ export interface DiscoveryStream {
   readonly peer: Peer;
   /** Queues one message; `flushed` is called when the network has taken all of it, and never for a stream that ended before. */
   send(message: Buffer, flushed: () => void): void;
-  /** Ends the stream with a status. */
+  /** Ends the stream with a status, after what was queued. */
   close(status: GrpcStatus, reason: string): void;
+  /** Bytes the network has taken on this connection so far: a slow reader makes progress, one that does not read makes none. */
+  progress(): number;
+  /** Cuts the whole connection: for a client that does not read, and so would never come to the status. */
+  abort(): void;
 }
 
 /** What happens on a stream. `ended` comes once, last. */

@@ -9,9 +9,10 @@ import {
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
 import type { Clock } from "../base/clock.ts";
-import { EdgeError, messageOf } from "../base/errors.ts";
+import { messageOf } from "../base/errors.ts";
 import type { DiscoveryStream, DiscoveryStreamEvents, DiscoveryVariant, Peer } from "./discovery-stream.ts";
 import { GRPC_STATUS, type GrpcStatus } from "./grpc-status.ts";
+import { type Listener, openListener } from "./listener.ts";
 
 /** Limits and timings of a gRPC server; the defaults follow Istio's where Istio has the setting. */
 export interface GrpcServerSettings {
@@ -22,6 +23,7 @@ export interface GrpcServerSettings {
   readonly maxRequestBytes: number;
   readonly maxStreamsPerConnection: number;
   readonly maxStreams: number;
+  readonly maxConnections: number;
 }
 
 export const DEFAULT_GRPC_SETTINGS: GrpcServerSettings = {
@@ -31,6 +33,7 @@ export const DEFAULT_GRPC_SETTINGS: GrpcServerSettings = {
   maxRequestBytes: 4 * 1024 * 1024,
   maxStreamsPerConnection: 100,
   maxStreams: 20_000,
+  maxConnections: 20_000,
 };
 
 export interface GrpcServerOptions {
@@ -63,14 +66,21 @@ export const HEALTH_METHOD = "/grpc.health.v1.Health/Check";
 export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   const settings = { ...DEFAULT_GRPC_SETTINGS, ...options.settings };
   const server = new Server(serverOptions(settings));
+  const listeners: Listener[] = [];
   let streams = 0;
+  const connections: Connections = {
+    abort: (peer) => {
+      for (const listener of listeners) listener.abort(peer);
+    },
+    written: (peer) => listeners.reduce((sum, listener) => sum + (listener.written(peer) ?? 0), 0),
+  };
   const handle =
     (variant: DiscoveryVariant): handleBidiStreamingCall<Buffer, Buffer> =>
     (call) => {
       call.on("error", () => {});
       if (streams >= settings.maxStreams) return refuse(call, GRPC_STATUS.RESOURCE_EXHAUSTED, `this control plane serves ${settings.maxStreams} streams already`);
       streams += 1;
-      serveStream(call, { variant, accept: options.accept, closed: () => (streams -= 1) });
+      serveStream(call, { variant, accept: options.accept, connections, closed: () => (streams -= 1) });
     };
   server.addService(
     { sotw: bytesMethod(SOTW_METHOD, true), delta: bytesMethod(DELTA_METHOD, true), health: bytesMethod(HEALTH_METHOD, false) },
@@ -82,8 +92,16 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   );
   for (const service of options.services ?? []) server.addService(service.definition, service.implementation);
   return {
-    listen: (address, credentials) => bind(server, address, credentials ?? ServerCredentials.createInsecure()),
-    drain: (ms) => drain(server, options.clock, ms),
+    async listen(address, credentials) {
+      const injector = server.createConnectionInjector(credentials ?? ServerCredentials.createInsecure());
+      const listener = await openListener(address, settings.maxConnections, (socket) => injector.injectConnection(socket));
+      listeners.push(listener);
+      return listener.port;
+    },
+    drain(ms) {
+      for (const listener of listeners) listener.close();
+      return drain(server, options.clock, ms);
+    },
     get streams() {
       return streams;
     },
@@ -105,8 +123,11 @@ function serverOptions(settings: GrpcServerSettings): ServerOptions {
 interface StreamWiring {
   readonly variant: DiscoveryVariant;
   accept(stream: DiscoveryStream): DiscoveryStreamEvents;
+  readonly connections: Connections;
   closed(): void;
 }
+
+type Connections = Pick<Listener, "abort"> & { written(peer: string): number };
 
 /** Connects one call to its handler. A throw of the handler ends this stream alone. */
 function serveStream(call: ServerDuplexStream<Buffer, Buffer>, wiring: StreamWiring): void {
@@ -127,7 +148,18 @@ function serveStream(call: ServerDuplexStream<Buffer, Buffer>, wiring: StreamWir
   call.on("close", end);
   call.on("error", end);
   call.on("end", () => close(GRPC_STATUS.OK, "client is done"));
-  events = wiring.accept({ variant: wiring.variant, peer: peerOf(call), send: (message, flushed) => open && call.write(message, flushed), close });
+  const peer = peerOf(call);
+  events = wiring.accept({
+    variant: wiring.variant,
+    peer,
+    send: (message, flushed) => open && call.write(message, flushed),
+    close,
+    progress: () => wiring.connections.written(peer.address),
+    abort() {
+      wiring.connections.abort(peer.address);
+      end();
+    },
+  });
   call.on("data", (message: Buffer) => {
     if (!open) return;
     try {
@@ -160,15 +192,6 @@ function bytesMethod(path: string, streaming: boolean): MethodDefinition<Buffer,
 
 /** A serialized `HealthCheckResponse`: SERVING is 1, NOT_SERVING 2. */
 const healthResponse = (healthy: boolean): Buffer => Buffer.from([0x08, healthy ? 1 : 2]);
-
-function bind(server: Server, address: string, credentials: ServerCredentials): Promise<number> {
-  return new Promise((resolve, reject) => {
-    server.bindAsync(address, credentials, (error, port) => {
-      if (error === null) resolve(port);
-      else reject(new EdgeError("port_taken", `cannot listen on ${address}: ${error.message}`, { cause: error, hint: "another process may hold the port; set another address" }));
-    });
-  });
-}
 
 function drain(server: Server, clock: Clock, ms: number): Promise<void> {
   return new Promise((resolve) => {

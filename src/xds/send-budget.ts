@@ -19,13 +19,19 @@ export interface BudgetLimits {
   readonly slowMs: number;
 }
 
+/** Urgent types, streams that have answered before, and streams that have yet to show that they read. */
+export type Lane = "urgent" | "known" | "new";
+
+/** How much of the budget each lane may fill: urgent types never wait behind large responses, and proxies never behind a crowd of strangers. */
+const SHARE = { urgent: 1, known: 0.75, new: 0.5 } as const satisfies Record<Lane, number>;
+
 /**
  * Bytes handed to the network but not yet taken by it, over all streams. Streams take turns within it, so that slow readers cost a fixed
- * amount of memory, whatever their number. A quarter is kept for urgent types, which therefore never wait behind large responses.
+ * amount of memory, whatever their number.
  */
 export class SendBudget {
   readonly #limits: BudgetLimits;
-  readonly #waiting = { urgent: new Map<Waiter, number>(), other: new Map<Waiter, number>() };
+  readonly #waiting: Record<Lane, Map<Waiter, number>> = { urgent: new Map(), known: new Map(), new: new Map() };
   readonly #moving = new Set<Ticket>();
   #movingBytes = 0;
   #total = 0;
@@ -40,13 +46,13 @@ export class SendBudget {
 
   /** Somebody waits: those who hold up the queue may be let go of. */
   get contended(): boolean {
-    return this.#waiting.urgent.size + this.#waiting.other.size > 0;
+    return Object.values(this.#waiting).some((queue) => queue.size > 0);
   }
 
   /** Takes the bytes, or notes the waiter. A response larger than the window goes when nothing else moves. */
-  take(want: Ticket, urgent: boolean, waiter: Waiter): boolean {
-    const queue = urgent ? this.#waiting.urgent : this.#waiting.other;
-    const share = urgent ? 1 : 0.75;
+  take(want: Ticket, lane: Lane, waiter: Waiter): boolean {
+    const queue = this.#waiting[lane];
+    const share = SHARE[lane];
     const windowFull = this.#movingBytes > 0 && this.#movingBytes + want.bytes > this.#limits.windowBytes * share;
     const totalFull = this.#total > 0 && this.#total + want.bytes > this.#limits.totalBytes * share;
     if (windowFull || totalFull) {
@@ -79,18 +85,20 @@ export class SendBudget {
 
   /** The waiter is gone. */
   leave(waiter: Waiter): void {
-    this.#waiting.urgent.delete(waiter);
-    this.#waiting.other.delete(waiter);
+    for (const queue of Object.values(this.#waiting)) queue.delete(waiter);
   }
 
-  /** Wakes as many as now find room, urgent ones first, in the order they came. */
+  /** Wakes as many as now find room, lane by lane, in the order they came. */
   #wake(): void {
-    let room = Math.min(this.#limits.windowBytes - this.#movingBytes, this.#limits.totalBytes - this.#total);
-    for (const queue of [this.#waiting.urgent, this.#waiting.other]) {
+    const { windowBytes, totalBytes } = this.#limits;
+    let promised = 0;
+    for (const [lane, queue] of Object.entries(this.#waiting)) {
+      const share = SHARE[lane as Lane];
       for (const [waiter, wanted] of queue) {
-        if (room <= 0) return;
+        const room = Math.min(windowBytes * share - this.#movingBytes, totalBytes * share - this.#total) - promised;
+        if (room <= 0) break;
         queue.delete(waiter);
-        room -= wanted;
+        promised += wanted;
         waiter.wake();
       }
     }

@@ -109,13 +109,13 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
     const now = clock.monotonic();
     deps.budget.demote(now);
     for (const stream of [...streams.values()]) {
-      const { unsentMs, namelessMs } = stream.waits(now);
-      const stalled = unsentMs > settings.sendTimeoutMs || (deps.budget.contended && unsentMs > settings.stallMs);
+      const { stalledMs, unsentMs, namelessMs } = stream.waits(now);
+      const stalled = unsentMs > settings.sendTimeoutMs || (deps.budget.contended && stalledMs > settings.stallMs);
       if (namelessMs > settings.firstRequestMs) stream.close(GRPC_STATUS.DEADLINE_EXCEEDED, "no request came");
       if (!stalled) continue;
       metrics.writeTimeout();
-      log.warn({ node: stream.nodeId, ms: Math.round(unsentMs) }, "proxy does not read what it is sent; its stream is cut");
-      stream.close(GRPC_STATUS.UNAVAILABLE, "responses are not being read");
+      log.warn({ node: stream.nodeId, ms: Math.round(unsentMs) }, "proxy does not read what it is sent; its connection is cut");
+      stream.abort();
     }
     if (streams.size > 0) cancelWatch = clock.after(WATCH_MS, watch);
   };

@@ -8,9 +8,9 @@ export interface XdsSettings {
   readonly orderTimeoutMs: number;
   /** How long removals wait for the types that may refer to them. */
   readonly removalTimeoutMs: number;
-  /** A stream that has not read for this long is cut when others wait for its share of the budget … */
+  /** A connection that has not taken a byte for this long is cut when others wait for its share of the budget. */
   readonly stallMs: number;
-  /** … and after this long in any case. */
+  /** A response that is not taken whole for this long ends its connection in any case. */
   readonly sendTimeoutMs: number;
   /** A stream that does not say who it is for this long is cut. */
   readonly firstRequestMs: number;
@@ -28,7 +28,7 @@ export const DEFAULT_XDS_SETTINGS: XdsSettings = {
   windowBytes: 16 * 1024 * 1024,
   orderTimeoutMs: 2_000,
   removalTimeoutMs: 5_000,
-  stallMs: 10_000,
+  stallMs: 3_000,
   sendTimeoutMs: 300_000,
   firstRequestMs: 15_000,
   roundTimeoutMs: 30_000,

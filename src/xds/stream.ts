@@ -58,6 +58,9 @@ export class XdsStream implements DiscoveryStreamEvents {
   readonly #unsent = new Set<Ticket>();
   #cancelTimer: (() => void) | undefined;
   #wakesAt: number | undefined;
+  #progress = { bytes: 0, at: 0 };
+  /** The client has answered on this stream: it reads. */
+  #known = false;
   #node: Node | undefined;
   #view: ProxyView | undefined;
   #viewIsOld = true;
@@ -112,6 +115,13 @@ export class XdsStream implements DiscoveryStreamEvents {
     this.ended();
   }
 
+  /** The client does not read: nothing can be said to it, and what is queued for it must go. */
+  abort(): void {
+    if (!this.#open) return;
+    this.#stream.abort();
+    this.ended();
+  }
+
   /** Inputs changed: everything has to be looked at again. */
   refresh(): void {
     this.#viewIsOld = true;
@@ -120,10 +130,13 @@ export class XdsStream implements DiscoveryStreamEvents {
     this.#continue();
   }
 
-  /** Milliseconds that the network has not taken anything from us, or that the client has not said who it is. */
-  waits(now: number): { readonly unsentMs: number; readonly namelessMs: number } {
+  /** Milliseconds since the network last took something while there was something to take, since the oldest was queued, and without a name. */
+  waits(now: number): { readonly stalledMs: number; readonly unsentMs: number; readonly namelessMs: number } {
     const [oldest] = this.#unsent;
-    return { unsentMs: now - (oldest?.since ?? now), namelessMs: this.#node === undefined ? now - this.#openedAt : 0 };
+    const bytes = oldest === undefined ? 0 : this.#stream.progress();
+    if (oldest === undefined || bytes !== this.#progress.bytes) this.#progress = { bytes, at: now };
+    const namelessMs = this.#node === undefined ? now - this.#openedAt : 0;
+    return { stalledMs: oldest === undefined ? 0 : now - Math.max(this.#progress.at, oldest.since), unsentMs: now - (oldest?.since ?? now), namelessMs };
   }
 
   /** Sends what is due, type by type, pausing where the caller likes. */
@@ -230,6 +243,7 @@ export class XdsStream implements DiscoveryStreamEvents {
     const record = this.#record(channel);
     if (verdict === "stale") metrics.expiredNonce(typeUrl);
     if (answered === undefined) return;
+    this.#known = true;
     if (verdict === "ack") {
       record.ackedNonce = answered.nonce;
       record.ackedAt = clock.now();
@@ -296,7 +310,8 @@ export class XdsStream implements DiscoveryStreamEvents {
     channel.waiting = true;
     if (outgoing.plan.diff.changed.length > 0 && this.#sendBlocked(channel)) return undefined;
     const ticket = { bytes: frames.size(outgoing.content), since: clock.monotonic() };
-    return budget.take(ticket, urgent, urgent ? this.#urgentTurn : this.#turn) ? ticket : undefined;
+    const lane = urgent ? "urgent" : this.#known ? "known" : "new";
+    return budget.take(ticket, lane, urgent ? this.#urgentTurn : this.#turn) ? ticket : undefined;
   }
 
   #send(channel: Channel, outgoing: Outgoing, { ticket, startedAt }: { readonly ticket: Ticket; readonly startedAt: number }): void {

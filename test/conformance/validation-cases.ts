@@ -34,7 +34,10 @@ export function readCases(): readonly CaseFile[] {
   return ["crd", "tables/resource", "tables/fragment"].flatMap((folder) =>
     readdirSync(join(CORPUS, folder))
       .filter((file) => file.endsWith(".json"))
-      .map((file) => ({ name: `${folder}/${file}`, cases: JSON.parse(readFileSync(join(CORPUS, folder, file), "utf8"), expand) as readonly ValidationCase[] })),
+      .map((file) => ({
+        name: `${folder}/${file}`,
+        cases: JSON.parse(readFileSync(join(CORPUS, folder, file), "utf8"), expand) as readonly ValidationCase[],
+      })),
   );
 }
 

@@ -1,6 +1,7 @@
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import { DurationSchema } from "@bufbuild/protobuf/wkt";
 import { addressFault, subnetFault } from "../../src/config/checks/address.ts";
+import { celFault } from "../../src/config/checks/cel-syntax.ts";
 import { checkClientTls } from "../../src/config/checks/client-tls.ts";
 import { checkConnectionPool } from "../../src/config/checks/connection-pool.ts";
 import { checkDestination } from "../../src/config/checks/destination.ts";
@@ -12,20 +13,28 @@ import { checkHttpRetry } from "../../src/config/checks/http-retry.ts";
 import { checkLoadBalancer } from "../../src/config/checks/load-balancer.ts";
 import { checkLocalities, checkLocalityLb, checkZoneAwareLb } from "../../src/config/checks/locality-weights.ts";
 import { checkOutlierDetection } from "../../src/config/checks/outlier-detection.ts";
-import { percentFault } from "../../src/config/checks/percent.ts";
 import { type Place, placeOf } from "../../src/config/checks/place.ts";
 import { portFault, portNameFault } from "../../src/config/checks/port.ts";
 import { checkServerTls } from "../../src/config/checks/server-tls.ts";
-import { celFault } from "../../src/config/checks/cel-syntax.ts";
 import { checkTrafficPolicy } from "../../src/config/checks/traffic-policy.ts";
 import type { Report } from "../../src/config/kind-def.ts";
 import { checkServer, checkServerPort } from "../../src/config/kinds/gateway/check-server.ts";
 import { checkCors } from "../../src/config/kinds/virtual-service/check-cors.ts";
 import { checkAbort, checkDelay } from "../../src/config/kinds/virtual-service/check-fault.ts";
 import { checkDestinations, checkHttpRoute } from "../../src/config/kinds/virtual-service/check-http-route.ts";
-import { checkDirectResponse, checkRedirect, checkRegexRewrite, checkRewrite } from "../../src/config/kinds/virtual-service/check-responses.ts";
+import {
+  checkDirectResponse,
+  checkRedirect,
+  checkRegexRewrite,
+  checkRewrite,
+} from "../../src/config/kinds/virtual-service/check-responses.ts";
 import { httpStatusFault } from "../../src/config/kinds/virtual-service/http-status.ts";
-import { extensionServiceFault, validateLightstep, validateOpenTelemetry, validateServiceAndPort } from "../../src/config/mesh/validate-extension-provider.ts";
+import {
+  extensionServiceFault,
+  validateLightstep,
+  validateOpenTelemetry,
+  validateServiceAndPort,
+} from "../../src/config/mesh/validate-extension-provider.ts";
 import {
   maxConnectionAgeFault,
   protocolDetectionTimeoutFault,
@@ -36,17 +45,57 @@ import {
   validateServiceSettings,
 } from "../../src/config/mesh/validate-mesh-config.ts";
 import { validateMeshNetworks } from "../../src/config/mesh/validate-networks.ts";
-import { controlPlaneAuthPolicyFault, proxyAddressFault, validateConnectionSettings, validateDrainDuration, validateProxyConfig } from "../../src/config/mesh/validate-proxy-config.ts";
+import {
+  controlPlaneAuthPolicyFault,
+  proxyAddressFault,
+  validateConnectionSettings,
+  validateDrainDuration,
+  validateProxyConfig,
+} from "../../src/config/mesh/validate-proxy-config.ts";
 import { parseGoDuration } from "../../src/config/parse/go-duration.ts";
 import { readMessage } from "../../src/config/parse/read-message.ts";
-import { MeshConfig_DefaultTrafficPolicySchema, MeshConfig_ExtensionProvider_DatadogTracingProviderSchema, MeshConfig_ExtensionProvider_EnvoyHttpGrpcV3LogProviderSchema, MeshConfig_ExtensionProvider_EnvoyOpenTelemetryLogProviderSchema, MeshConfig_ExtensionProvider_EnvoyTcpGrpcV3LogProviderSchema, MeshConfig_ExtensionProvider_LightstepTracingProviderSchema, MeshConfig_ExtensionProvider_OpenCensusAgentTracingProviderSchema, MeshConfig_ExtensionProvider_OpenTelemetryTracingProviderSchema, MeshConfig_ExtensionProvider_ZipkinTracingProviderSchema, MeshConfigSchema } from "../../src/gen/istio/mesh/v1alpha1/mesh_config_pb.js";
+import {
+  MeshConfig_DefaultTrafficPolicySchema,
+  MeshConfig_ExtensionProvider_DatadogTracingProviderSchema,
+  MeshConfig_ExtensionProvider_EnvoyHttpGrpcV3LogProviderSchema,
+  MeshConfig_ExtensionProvider_EnvoyOpenTelemetryLogProviderSchema,
+  MeshConfig_ExtensionProvider_EnvoyTcpGrpcV3LogProviderSchema,
+  MeshConfig_ExtensionProvider_LightstepTracingProviderSchema,
+  MeshConfig_ExtensionProvider_OpenCensusAgentTracingProviderSchema,
+  MeshConfig_ExtensionProvider_OpenTelemetryTracingProviderSchema,
+  MeshConfig_ExtensionProvider_ZipkinTracingProviderSchema,
+  MeshConfigSchema,
+} from "../../src/gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import { MeshNetworksSchema } from "../../src/gen/istio/mesh/v1alpha1/mesh_networks_pb.js";
 import { ProxyConfig_ConnectionSettingsSchema, ProxyConfigSchema } from "../../src/gen/istio/mesh/v1alpha1/proxy_config_pb.js";
 import { AuthenticationPolicy } from "../../src/gen/istio/mesh/v1alpha1/shared_pb.js";
-import { ClientTLSSettingsSchema, LoadBalancerSettingsSchema, LocalityLoadBalancerSettingSchema, OutlierDetectionSchema, TrafficPolicySchema, ZoneAwareLoadBalancerSettingSchema } from "../../src/gen/istio/networking/v1alpha3/destination_rule_pb.js";
+import {
+  ClientTLSSettingsSchema,
+  LoadBalancerSettingsSchema,
+  LocalityLoadBalancerSettingSchema,
+  OutlierDetectionSchema,
+  TrafficPolicySchema,
+  ZoneAwareLoadBalancerSettingSchema,
+} from "../../src/gen/istio/networking/v1alpha3/destination_rule_pb.js";
 import { PortSchema, ServerSchema } from "../../src/gen/istio/networking/v1alpha3/gateway_pb.js";
-import { ConnectionPoolSettingsSchema, DestinationSchema, ServerTLSSettingsSchema } from "../../src/gen/istio/networking/v1alpha3/shared_pb.js";
-import { CorsPolicySchema, HTTPDirectResponseSchema, HTTPFaultInjection_AbortSchema, HTTPFaultInjection_DelaySchema, HTTPMatchRequestSchema, HTTPRedirectSchema, HTTPRetrySchema, HTTPRewriteSchema, HTTPRouteSchema, RegexRewriteSchema, RouteDestinationSchema } from "../../src/gen/istio/networking/v1alpha3/virtual_service_pb.js";
+import {
+  ConnectionPoolSettingsSchema,
+  DestinationSchema,
+  ServerTLSSettingsSchema,
+} from "../../src/gen/istio/networking/v1alpha3/shared_pb.js";
+import {
+  CorsPolicySchema,
+  HTTPDirectResponseSchema,
+  HTTPFaultInjection_AbortSchema,
+  HTTPFaultInjection_DelaySchema,
+  HTTPMatchRequestSchema,
+  HTTPRedirectSchema,
+  HTTPRetrySchema,
+  HTTPRewriteSchema,
+  HTTPRouteSchema,
+  RegexRewriteSchema,
+  RouteDestinationSchema,
+} from "../../src/gen/istio/networking/v1alpha3/virtual_service_pb.js";
 import { AccessLogging_FilterSchema } from "../../src/gen/istio/telemetry/v1alpha1/telemetry_pb.js";
 import type { ValidationCase } from "./validation-cases.ts";
 
@@ -114,12 +163,12 @@ const CHECKS: Readonly<Record<string, Check>> = {
   FQDN: value("field.host", fqdnFault),
   TrustDomain: value("field.host", trustDomainFault),
   WildcardDomain: value("field.host", wildcardDomainFault),
-  WildcardDomainForVirtualServiceBoundToGateway: (args) => args.place.check("field.host", gatewayDomainFault(args.text("domain"), args.flag("isSni"))),
+  WildcardDomainForVirtualServiceBoundToGateway: (args) =>
+    args.place.check("field.host", gatewayDomainFault(args.text("domain"), args.flag("isSni"))),
   IPAddress: value("field.invalid", addressFault),
   IPSubnet: value("field.invalid", subnetFault),
   Port: number(portFault),
   PortName: value("field.port", portNameFault),
-  Percent: number(percentFault),
   HTTPStatus: number(httpStatusFault),
   HTTPHeaderNameOrJwtClaimRoute: value("field.invalid", headerOrClaimFault),
   HTTPHeaderValue: value("field.invalid", headerValueFault),
@@ -128,7 +177,11 @@ const CHECKS: Readonly<Record<string, Check>> = {
   ExportTo: (args) =>
     checkExportTo(
       args.texts("exportTo"),
-      { namespace: args.text("configNamespace"), isServiceEntry: args.flag("isServiceEntry"), isSelected: args.flag("isDestinationRuleWithSelector") },
+      {
+        namespace: args.text("configNamespace"),
+        isServiceEntry: args.flag("isServiceEntry"),
+        isSelected: args.flag("isDestinationRuleWithSelector"),
+      },
       args.place,
     ),
   Localities: (args) => checkLocalities(args.texts("localities"), args.place),
@@ -150,9 +203,11 @@ const CHECKS: Readonly<Record<string, Check>> = {
   },
   HTTPRoute: (args) => {
     const route = args.message(HTTPRouteSchema, "route");
-    if (route !== undefined) checkHttpRoute(route, { isDelegate: args.flag("isDelegate"), gatewayApi: args.flag("gatewayApiSemantics") }, args.place);
+    if (route !== undefined)
+      checkHttpRoute(route, { isDelegate: args.flag("isDelegate"), gatewayApi: args.flag("gatewayApiSemantics") }, args.place);
   },
-  RouteDestinations: (args) => checkDestinations(args.messages(RouteDestinationSchema, "routeDestinations"), args.flag("gatewayApiSemantics"), args.place),
+  RouteDestinations: (args) =>
+    checkDestinations(args.messages(RouteDestinationSchema, "routeDestinations"), args.flag("gatewayApiSemantics"), args.place),
   LoadBalancer: (args) => {
     const lb = args.message(LoadBalancerSettingsSchema, "loadBalancer");
     if (lb !== undefined) checkLoadBalancer(lb, args.message(OutlierDetectionSchema, "outlierDetection"), args.place);
@@ -200,7 +255,10 @@ const CHECKS: Readonly<Record<string, Check>> = {
   ExtensionProviderEnvoyOtelAls: message(MeshConfig_ExtensionProvider_EnvoyOpenTelemetryLogProviderSchema, validateServiceAndPort),
   ExtensionProviderTracingDatadog: message(MeshConfig_ExtensionProvider_DatadogTracingProviderSchema, validateServiceAndPort),
   ExtensionProviderTracingLightStep: message(MeshConfig_ExtensionProvider_LightstepTracingProviderSchema, validateLightstep),
-  ExtensionProviderTracingOpenCensusAgent: message(MeshConfig_ExtensionProvider_OpenCensusAgentTracingProviderSchema, validateServiceAndPort),
+  ExtensionProviderTracingOpenCensusAgent: message(
+    MeshConfig_ExtensionProvider_OpenCensusAgentTracingProviderSchema,
+    validateServiceAndPort,
+  ),
   ExtensionProviderTracingOpentelemetry: message(MeshConfig_ExtensionProvider_OpenTelemetryTracingProviderSchema, validateOpenTelemetry),
   ExtensionProviderTracingZipkin: message(MeshConfig_ExtensionProvider_ZipkinTracingProviderSchema, validateServiceAndPort),
 };
@@ -212,4 +270,5 @@ export function runFragment(one: ValidationCase, report: Report): boolean {
   return check !== undefined;
 }
 
-const enumValue = (text: string): AuthenticationPolicy => (text in AuthenticationPolicy ? AuthenticationPolicy[text as "NONE"] : (Number(text) as AuthenticationPolicy));
+const enumValue = (text: string): AuthenticationPolicy =>
+  text in AuthenticationPolicy ? AuthenticationPolicy[text as "NONE"] : (Number(text) as AuthenticationPolicy);

@@ -64,7 +64,11 @@ function judge(one: ValidationCase, id: string): Verdict {
   const valid = !levels.includes("error");
   const agrees = valid === one.valid && (one.warning !== true || levels.includes("warning"));
   const wanted = `${one.valid ? "valid" : "invalid"}${one.warning === true ? " with a warning" : ""}`;
-  return { id, outcome: agrees ? "agrees" : "disagrees", said: `expected ${wanted}, found ${JSON.stringify(messages)}; theirs: ${one.errorText ?? one.errorContains ?? ""}` };
+  return {
+    id,
+    outcome: agrees ? "agrees" : "disagrees",
+    said: `expected ${wanted}, found ${JSON.stringify(messages)}; theirs: ${one.errorText ?? one.errorContains ?? ""}`,
+  };
 }
 
 /** Documents of the corpus may leave out their name, which is not what they are about. */
@@ -77,7 +81,9 @@ const share = (verdicts: readonly Verdict[]): number => verdicts.filter((one) =>
 function summary(): string {
   const all = scores.flatMap((score) => score.verdicts);
   const lines = scores.map(({ name, verdicts }) => `${count(verdicts).padStart(9)}  ${name}`);
-  const others = all.filter((one) => one.outcome !== "agrees").map((one) => `  ${one.outcome}: ${one.id}: ${DISAGREEMENTS[one.id] ?? one.said}`);
+  const others = all
+    .filter((one) => one.outcome !== "agrees")
+    .map((one) => `  ${one.outcome}: ${one.id}: ${DISAGREEMENTS[one.id] ?? one.said}`);
   return ["validation: agreement per file", ...lines, `${count(all)} in all, ${(share(all) * 100).toFixed(1)} %`, ...others].join("\n");
 }
 

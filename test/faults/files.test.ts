@@ -1,14 +1,25 @@
 import { execFileSync } from "node:child_process";
-import { appendFileSync, closeSync, ftruncateSync, mkdirSync, mkdtempSync, openSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  closeSync,
+  ftruncateSync,
+  mkdirSync,
+  mkdtempSync,
+  openSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { defineInputs } from "../../src/config/inputs.ts";
+import { readObject } from "../../src/config/read-object.ts";
 import { createLastGood } from "../../src/config/store/last-good.ts";
 import { createStore } from "../../src/config/store/store.ts";
-import { readObject } from "../../src/config/read-object.ts";
 import { createEngine } from "../../src/engine/index.ts";
 import { fileSource } from "../../src/sources/files/file-source.ts";
 
@@ -91,7 +102,8 @@ class World {
   async until(condition: () => boolean, ms = 15_000): Promise<void> {
     const deadline = performance.now() + ms;
     while (!condition()) {
-      if (performance.now() > deadline) throw new Error(`waited ${ms} ms in vain; problems: ${JSON.stringify(this.store.problems()).slice(0, 2_000)}`);
+      if (performance.now() > deadline)
+        throw new Error(`waited ${ms} ms in vain; problems: ${JSON.stringify(this.store.problems()).slice(0, 2_000)}`);
       await systemClock.sleep(5);
     }
   }
@@ -104,7 +116,9 @@ class World {
   /** What is wrong with one file. */
   faults(path: string): string[] {
     const file = join(this.dir, path);
-    return this.store.problems().flatMap((problem) => (problem.file === file || problem.file === `${file}/` ? [`${problem.code}: ${problem.message}`] : []));
+    return this.store
+      .problems()
+      .flatMap((problem) => (problem.file === file || problem.file === `${file}/` ? [`${problem.code}: ${problem.message}`] : []));
   }
 }
 
@@ -134,7 +148,10 @@ async function expectAlive(): Promise<void> {
   await world.until(() => world.names().includes("after"));
 }
 
-const aliasBomb = ["a: &a [x,x,x,x,x,x,x,x,x]", ..."bcdefghij".split("").map((name, i) => `${name}: &${name} [${Array(9).fill(`*${"abcdefghij"[i]}`)}]`)].join("\n");
+const aliasBomb = [
+  "a: &a [x,x,x,x,x,x,x,x,x]",
+  ..."bcdefghij".split("").map((name, i) => `${name}: &${name} [${Array(9).fill(`*${"abcdefghij"[i]}`)}]`),
+].join("\n");
 
 describe("bad files", () => {
   it("malformed YAML costs its document only", async () => {
@@ -161,7 +178,10 @@ describe("bad files", () => {
   });
 
   it("binary and other encodings are told apart from text", async () => {
-    world.write("binary.yaml", Uint8Array.from({ length: 4_096 }, (_, i) => i & 255));
+    world.write(
+      "binary.yaml",
+      Uint8Array.from({ length: 4_096 }, (_, i) => i & 255),
+    );
     await expectRefusal("binary.yaml", /binary/);
     world.write("latin.yaml", Uint8Array.from([0x61, 0x3a, 0x20, 0xe4, 0xf6]));
     await expectRefusal("latin.yaml", /not UTF-8/);

@@ -272,6 +272,11 @@ export function connect(server: XdsServer, options: Omit<ModelClientOptions, "se
         connection.closed = { status, reason };
         live = false;
       },
+      progress: () => 0,
+      abort() {
+        connection.closed = { status: -1, reason: "aborted" };
+        live = false;
+      },
     };
     const mine = server.accept(stream);
     events = mine;

@@ -1,6 +1,6 @@
-import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { type BootstrapInput, buildBootstrap } from "../../envoy/bootstrap/bootstrap.ts";
 import { BootstrapSchema } from "../../gen/envoy/config/bootstrap/v3/bootstrap_pb.js";
 import { parseLocality } from "../../model/locality.ts";
@@ -34,7 +34,11 @@ export const bootstrapCommand: Command = {
     { name: "admin-port", value: "PORT", about: "Envoy's admin interface on loopback (default: 15000); 0 leaves it out" },
     { name: "readiness-port", value: "PORT", about: "readiness probe (default: 15021); 0 leaves it out" },
     { name: "prometheus-port", value: "PORT", about: "Envoy's metrics (default: 15090); 0 leaves it out" },
-    { name: "sds-socket", value: "PATH", about: "socket where certificates are served (default: the one under $ISTIO_HOME, if it is there)" },
+    {
+      name: "sds-socket",
+      value: "PATH",
+      about: "socket where certificates are served (default: the one under $ISTIO_HOME, if it is there)",
+    },
     { name: "cluster-id", value: "NAME", about: "cluster the workload belongs to (default: $CLUSTER_ID, then Kubernetes)" },
     { name: "meta", value: "KEY=VALUE", many: true, about: "more node metadata; a value that begins with { or [ is JSON" },
   ],

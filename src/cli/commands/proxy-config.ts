@@ -50,11 +50,15 @@ export const proxyConfigCommand: Command = {
     ...ISTIOD_FLAGS,
   ],
   outputs: ["short", "json", "yaml"],
-  notes: ["Shown is what the proxy has acknowledged; what it refused or has not acknowledged yet says so.", "Its bootstrap is not known to the control plane: ask the proxy itself, or `istioctl bootstrap`."],
+  notes: [
+    "Shown is what the proxy has acknowledged; what it refused or has not acknowledged yet says so.",
+    "Its bootstrap is not known to the control plane: ask the proxy itself, or `istioctl bootstrap`.",
+  ],
   async run(args, host) {
     const [part = "", word, ...more] = args.operands;
     const sections = PARTS[part];
-    if (sections === undefined) throw usageError(`say what to show: cluster, listener, route, endpoint or all${part === "" ? "" : `, not ${JSON.stringify(part)}`}`);
+    if (sections === undefined)
+      throw usageError(`say what to show: cluster, listener, route, endpoint or all${part === "" ? "" : `, not ${JSON.stringify(part)}`}`);
     if (word === undefined || more.length > 0) throw usageError("name one proxy, as NAME.NAMESPACE");
     const wanted = { proxy: proxyName(word, args), sections, why: args.has("why"), filter: filterOf(args) };
     return proxyConfig(await istiodClient(args, host), wanted);
@@ -82,7 +86,14 @@ export async function proxyConfig(istiod: Pick<IstiodClient, "get">, query: Prox
 
 function dataOf({ entries }: Section, why: boolean): readonly unknown[] {
   if (!why) return entries.map(({ resource }) => resource.resource);
-  return entries.map(({ resource: { name, version, status, error, why: origins, resource } }) => ({ name, version, status, error, why: origins, resource }));
+  return entries.map(({ resource: { name, version, status, error, why: origins, resource } }) => ({
+    name,
+    version,
+    status,
+    error,
+    why: origins,
+    resource,
+  }));
 }
 
 function filterOf(args: Arguments): ProxyConfigFilter {

@@ -16,7 +16,10 @@ export const proxyStatusCommand: Command = {
   operands: "[NAME[.NAMESPACE]]",
   flags: [NAMESPACE_FLAG, ...ISTIOD_FLAGS],
   outputs: ["table", "json", "yaml"],
-  notes: ["SYNCED: acknowledged. STALE: sent, not acknowledged yet. NOT SENT: not asked for, or nothing sent yet.", "NACKED: the proxy refuses something; name the proxy to see what."],
+  notes: [
+    "SYNCED: acknowledged. STALE: sent, not acknowledged yet. NOT SENT: not asked for, or nothing sent yet.",
+    "NACKED: the proxy refuses something; name the proxy to see what.",
+  ],
   async run(args, host) {
     const [word, ...more] = args.operands;
     if (more.length > 0) throw usageError("name one proxy, or none");
@@ -35,13 +38,21 @@ export async function proxyStatuses(istiod: IstiodClient, name: string | undefin
   if (name === undefined) return all;
   const chosen = all.filter(({ proxy }) => proxy === name || (!name.includes(".") && proxy.startsWith(`${name}.`)));
   if (chosen.length > 0) return chosen;
-  throw new EdgeError("not_found", `no proxy named ${name} is connected to istiod at ${istiod.address}`, { hint: "`istioctl proxy-status` lists those that are" });
+  throw new EdgeError("not_found", `no proxy named ${name} is connected to istiod at ${istiod.address}`, {
+    hint: "`istioctl proxy-status` lists those that are",
+  });
 }
 
 /** One line a proxy. */
 export function statusTable(proxies: readonly SyncStatus[]): string {
   if (proxies.length === 0) return "no proxy is connected";
-  const rows = proxies.map((proxy) => [proxy.proxy, proxy.cluster_id, ...TYPES.map((type) => stateOf(proxy, type)), proxy.istiod, proxy.istio_version]);
+  const rows = proxies.map((proxy) => [
+    proxy.proxy,
+    proxy.cluster_id,
+    ...TYPES.map((type) => stateOf(proxy, type)),
+    proxy.istiod,
+    proxy.istio_version,
+  ]);
   return table(["NAME", "CLUSTER", ...TYPES, "ISTIOD", "VERSION"], [{ rows }]);
 }
 
@@ -54,9 +65,18 @@ export function statusDetails(proxy: SyncStatus): string {
   return `${head}\n${table(["TYPE", "STATE", "RESOURCES", "SENT", "ACKED", "NACKS"], groups)}`;
 }
 
-const rowOf = (type: TypeSync): readonly string[] => [type.type, type.state, String(type.resources), type.sent_at ?? "", type.acked_at ?? "", String(type.nacks)];
+const rowOf = (type: TypeSync): readonly string[] => [
+  type.type,
+  type.state,
+  String(type.resources),
+  type.sent_at ?? "",
+  type.acked_at ?? "",
+  String(type.nacks),
+];
 
 const notesOf = (type: TypeSync): readonly string[] => [
-  ...type.rejected.map(({ name, error, kept }) => `refuses ${name} (${kept === undefined ? "has none" : "keeps the version before"}): ${error}`),
+  ...type.rejected.map(
+    ({ name, error, kept }) => `refuses ${name} (${kept === undefined ? "has none" : "keeps the version before"}): ${error}`,
+  ),
   ...type.failed.map(({ name, message }) => `${name} could not be made: ${message}`),
 ];

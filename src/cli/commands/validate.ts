@@ -8,7 +8,9 @@ export const validateCommand: Command = {
   aliases: ["v"],
   about: "Check configuration files with the rules of the control plane, before they are put in place",
   operands: "[FILE|DIRECTORY|-]...",
-  flags: [{ name: "filename", short: "f", value: "FILE|DIRECTORY|-", many: true, about: "what to check; may be repeated, `-` is standard input" }],
+  flags: [
+    { name: "filename", short: "f", value: "FILE|DIRECTORY|-", many: true, about: "what to check; may be repeated, `-` is standard input" },
+  ],
   outputs: ["text", "json", "yaml"],
   notes: [
     "Directories are read as istiod reads etc/istio/conf: recursively, the first sub-directory is the namespace of objects that name none.",
@@ -27,7 +29,9 @@ export const validateCommand: Command = {
 /** A line for each problem, in the form that editors and compilers share, and a count. */
 export function validationText(records: readonly DocumentRecord[]): string {
   const lines = records.flatMap((record) =>
-    record.problems.map(({ line, level, path, message, code }) => `${record.file}:${line}: ${level}: ${path === "" ? "" : `${path}: `}${message} [${code}]`),
+    record.problems.map(
+      ({ line, level, path, message, code }) => `${record.file}:${line}: ${level}: ${path === "" ? "" : `${path}: `}${message} [${code}]`,
+    ),
   );
   const invalid = records.filter(({ valid }) => !valid).length;
   const documents = records.length === 1 ? "1 document" : `${records.length} documents`;

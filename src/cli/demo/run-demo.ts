@@ -40,7 +40,10 @@ export async function runDemo(options: DemoOptions): Promise<void> {
   try {
     const binary = findEnvoy(options.env);
     const [v1, v2] = await Promise.all([startEcho("v1"), startEcho("v2")]);
-    closers.push(() => closeServer(v1), () => closeServer(v2));
+    closers.push(
+      () => closeServer(v1),
+      () => closeServer(v2),
+    );
     const ports: DemoPorts = { v1: portOf(v1), v2: portOf(v2), sidecar: await freePort(), gateway: await freePort() };
     const routes = await writeScene(home, ports);
     const plane = await startPlane(home, options);
@@ -65,7 +68,8 @@ async function writeScene(home: string, ports: DemoPorts): Promise<string> {
 
 function startPlane(home: string, { clock }: DemoOptions): Promise<ControlPlane> {
   const env = { GRPC_ADDR: "127.0.0.1:0", HTTP_ADDR: "127.0.0.1:0", MONITORING_ADDR: "" };
-  const files = (address: { readonly scheme: string; readonly target: string }) => (address.scheme === "fs" ? fileSource(address.target, { clock, log: silentLog }) : undefined);
+  const files = (address: { readonly scheme: string; readonly target: string }) =>
+    address.scheme === "fs" ? fileSource(address.target, { clock, log: silentLog }) : undefined;
   return startControlPlane({ program: "istiod", baseDir: home, env, clock, log: silentLog, sources: [files] });
 }
 
@@ -85,13 +89,23 @@ async function startEnvoys(scene: EnvoyScene): Promise<readonly EnvoyProcess[]> 
   return envoys;
 }
 
-async function startOne({ home, binary, plane, clock }: EnvoyScene, who: { name: string; type: string; app: string; address: string }): Promise<EnvoyProcess> {
+async function startOne(
+  { home, binary, plane, clock }: EnvoyScene,
+  who: { name: string; type: string; app: string; address: string },
+): Promise<EnvoyProcess> {
   const adminPort = await freePort();
   const bootstrap = buildBootstrap({
     nodeId: `${who.type}~${who.address}~${who.name}.demo~demo.svc.cluster.local`,
     nodeCluster: `${who.app}.demo`,
     locality: NO_LOCALITY,
-    metadata: { NAMESPACE: "demo", NAME: who.name, LABELS: { app: who.app }, INSTANCE_IPS: who.address, INTERCEPTION_MODE: "NONE", WORKLOAD_IDENTITY: "none" },
+    metadata: {
+      NAMESPACE: "demo",
+      NAME: who.name,
+      LABELS: { app: who.app },
+      INSTANCE_IPS: who.address,
+      INTERCEPTION_MODE: "NONE",
+      WORKLOAD_IDENTITY: "none",
+    },
     discovery: { host: "127.0.0.1", port: plane.ports.grpc?.port ?? 0, protocol: "delta", tls: undefined },
     adminPort,
     readinessPort: 0,

@@ -10,7 +10,11 @@ const GAP = "     ";
 export function table(header: readonly string[], groups: readonly TableGroup[]): string {
   const rows = groups.flatMap((group) => group.rows);
   const widths = header.map((title, column) => rows.reduce((width, row) => Math.max(width, cell(row, column).length), title.length));
-  const line = (row: readonly string[]): string => widths.map((width, column) => cell(row, column).padEnd(width)).join(GAP).trimEnd();
+  const line = (row: readonly string[]): string =>
+    widths
+      .map((width, column) => cell(row, column).padEnd(width))
+      .join(GAP)
+      .trimEnd();
   const body = groups.flatMap((group) => [...group.rows.map(line), ...(group.notes ?? []).map((note) => `    ${note}`)]);
   return [line(header), ...body].join("\n");
 }

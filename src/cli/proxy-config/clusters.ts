@@ -12,11 +12,16 @@ export interface ClusterName {
 
 export function readClusterName(name: string): ClusterName {
   const [direction = "", port = "", subset = "", host = "", ...more] = name.split("|");
-  return host === "" && subset === "" && port === "" ? { direction: "", port: "", subset: "", host: name } : { direction, port, subset, host: [host, ...more].join("|") };
+  return host === "" && subset === "" && port === ""
+    ? { direction: "", port: "", subset: "", host: name }
+    : { direction, port, subset, host: [host, ...more].join("|") };
 }
 
 /** `istioctl proxy-config cluster`. */
-export function clusterSection(clusters: readonly ProxyResource[], filter: Pick<ProxyConfigFilter, "fqdn" | "port" | "direction" | "subset">): Section {
+export function clusterSection(
+  clusters: readonly ProxyResource[],
+  filter: Pick<ProxyConfigFilter, "fqdn" | "port" | "direction" | "subset">,
+): Section {
   const named = clusters.map((resource) => ({ resource, name: readClusterName(resource.name) }));
   const kept = named.filter(
     ({ name }) =>
@@ -28,7 +33,10 @@ export function clusterSection(clusters: readonly ProxyResource[], filter: Pick<
   return {
     title: "clusters",
     header: ["SERVICE FQDN", "PORT", "SUBSET", "DIRECTION", "TYPE", "DESTINATION RULE"],
-    entries: kept.map(({ resource, name }) => ({ resource, rows: [[name.host, name.port, name.subset, name.direction, typeOf(resource), ruleOf(resource)]] })),
+    entries: kept.map(({ resource, name }) => ({
+      resource,
+      rows: [[name.host, name.port, name.subset, name.direction, typeOf(resource), ruleOf(resource)]],
+    })),
   };
 }
 

@@ -20,13 +20,20 @@ export interface ProxyResources {
 
 /** Takes a config dump apart. Of a cluster or listener that is being replaced, what the proxy uses now is taken. */
 export function proxyResources({ configs }: ConfigDump): ProxyResources {
-  const found: { clusters: ProxyResource[]; listeners: ProxyResource[]; routes: ProxyResource[]; endpoints: ProxyResource[] } = { clusters: [], listeners: [], routes: [], endpoints: [] };
+  const found: { clusters: ProxyResource[]; listeners: ProxyResource[]; routes: ProxyResource[]; endpoints: ProxyResource[] } = {
+    clusters: [],
+    listeners: [],
+    routes: [],
+    endpoints: [],
+  };
   for (const part of configs) {
     switch (part["@type"]) {
       case "type.googleapis.com/envoy.admin.v3.ClustersConfigDump": {
         const active = (part.dynamicActiveClusters ?? []).map((entry) => resourceOf(entry, entry.cluster));
         const known = new Set(active.map(({ name }) => name));
-        const warming = (part.dynamicWarmingClusters ?? []).map((entry) => resourceOf(entry, entry.cluster)).filter(({ name }) => !known.has(name));
+        const warming = (part.dynamicWarmingClusters ?? [])
+          .map((entry) => resourceOf(entry, entry.cluster))
+          .filter(({ name }) => !known.has(name));
         found.clusters.push(...active, ...warming);
         break;
       }
@@ -34,7 +41,12 @@ export function proxyResources({ configs }: ConfigDump): ProxyResources {
         for (const { activeState, warmingState, clientStatus, errorState, why } of part.dynamicListeners ?? []) {
           const state = activeState ?? warmingState;
           if (state === undefined) continue;
-          const entry = { versionInfo: state.versionInfo, clientStatus, ...(errorState !== undefined && { errorState }), ...(why !== undefined && { why }) };
+          const entry = {
+            versionInfo: state.versionInfo,
+            clientStatus,
+            ...(errorState !== undefined && { errorState }),
+            ...(why !== undefined && { why }),
+          };
           found.listeners.push(resourceOf(entry, state.listener));
         }
         break;

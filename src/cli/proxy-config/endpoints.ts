@@ -14,7 +14,11 @@ interface EndpointRow {
 type EndpointFilter = Pick<ProxyConfigFilter, "address" | "port" | "cluster" | "status">;
 
 /** `istioctl proxy-config endpoint`: assignments, and the endpoints written into clusters that need none. */
-export function endpointSection(assignments: readonly ProxyResource[], clusters: readonly ProxyResource[], filter: EndpointFilter): Section {
+export function endpointSection(
+  assignments: readonly ProxyResource[],
+  clusters: readonly ProxyResource[],
+  filter: EndpointFilter,
+): Section {
   const inline = clusters.flatMap((cluster) => {
     const assignment = at(cluster.resource, "loadAssignment");
     return assignment === undefined ? [] : [{ ...cluster, resource: assignment }];
@@ -25,7 +29,9 @@ export function endpointSection(assignments: readonly ProxyResource[], clusters:
     header: ["ENDPOINT", "STATUS", "WEIGHT", "LOCALITY", "CLUSTER"],
     entries: entries.flatMap((resource) => {
       const rows = endpointsOf(resource.resource).filter((row) => keeps(row, filter));
-      return rows.length === 0 ? [] : [{ resource, rows: rows.map((row) => [addressText(row), row.status, row.weight, row.locality, resource.name]) }];
+      return rows.length === 0
+        ? []
+        : [{ resource, rows: rows.map((row) => [addressText(row), row.status, row.weight, row.locality, resource.name]) }];
     }),
   };
 }
@@ -40,12 +46,19 @@ function keeps(row: EndpointRow, filter: EndpointFilter): boolean {
 
 function endpointsOf(assignment: Json): readonly EndpointRow[] {
   return listAt(assignment, "endpoints").flatMap((group) => {
-    const { region, zone, subzone } = { region: textAt(group, "locality", "region"), zone: textAt(group, "locality", "zone"), subzone: textAt(group, "locality", "subZone") };
+    const { region, zone, subzone } = {
+      region: textAt(group, "locality", "region"),
+      zone: textAt(group, "locality", "zone"),
+      subzone: textAt(group, "locality", "subZone"),
+    };
     const locality = [region, zone, subzone].join("/").replace(/\/+$/, "");
     return listAt(group, "lbEndpoints").map((endpoint) => {
       const address = at(endpoint, "endpoint", "address");
       return {
-        address: textAt(address, "socketAddress", "address") || textAt(address, "pipe", "path") || textAt(address, "envoyInternalAddress", "serverListenerName"),
+        address:
+          textAt(address, "socketAddress", "address") ||
+          textAt(address, "pipe", "path") ||
+          textAt(address, "envoyInternalAddress", "serverListenerName"),
         port: textAt(address, "socketAddress", "portValue"),
         status: textAt(endpoint, "healthStatus") || "HEALTHY",
         weight: textAt(endpoint, "loadBalancingWeight"),

@@ -67,7 +67,11 @@ function destinationText(chain: Json): string {
   const single = textAt(proxy, "cluster");
   if (single !== "") return `Cluster: ${single}`;
   const weighted = listAt(proxy, "weightedClusters", "clusters").map((one) => `${textAt(one, "name")} (${textAt(one, "weight")})`);
-  return weighted.length > 0 ? `Clusters: ${weighted.join(", ")}` : `Filters: ${listAt(chain, "filters").map((filter) => textAt(filter, "name")).join(", ")}`;
+  return weighted.length > 0
+    ? `Clusters: ${weighted.join(", ")}`
+    : `Filters: ${listAt(chain, "filters")
+        .map((filter) => textAt(filter, "name"))
+        .join(", ")}`;
 }
 
 const inlineRoutes = (manager: Json): string =>

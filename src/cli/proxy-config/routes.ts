@@ -16,7 +16,13 @@ export function routeSection(tables: readonly ProxyResource[], filter: Pick<Prox
 function rowsOf({ name, resource }: ProxyResource): readonly (readonly string[])[] {
   const rows = listAt(resource, "virtualHosts").flatMap((host) => {
     const domains = domainsText(textsAt(host, "domains"));
-    return listAt(host, "routes").map((route) => [name, textAt(host, "name"), domains, matchText(at(route, "match")), virtualServiceOf(route, host)]);
+    return listAt(host, "routes").map((route) => [
+      name,
+      textAt(host, "name"),
+      domains,
+      matchText(at(route, "match")),
+      virtualServiceOf(route, host),
+    ]);
   });
   return rows.length > 0 ? rows : [[name, "", "", "no virtual hosts", ""]];
 }
@@ -40,4 +46,5 @@ function matchText(match: Json | undefined): string {
 }
 
 const virtualServiceOf = (route: Json, host: Json): string =>
-  objectOfMetadata(textAt(route, "metadata", "filterMetadata", "istio", "config")) || objectOfMetadata(textAt(host, "metadata", "filterMetadata", "istio", "config"));
+  objectOfMetadata(textAt(route, "metadata", "filterMetadata", "istio", "config")) ||
+  objectOfMetadata(textAt(host, "metadata", "filterMetadata", "istio", "config"));

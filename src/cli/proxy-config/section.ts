@@ -42,14 +42,27 @@ export const NO_FILTER: ProxyConfigFilter = {
 /** The table of a section. What is not acknowledged says so, and with `why` each resource is followed by the objects it was made from. */
 export function sectionTable({ title, header, entries }: Section, why: boolean): string {
   if (entries.length === 0) return `no ${title}`;
-  return table(header, entries.map((entry) => groupOf(entry, why)));
+  return table(
+    header,
+    entries.map((entry) => groupOf(entry, why)),
+  );
 }
 
 function groupOf({ resource, rows }: SectionEntry, why: boolean): TableGroup {
-  const state = resource.status === "NACKED" ? [`refused by the proxy: ${resource.error ?? ""}`] : resource.status === "REQUESTED" ? ["not acknowledged yet"] : [];
+  const state =
+    resource.status === "NACKED"
+      ? [`refused by the proxy: ${resource.error ?? ""}`]
+      : resource.status === "REQUESTED"
+        ? ["not acknowledged yet"]
+        : [];
   const width = Math.max(0, ...resource.why.map(({ object }) => object.length));
-  const origins = resource.why.map(({ object, at, stale }) => `${object.padEnd(width)}  ${at ?? ""}${stale === true ? " (broken there; last good version in force)" : ""}`.trimEnd());
-  return { rows, notes: [...state, ...(why ? (origins.length > 0 ? origins : ["no object: made from the mesh configuration alone"]) : [])] };
+  const origins = resource.why.map(({ object, at, stale }) =>
+    `${object.padEnd(width)}  ${at ?? ""}${stale === true ? " (broken there; last good version in force)" : ""}`.trimEnd(),
+  );
+  return {
+    rows,
+    notes: [...state, ...(why ? (origins.length > 0 ? origins : ["no object: made from the mesh configuration alone"]) : [])],
+  };
 }
 
 /** Name and namespace of the object that Istio's metadata `config` names: `/apis/…/namespaces/shop/virtual-service/reviews` is `reviews.shop`. */

@@ -1,6 +1,6 @@
 import type { RawObject } from "../../config/object.ts";
-import { formatPath, type Problem } from "../../config/problem.ts";
 import { isRecord } from "../../config/parse/reading.ts";
+import { formatPath, type Problem } from "../../config/problem.ts";
 import { readObject } from "../../config/read-object.ts";
 
 /** What `istioctl validate` says of one document. */
@@ -49,7 +49,7 @@ function judgeDocument(raw: RawObject): DocumentRecord {
     namespace: ref?.namespace ?? "",
     name: ref?.name ?? "",
     valid: problems.every(({ level }) => level !== "error"),
-    problems: problems.map((problem) => recordedProblem(problem, line)),
+    problems: problems.map((problem) => recordedProblem(problem, line)).sort(byLine),
   };
 }
 
@@ -61,6 +61,8 @@ export const recordedProblem = ({ code, level, path, message, line }: Problem, d
   message,
   line: line ?? documentLine,
 });
+
+export const byLine = (a: RecordedProblem, b: RecordedProblem): number => a.line - b.line;
 
 const duplicateOf = (first: string, line: number): RecordedProblem => ({
   code: "object.duplicate",

@@ -30,7 +30,9 @@ export async function validateTargets(targets: readonly string[], host: Pick<Hos
       }
     }
   }
-  const documents = texts.filter(({ found }) => !judged.has(found.path)).flatMap(({ found, text, fault }) => documentsOf(found, text, fault));
+  const documents = texts
+    .filter(({ found }) => !judged.has(found.path))
+    .flatMap(({ found, text, fault }) => documentsOf(found, text, fault));
   return [...meshRecords, ...judgeDocuments(documents)];
 }
 
@@ -42,6 +44,11 @@ async function readText(found: FoundFile): Promise<{ readonly text: string | und
 }
 
 function documentsOf(found: FoundFile, text: string | undefined, fault: string | undefined): readonly RawObject[] {
-  const origin: TextOrigin = { source: "istioctl", file: found.file, scope: found.file, ...(found.namespace !== undefined && { defaultNamespace: found.namespace }) };
+  const origin: TextOrigin = {
+    source: "istioctl",
+    file: found.file,
+    scope: found.file,
+    ...(found.namespace !== undefined && { defaultNamespace: found.namespace }),
+  };
   return text === undefined ? [unreadableText(origin, fault ?? "cannot be read")] : [...readDocuments(text, origin)];
 }

@@ -4,8 +4,8 @@ const LONGEST = 4096;
 const MAX_DEPTH = 64;
 const SPACE = /(?:\s+|\/\/[^\n]*)*/y;
 const NUMBER = /0[xX][0-9a-fA-F]+[uU]?|\d+(?:\.\d+)?(?:[eE][-+]?\d+)?[uU]?|\.\d+(?:[eE][-+]?\d+)?/.source;
-const RAW_TEXT = /[bB]?[rR][bB]?(?:"""[^]*?"""|'''[^]*?'''|"[^"\n]*"|'[^'\n]*')/.source;
-const TEXT = /[bB]?(?:"""[^]*?"""|'''[^]*?'''|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')/.source;
+const RAW_TEXT = /[bB]?[rR][bB]?(?:"""[\s\S]*?"""|'''[\s\S]*?'''|"[^"\n]*"|'[^'\n]*')/.source;
+const TEXT = /[bB]?(?:"""[\s\S]*?"""|'''[\s\S]*?'''|"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')/.source;
 const SIGN = /&&|\|\||[<>=!]=|[-+*/%!<>?:,.()[\]{}]/.source;
 const TOKEN = new RegExp(`(?<number>${NUMBER})|(?<text>${RAW_TEXT}|${TEXT})|(?<name>[_a-zA-Z][_a-zA-Z0-9]*)|(?<sign>${SIGN})`, "y");
 const END = "end of expression";
@@ -82,13 +82,17 @@ class Parser {
 
   #expression(): boolean {
     if (++this.#depth > MAX_DEPTH) return false;
-    const fits = this.#chain(["||"], () => this.#chain(["&&"], () => this.#relation())) && (!this.#take("?") || (this.#expression() && this.#take(":") && this.#expression()));
+    const fits =
+      this.#chain(["||"], () => this.#chain(["&&"], () => this.#relation())) &&
+      (!this.#take("?") || (this.#expression() && this.#take(":") && this.#expression()));
     this.#depth--;
     return fits;
   }
 
   #relation(): boolean {
-    return this.#chain(["<", "<=", ">", ">=", "==", "!=", "in"], () => this.#chain(["+", "-"], () => this.#chain(["*", "/", "%"], () => this.#unary())));
+    return this.#chain(["<", "<=", ">", ">=", "==", "!=", "in"], () =>
+      this.#chain(["+", "-"], () => this.#chain(["*", "/", "%"], () => this.#unary())),
+    );
   }
 
   /** operand { sign operand } */

@@ -10,7 +10,8 @@ export function checkClientTls(tls: ClientTLSSettings, place: Place): void {
       if (tls[name] !== "") place.in(name).fault("field.conflict", "cannot be combined with credentialName");
     }
   } else if (tls.mode === Mode.MUTUAL) {
-    for (const name of ["clientCertificate", "privateKey"] as const) if (tls[name] === "") place.in(name).fault("field.required", "mode MUTUAL needs it");
+    for (const name of ["clientCertificate", "privateKey"] as const)
+      if (tls[name] === "") place.in(name).fault("field.required", "mode MUTUAL needs it");
   }
 }
 

@@ -1,8 +1,8 @@
 import {
   type ConnectionPoolSettings,
   type ConnectionPoolSettings_HTTPSettings,
-  ConnectionPoolSettings_HTTPSettings_H2UpgradePolicy as H2UpgradePolicy,
   type ConnectionPoolSettings_TCPSettings,
+  ConnectionPoolSettings_HTTPSettings_H2UpgradePolicy as H2UpgradePolicy,
 } from "../../gen/istio/networking/v1alpha3/shared_pb.js";
 import { durationFault, millisOf } from "./duration.ts";
 import type { Place } from "./place.ts";
@@ -28,7 +28,11 @@ function checkTcp(tcp: ConnectionPoolSettings_TCPSettings, place: Place): void {
 }
 
 function checkHttp(http: ConnectionPoolSettings_HTTPSettings, place: Place): void {
-  notNegative(http, ["http1MaxPendingRequests", "http2MaxRequests", "maxRequestsPerConnection", "maxRetries", "maxConcurrentStreams"], place);
+  notNegative(
+    http,
+    ["http1MaxPendingRequests", "http2MaxRequests", "maxRequestsPerConnection", "maxRetries", "maxConcurrentStreams"],
+    place,
+  );
   if (http.idleTimeout !== undefined) place.in("idleTimeout").check("field.range", durationFault(http.idleTimeout));
   if (http.h2UpgradePolicy === H2UpgradePolicy.UPGRADE && http.useClientProtocol) {
     place.in("useClientProtocol").fault("field.conflict", "cannot be combined with h2UpgradePolicy UPGRADE");

@@ -9,6 +9,7 @@ export function checkDestination(destination: Destination, place: Place): void {
   const host = place.in("host");
   if (destination.host === "*") host.fault("field.host", "a destination cannot be every host");
   else host.check("field.host", wildcardDomainFault(destination.host));
-  if (destination.subset !== "" && !isDnsLabel(destination.subset)) place.in("subset").fault("field.invalid", `${quote(destination.subset)} is not a DNS label`);
+  if (destination.subset !== "" && !isDnsLabel(destination.subset))
+    place.in("subset").fault("field.invalid", `${quote(destination.subset)} is not a DNS label`);
   if (destination.port !== undefined) place.in("port", "number").check("field.port", portFault(destination.port.number));
 }

@@ -20,11 +20,14 @@ export function checkExportTo(exportTo: readonly string[], scope: ExportScope, p
     if (seen.has(namespace)) at.fault("field.duplicate", `${quote(entry)} is listed twice`);
     seen.add(namespace);
     if (entry === "~" && scope.isServiceEntry === true) continue;
-    if (entry !== "." && entry !== "*" && !isDnsLabel(entry)) at.fault("field.invalid", `${quote(entry)} is neither ".", "*" nor a namespace`);
+    if (entry !== "." && entry !== "*" && !isDnsLabel(entry))
+      at.fault("field.invalid", `${quote(entry)} is neither ".", "*" nor a namespace`);
   }
   if (seen.has("*") && seen.size > 1) place.fault("field.conflict", '"*" exports to every namespace; no other may be listed beside it');
-  if (seen.has("~") && scope.isServiceEntry === true && seen.size > 1) place.fault("field.conflict", '"~" exports to nobody; no other may be listed beside it');
+  if (seen.has("~") && scope.isServiceEntry === true && seen.size > 1)
+    place.fault("field.conflict", '"~" exports to nobody; no other may be listed beside it');
   if (scope.isSelected !== true || exportTo.length === 0) return;
   if (exportTo.length > 1) place.fault("field.conflict", "with a workload selector only one namespace may be listed");
-  else if (!seen.has(scope.namespace)) place.fault("field.conflict", "with a workload selector only the object's own namespace may be listed");
+  else if (!seen.has(scope.namespace))
+    place.fault("field.conflict", "with a workload selector only the object's own namespace may be listed");
 }

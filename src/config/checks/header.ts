@@ -42,7 +42,8 @@ export const isAuthorityHeader = isAuthority;
 export function headerValueFault(value: string): string | undefined {
   for (let at = value.indexOf("%"); at !== -1; at = value.indexOf("%", at)) {
     const end = value[at + 1] === "%" ? at + 2 : operatorEnd(value, at + 1);
-    if (end === -1) return `${quote(value)} has a percent sign that starts no complete operator such as %HOSTNAME%; write %% for the sign itself`;
+    if (end === -1)
+      return `${quote(value)} has a percent sign that starts no complete operator such as %HOSTNAME%; write %% for the sign itself`;
     at = end;
   }
   return undefined;

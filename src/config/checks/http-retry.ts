@@ -41,14 +41,16 @@ const STATUS_RUNS: readonly (readonly [number, number])[] = [
 /** When and how often a request is tried again, of a route or of the whole mesh. */
 export function checkHttpRetry(retry: HTTPRetry, place: Place): void {
   if (retry.attempts < 0) place.in("attempts").fault("field.range", "must not be negative");
-  if (retry.attempts === 0 && isConfigured(retry)) place.in("attempts").fault("field.conflict", "0 attempts disable retries, yet other retry settings are given");
+  if (retry.attempts === 0 && isConfigured(retry))
+    place.in("attempts").fault("field.conflict", "0 attempts disable retries, yet other retry settings are given");
   for (const name of ["perTryTimeout", "backoff"] as const) {
     const value = retry[name];
     if (value !== undefined) place.in(name).check("field.range", durationFault(value));
   }
   if (retry.retryOn === "") return;
   for (const condition of retry.retryOn.split(",")) {
-    if (!CONDITIONS.has(condition) && !isStatus(condition)) place.in("retryOn").fault("field.invalid", `${quote(condition)} is neither a retry condition nor an HTTP status`);
+    if (!CONDITIONS.has(condition) && !isStatus(condition))
+      place.in("retryOn").fault("field.invalid", `${quote(condition)} is neither a retry condition nor an HTTP status`);
   }
 }
 

@@ -34,5 +34,6 @@ export function checkSelectorLabels(labels: Readonly<Record<string, string>>, pl
     if (key.includes("*") || value.includes("*")) place.in(key).fault("field.invalid", "a selector takes no wildcards");
     if (value.length > LONGEST_NAME) place.in(key).fault("field.invalid", `a label value has at most ${LONGEST_NAME} characters`);
   }
-  if (Object.keys(labels).length === 0) place.fault("field.ineffective", "the selector names no labels, so it chooses every workload of the namespace");
+  if (Object.keys(labels).length === 0)
+    place.fault("field.ineffective", "the selector names no labels, so it chooses every workload of the namespace");
 }

@@ -19,6 +19,9 @@ export function checkLoadBalancer(lb: LoadBalancerSettings, outlier: OutlierDete
   if (lb.lbPolicy.case === "consistentHash") checkConsistentHash(lb.lbPolicy.value, place.in("consistentHash"));
   if (lb.localityLbSetting !== undefined) checkLocalityLb(lb.localityLbSetting, outlier, place.in("localityLbSetting"));
   if (lb.zoneAwareLbSetting !== undefined) checkZoneAwareLb(lb.zoneAwareLbSetting, outlier, place.in("zoneAwareLbSetting"));
+  if (lb.localityLbSetting !== undefined && lb.zoneAwareLbSetting !== undefined) {
+    place.in("zoneAwareLbSetting").fault("field.conflict", "cannot be combined with localityLbSetting: Envoy takes one of them");
+  }
   if (lb.warmupDurationSecs !== undefined) place.in("warmupDurationSecs").check("field.range", durationFault(lb.warmupDurationSecs));
   if (lb.warmup !== undefined) checkWarmup(lb.warmup, place.in("warmup"));
 }

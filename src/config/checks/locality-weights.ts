@@ -37,7 +37,9 @@ export function checkZoneAwareLb(lb: ZoneAwareLoadBalancerSetting, outlier: Outl
   for (const [index, one] of lb.failover.entries()) checkFailover(one, place.in("failover", index));
   for (const [index, label] of lb.failoverPriority.entries()) {
     if (TOPOLOGY_LABELS.includes(label)) {
-      place.in("failoverPriority", index).fault("field.invalid", `zone-aware balancing orders regions and zones itself; leave out ${quote(label)}`);
+      place
+        .in("failoverPriority", index)
+        .fault("field.invalid", `zone-aware balancing orders regions and zones itself; leave out ${quote(label)}`);
     }
   }
   if (lb.minClusterSize === 0n) place.in("minClusterSize").fault("field.range", "must be at least 1");
@@ -54,7 +56,8 @@ export function checkLocalities(localities: readonly string[], place: Place): vo
       continue;
     }
     const parts = locality.split("/").filter((part) => part !== "*");
-    if (taken.some((other) => startsWith(parts, other) || startsWith(other, parts))) place.fault("field.duplicate", `${quote(locality)} overlaps another locality`);
+    if (taken.some((other) => startsWith(parts, other) || startsWith(other, parts)))
+      place.fault("field.duplicate", `${quote(locality)} overlaps another locality`);
     taken.push(parts);
   }
 }
@@ -73,9 +76,14 @@ function checkFailover(failover: Failover, place: Place): void {
   if (failover.from.includes("*") || failover.to.includes("*")) place.fault("field.invalid", "failover takes no wildcards");
 }
 
-function warnWithoutOutlier(lb: { readonly failover: readonly Failover[]; readonly failoverPriority: readonly string[] }, outlier: OutlierDetection | undefined, place: Place): void {
+function warnWithoutOutlier(
+  lb: { readonly failover: readonly Failover[]; readonly failoverPriority: readonly string[] },
+  outlier: OutlierDetection | undefined,
+  place: Place,
+): void {
   const failsOver = lb.failover.length > 0 || lb.failoverPriority.length > 0;
-  if (failsOver && outlier === undefined) place.fault("field.ineffective", "failover happens only where outlierDetection finds endpoints that fail");
+  if (failsOver && outlier === undefined)
+    place.fault("field.ineffective", "failover happens only where outlierDetection finds endpoints that fail");
 }
 
 function localityFault(locality: string): string | undefined {

@@ -4,7 +4,13 @@ import type { Place } from "./place.ts";
 import { quote } from "./quote.ts";
 
 /** What a policy may be attached to, as group/kind. */
-const TARGETS: ReadonlySet<string> = new Set(["/Service", "core/Service", "networking.istio.io/ServiceEntry", "gateway.networking.k8s.io/Gateway", "gateway.networking.k8s.io/GatewayClass"]);
+const TARGETS: ReadonlySet<string> = new Set([
+  "/Service",
+  "core/Service",
+  "networking.istio.io/ServiceEntry",
+  "gateway.networking.k8s.io/Gateway",
+  "gateway.networking.k8s.io/GatewayClass",
+]);
 
 /** What a policy applies to: workloads by label, or objects by reference, but not both. */
 export interface Target {
@@ -27,6 +33,11 @@ export function checkTargetRef(ref: PolicyTargetReference, place: Place): void {
   if (ref.name === "") place.in("name").fault("field.required", "name the object the policy applies to");
   if (ref.namespace !== "") place.in("namespace").fault("field.invalid", "a policy cannot refer to another namespace; leave this out");
   if (!TARGETS.has(`${ref.group}/${ref.kind}`)) {
-    place.in("kind").fault("field.invalid", `${quote(`${ref.group}/${ref.kind}`)} is not a target; known are Service, ServiceEntry, Gateway and GatewayClass`);
+    place
+      .in("kind")
+      .fault(
+        "field.invalid",
+        `${quote(`${ref.group}/${ref.kind}`)} is not a target; known are Service, ServiceEntry, Gateway and GatewayClass`,
+      );
   }
 }

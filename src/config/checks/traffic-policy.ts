@@ -1,4 +1,9 @@
-import type { LoadBalancerSettings, TrafficPolicy, TrafficPolicy_PortTrafficPolicy, TrafficPolicy_TunnelSettings } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
+import type {
+  LoadBalancerSettings,
+  TrafficPolicy,
+  TrafficPolicy_PortTrafficPolicy,
+  TrafficPolicy_TunnelSettings,
+} from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
 import { isAddress } from "./address.ts";
 import { checkClientTls } from "./client-tls.ts";
 import { checkConnectionPool } from "./connection-pool.ts";
@@ -16,21 +21,32 @@ const TUNNEL_PROTOCOLS: ReadonlySet<string> = new Set(["", "CONNECT", "POST"]);
 /** How connections to a destination are made, balanced and given up. */
 export function checkTrafficPolicy(policy: TrafficPolicy, place: Place): void {
   const { tunnel, proxyProtocol, retryBudget, portLevelSettings } = policy;
-  if (!hasCommon(policy) && tunnel === undefined && proxyProtocol === undefined && retryBudget === undefined && portLevelSettings.length === 0) {
+  if (
+    !hasCommon(policy) &&
+    tunnel === undefined &&
+    proxyProtocol === undefined &&
+    retryBudget === undefined &&
+    portLevelSettings.length === 0
+  ) {
     place.fault("field.required", "a traffic policy must set something");
   }
   checkCommon(policy, place);
   for (const [index, port] of portLevelSettings.entries()) checkPortPolicy(port, place.in("portLevelSettings", index));
-  if (tunnel !== undefined && proxyProtocol !== undefined) place.in("proxyProtocol").fault("field.conflict", "cannot be combined with tunnel");
+  if (tunnel !== undefined && proxyProtocol !== undefined)
+    place.in("proxyProtocol").fault("field.conflict", "cannot be combined with tunnel");
   if (tunnel !== undefined) checkTunnel(tunnel, place.in("tunnel"));
   if (retryBudget?.percent !== undefined) place.in("retryBudget", "percent").check("field.range", percentFault(retryBudget.percent));
-  if (retryBudget?.budgetInterval !== undefined) place.in("retryBudget", "budgetInterval").check("field.range", durationFault(retryBudget.budgetInterval));
+  if (retryBudget?.budgetInterval !== undefined)
+    place.in("retryBudget", "budgetInterval").check("field.range", durationFault(retryBudget.budgetInterval));
 }
 
 type Common = Pick<TrafficPolicy, "loadBalancer" | "connectionPool" | "outlierDetection" | "tls">;
 
 const hasCommon = (policy: Common): boolean =>
-  policy.loadBalancer !== undefined || policy.connectionPool !== undefined || policy.outlierDetection !== undefined || policy.tls !== undefined;
+  policy.loadBalancer !== undefined ||
+  policy.connectionPool !== undefined ||
+  policy.outlierDetection !== undefined ||
+  policy.tls !== undefined;
 
 function checkCommon(policy: Common, place: Place): void {
   const balancer: LoadBalancerSettings | undefined = policy.loadBalancer;
@@ -41,14 +57,16 @@ function checkCommon(policy: Common, place: Place): void {
 }
 
 function checkPortPolicy(policy: TrafficPolicy_PortTrafficPolicy, place: Place): void {
-  if (policy.port === undefined || policy.port.number === 0) place.in("port", "number").fault("field.port", "say which port the settings are for");
+  if (policy.port === undefined || policy.port.number === 0)
+    place.in("port", "number").fault("field.port", "say which port the settings are for");
   else place.in("port", "number").check("field.port", portFault(policy.port.number));
   if (!hasCommon(policy)) place.fault("field.required", "the settings of a port must set something");
   checkCommon(policy, place);
 }
 
 function checkTunnel(tunnel: TrafficPolicy_TunnelSettings, place: Place): void {
-  if (!TUNNEL_PROTOCOLS.has(tunnel.protocol)) place.in("protocol").fault("field.invalid", `${quote(tunnel.protocol)} is neither CONNECT nor POST`);
+  if (!TUNNEL_PROTOCOLS.has(tunnel.protocol))
+    place.in("protocol").fault("field.invalid", `${quote(tunnel.protocol)} is neither CONNECT nor POST`);
   if (!isAddress(tunnel.targetHost)) place.in("targetHost").check("field.host", fqdnFault(tunnel.targetHost));
   place.in("targetPort").check("field.port", portFault(tunnel.targetPort));
 }

@@ -1,8 +1,8 @@
 import { constructFromEvents, EVENT_ID, type Event, parseEvents, YAMLException } from "js-yaml";
 import { messageOf } from "../../base/errors.ts";
 import { DOCUMENT_LIMITS, type DocumentLimits } from "./document-limits.ts";
-import { measureValue } from "./measure-value.ts";
 import { type ItemPlace, itemPlaces } from "./list-items.ts";
+import { measureValue } from "./measure-value.ts";
 import { KUBERNETES_YAML } from "./yaml-schema.ts";
 
 /** One object of a document: the document itself, or an entry of its list. */
@@ -11,9 +11,7 @@ export interface DocumentPart extends ItemPlace {
 }
 
 /** What a document says, or why it cannot be read. `lineOffset` counts lines below the start of the text. */
-export type ParsedDocument =
-  | { readonly parts: readonly DocumentPart[] }
-  | { readonly fault: string; readonly lineOffset: number };
+export type ParsedDocument = { readonly parts: readonly DocumentPart[] } | { readonly fault: string; readonly lineOffset: number };
 
 /**
  * Reads one YAML or JSON document into JSON-shaped values; a `kind: List` becomes its entries, an empty document nothing.
@@ -67,11 +65,12 @@ function partsOf(value: unknown, text: string, events: readonly Event[]): Docume
 
 /** Entries of a list object (`List`, or `VirtualServiceList` as the API server gives it, whose entries carry no kind of their own). */
 function listItems(value: unknown): readonly unknown[] | undefined {
-  if (!isRecord(value) || typeof value["kind"] !== "string" || !value["kind"].endsWith("List") || !Array.isArray(value["items"])) return undefined;
-  const items: readonly unknown[] = value["items"];
-  const kind = value["kind"].slice(0, -"List".length);
+  if (!isRecord(value)) return undefined;
+  const { apiVersion, items, kind: listKind } = value;
+  if (typeof listKind !== "string" || !listKind.endsWith("List") || !Array.isArray(items)) return undefined;
+  const kind = listKind.slice(0, -"List".length);
   if (kind === "") return items;
-  return items.map((item) => (isRecord(item) && item["kind"] === undefined ? { apiVersion: value["apiVersion"], kind, ...item } : item));
+  return items.map((item: unknown) => (isRecord(item) && item.kind === undefined ? { apiVersion, kind, ...item } : item));
 }
 
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null && !Array.isArray(value);

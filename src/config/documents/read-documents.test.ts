@@ -1,9 +1,10 @@
-import { CORE_SCHEMA, dump, loadAll } from "js-yaml";
 import fc from "fast-check";
+import { dump, loadAll } from "js-yaml";
 import { describe, expect, it } from "vitest";
 import type { RawObject } from "../object.ts";
 import { type DocumentShape, readDocuments } from "./read-documents.ts";
 import { splitDocuments } from "./split-documents.ts";
+import { KUBERNETES_YAML } from "./yaml-schema.ts";
 
 const FROM = { source: "test", file: "f.yaml", scope: "f.yaml" };
 const read = (text: string): RawObject[] => [...readDocuments(text, FROM)];
@@ -14,25 +15,75 @@ describe("splitting", () => {
     ["nothing", "", []],
     ["only comments", "# a\n\n--- # b\n# c\n", []],
     ["one document", "a: 1\n", [[1, "a: 1\n"]]],
-    ["two documents, comments above", "# head\n---\n# more\na: 1\n---\n\nb: 2", [[4, "a: 1\n"], [7, "b: 2"]]],
-    ["content on the marker's line", "--- {a: 1}\n---\tb\n", [[1, "--- {a: 1}\n"], [2, "---\tb\n"]]],
-    ["a marker is never content", 'a: "x\n---\ny"\n', [[1, 'a: "x\n'], [3, 'y"\n']]],
+    [
+      "two documents, comments above",
+      "# head\n---\n# more\na: 1\n---\n\nb: 2",
+      [
+        [4, "a: 1\n"],
+        [7, "b: 2"],
+      ],
+    ],
+    [
+      "content on the marker's line",
+      "--- {a: 1}\n---\tb\n",
+      [
+        [1, "--- {a: 1}\n"],
+        [2, "---\tb\n"],
+      ],
+    ],
+    [
+      "a marker is never content",
+      'a: "x\n---\ny"\n',
+      [
+        [1, 'a: "x\n'],
+        [3, 'y"\n'],
+      ],
+    ],
     ["four dashes are no marker", "a: |\n  x\n---- \n", [[1, "a: |\n  x\n---- \n"]]],
-    ["directives belong to what follows", "%YAML 1.2\n---\na: 1\n---\nb: 2\n", [[1, "%YAML 1.2\n---\na: 1\n"], [5, "b: 2\n"]]],
-    ["end marker", "a: 1\n...\n# c\nb: 2\n", [[1, "a: 1\n...\n"], [4, "b: 2\n"]]],
-    ["line ends of Windows and a byte order mark", "\ufeffa: 1\r\n---\r\nb: 2\r\n", [[1, "a: 1\r\n"], [3, "b: 2\r\n"]]],
+    [
+      "directives belong to what follows",
+      "%YAML 1.2\n---\na: 1\n---\nb: 2\n",
+      [
+        [1, "%YAML 1.2\n---\na: 1\n"],
+        [5, "b: 2\n"],
+      ],
+    ],
+    [
+      "end marker",
+      "a: 1\n...\n# c\nb: 2\n",
+      [
+        [1, "a: 1\n...\n"],
+        [4, "b: 2\n"],
+      ],
+    ],
+    [
+      "line ends of Windows and a byte order mark",
+      "\ufeffa: 1\r\n---\r\nb: 2\r\n",
+      [
+        [1, "a: 1\r\n"],
+        [3, "b: 2\r\n"],
+      ],
+    ],
   ];
   for (const [about, text, want] of table) {
     it(about, () => expect(splitDocuments(text).map((one) => [one.line, one.text])).toEqual(want));
   }
 
   it("finds the documents a whole parse finds", () => {
-    const value = fc.dictionary(fc.stringMatching(/^[a-z]{1,4}$/), fc.oneof(fc.string(), fc.integer(), fc.array(fc.string({ maxLength: 5 }))), { minKeys: 1, noNullPrototype: true });
+    const value = fc.dictionary(
+      fc.stringMatching(/^[a-z]{1,4}$/),
+      fc.oneof(fc.string(), fc.integer(), fc.array(fc.string({ maxLength: 5 }))),
+      { minKeys: 1, noNullPrototype: true },
+    );
     fc.assert(
-      fc.property(fc.array(value, { minLength: 1, maxLength: 5 }), fc.constantFrom("---\n", "# c\n---\n", "...\n---\n", "--- # c\n\n"), (values, marker) => {
-        const text = values.map((one) => dump(one)).join(marker);
-        expect(contents(text)).toEqual(loadAll(text, { schema: CORE_SCHEMA }));
-      }),
+      fc.property(
+        fc.array(value, { minLength: 1, maxLength: 5 }),
+        fc.constantFrom("---\n", "# c\n---\n", "...\n---\n", "--- # c\n\n"),
+        (values, marker) => {
+          const text = values.map((one) => dump(one)).join(marker);
+          expect(contents(text)).toEqual(loadAll(text, { schema: KUBERNETES_YAML }));
+        },
+      ),
       { numRuns: 200 },
     );
   });
@@ -40,11 +91,33 @@ describe("splitting", () => {
 
 describe("scalars", () => {
   const table: readonly [text: string, want: unknown][] = [
-    ["yes", true], ["On", true], ["n", false], ["FALSE", false], ['"yes"', "yes"],
-    ["~", null], ["null", null],
-    ["12", 12], ["-7", -7], ["+7", 7], ["010", 8], ["0o10", 8], ["0x1F", 31], ["0b11", 3], ["1_000", 1000], ["08", 8], ["0", 0],
-    ["1:30", "1:30"], ["1.5", 1.5], ["1e3", 1000], [".5", 0.5], [".inf", ".inf"], ["1.2.3", "1.2.3"], ["100ms", "100ms"],
-    ["2020-01-02", "2020-01-02"], ["9007199254740993", "9007199254740993"], ["-9007199254740993", "-9007199254740993"],
+    ["yes", true],
+    ["On", true],
+    ["n", false],
+    ["FALSE", false],
+    ['"yes"', "yes"],
+    ["~", null],
+    ["null", null],
+    ["12", 12],
+    ["-7", -7],
+    ["+7", 7],
+    ["010", 8],
+    ["0o10", 8],
+    ["0x1F", 31],
+    ["0b11", 3],
+    ["1_000", 1000],
+    ["08", 8],
+    ["0", 0],
+    ["1:30", "1:30"],
+    ["1.5", 1.5],
+    ["1e3", 1000],
+    [".5", 0.5],
+    [".inf", ".inf"],
+    ["1.2.3", "1.2.3"],
+    ["100ms", "100ms"],
+    ["2020-01-02", "2020-01-02"],
+    ["9007199254740993", "9007199254740993"],
+    ["-9007199254740993", "-9007199254740993"],
   ]; // prettier-ignore
   for (const [text, want] of table) it(`reads ${text}`, () => expect(contents(`a: ${text}`)).toEqual([{ a: want }]));
 
@@ -54,7 +127,8 @@ describe("scalars", () => {
 
 describe("lists", () => {
   it("become their entries, each at its own line and with its own text", () => {
-    const text = "---\n# head\nkind: List\napiVersion: v1\nitems:\n- kind: A\n  x: 1\n# between\n-   kind: B\n    w: {z: 1}\nmetadata: {}\n";
+    const text =
+      "---\n# head\nkind: List\napiVersion: v1\nitems:\n- kind: A\n  x: 1\n# between\n-   kind: B\n    w: {z: 1}\nmetadata: {}\n";
     expect(read(text).map((raw) => [raw.content, raw.origin.line, raw.text, raw.slot])).toEqual([
       [{ kind: "A", x: 1 }, 6, "  kind: A\n  x: 1\n# between\n", "f.yaml#0"],
       [{ kind: "B", w: { z: 1 } }, 9, "    kind: B\n    w: {z: 1}\n", "f.yaml#1"],
@@ -73,7 +147,10 @@ describe("lists", () => {
 });
 
 describe("faults", () => {
-  const bomb = ["a: &a [x,x,x,x,x,x,x,x,x]", ..."bcdefghij".split("").map((name, i) => `${name}: &${name} [${Array(9).fill(`*${"abcdefghij"[i]}`)}]`)].join("\n");
+  const bomb = [
+    "a: &a [x,x,x,x,x,x,x,x,x]",
+    ..."bcdefghij".split("").map((name, i) => `${name}: &${name} [${Array(9).fill(`*${"abcdefghij"[i]}`)}]`),
+  ].join("\n");
   const table: readonly [about: string, text: string, line: number, want: RegExp][] = [
     ["syntax", "a: 1\nb: c: d\n", 2, /^not valid YAML: .* \(column 5\)$/],
     ["a key twice", "a: 1\na: 2\n", 2, /duplicated mapping key/],
@@ -83,7 +160,12 @@ describe("faults", () => {
     ["an alias within itself", "a: &a [*a]", 1, /contains itself/],
     ["deep YAML", `a: ${"[".repeat(101)}`, 1, /more than 100 levels/],
     ["deep JSON", `${'{"a":'.repeat(50_000)}1${"}".repeat(50_000)}`, 1, /more than 100 levels/],
-    ["deep by aliases", `a0: &a0 [1]\n${Array.from({ length: 120 }, (_, i) => `a${i + 1}: &a${i + 1} [*a${i}]`).join("\n")}`, 1, /levels deep/],
+    [
+      "deep by aliases",
+      `a0: &a0 [1]\n${Array.from({ length: 120 }, (_, i) => `a${i + 1}: &a${i + 1} [*a${i}]`).join("\n")}`,
+      1,
+      /levels deep/,
+    ],
   ];
   for (const [about, text, line, want] of table) {
     it(about, () => {

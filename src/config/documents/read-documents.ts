@@ -47,11 +47,17 @@ export function* readDocuments(text: string, from: TextOrigin, options: ReadOpti
       options.seen.documents += 1;
     }
     for (const [part, line] of shape.lines.entries()) {
-      const place = { origin: originOf(from, document.line + line), slot: `${from.scope}#${index}`, scope: from.scope, ...namespaceOf(from) };
+      const place = {
+        origin: originOf(from, document.line + line),
+        slot: `${from.scope}#${index}`,
+        scope: from.scope,
+        ...namespaceOf(from),
+      };
       index += 1;
       const partDigest = shape.lines.length === 1 ? digest : `${digest}/${part}`;
       if (shape.fault !== undefined) yield { ...place, content: undefined, fault: shape.fault, digest };
-      else if (parsed === undefined) yield unchanged({ ...place, digest: partDigest }, () => partOf(parseDocument(document.text, options.limits), part));
+      else if (parsed === undefined)
+        yield unchanged({ ...place, digest: partDigest }, () => partOf(parseDocument(document.text, options.limits), part));
       else yield { ...place, digest: partDigest, ...judgeable(partOf(parsed, part)) };
     }
   }

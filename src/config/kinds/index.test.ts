@@ -31,7 +31,12 @@ describe("the table of kinds", () => {
     it.skipIf(!existsSync(join(FACTS, file)))(`agrees with ${file} of the corpus (skipped where ../shared is not there)`, () => {
       for (const facts of JSON.parse(readFileSync(join(FACTS, file), "utf8")) as readonly CrdFacts[]) {
         const def = kindOf(facts.group, facts.kind);
-        expect(def, facts.kind).toMatchObject({ plural: facts.plural, singular: facts.singular, shortNames: facts.shortNames, scope: facts.scope });
+        expect(def, facts.kind).toMatchObject({
+          plural: facts.plural,
+          singular: facts.singular,
+          shortNames: facts.shortNames,
+          scope: facts.scope,
+        });
         const served = facts.versions.filter((version) => version.served).map((version) => version.name);
         expect(def?.versions, facts.kind).toEqual(expect.arrayContaining(served));
       }

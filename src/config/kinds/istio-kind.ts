@@ -6,7 +6,8 @@ import { readMessage } from "../parse/read-message.ts";
 import { compileRules, type SchemaRules } from "../parse/schema-rules.ts";
 
 /** What makes up one of Istio's kinds. */
-export interface IstioKind<D extends DescMessage> extends Pick<KindDef, "kind" | "group" | "versions" | "plural" | "singular" | "shortNames"> {
+export interface IstioKind<D extends DescMessage>
+  extends Pick<KindDef, "kind" | "group" | "versions" | "plural" | "singular" | "shortNames"> {
   /** Message of the spec. All served versions share it. */
   readonly schema: D;
   /** What the CRD's schema demands of the JSON and the message can no longer tell. */
@@ -33,10 +34,15 @@ export function istioKind<D extends DescMessage>(def: IstioKind<D>): KindDef<Mes
       const absent = body === undefined || body === null;
       if (absent && def.needsSpec === true) report("field.required", ["spec"], "must be set");
       let readable = true;
-      const message = readMessage(def.schema, body, (code, path, text) => {
-        if (code === "document.unreadable") readable = false;
-        report(code, path, text);
-      }, ["spec"]);
+      const message = readMessage(
+        def.schema,
+        body,
+        (code, path, text) => {
+          if (code === "document.unreadable") readable = false;
+          report(code, path, text);
+        },
+        ["spec"],
+      );
       if (readable) checkRules(body, report, ["spec"]);
       return message;
     },

@@ -27,11 +27,12 @@ export interface Fields {
 /** Opens an object for reading. Anything but an object is reported and read as an empty one. */
 export function fieldsOf(json: unknown, report: Report, path: FieldPath): Fields {
   const record = isRecord(json) ? json : {};
-  const wrong = (at: FieldPath, wanted: string, found: unknown): undefined => report("schema.wrong-type", at, `must be ${wanted}, not ${typeName(found)}`) as undefined;
+  const wrong = (at: FieldPath, wanted: string, found: unknown): undefined =>
+    report("schema.wrong-type", at, `must be ${wanted}, not ${typeName(found)}`) as undefined;
   if (!isRecord(json) && json !== undefined && json !== null) wrong(path, "an object", json);
-  const valueOf = (name: string): unknown => (Object.hasOwn(record, name) ? (record[name] ?? undefined) : undefined);
+  const given = (name: string): unknown => (Object.hasOwn(record, name) ? (record[name] ?? undefined) : undefined);
   const typed = <T>(name: string, wanted: string, is: (value: unknown) => value is T): T | undefined => {
-    const value = valueOf(name);
+    const value = given(name);
     return value === undefined || is(value) ? value : wrong([...path, name], wanted, value);
   };
   const listOf = <T>(name: string, wanted: string, is: (value: unknown) => value is T): readonly T[] => {
@@ -41,15 +42,16 @@ export function fieldsOf(json: unknown, report: Report, path: FieldPath): Fields
   return {
     path,
     wrong: (at, wanted) => report("schema.wrong-type", [...path, ...at], `must be ${wanted}`),
-    has: (name) => valueOf(name) !== undefined,
+    has: (name) => given(name) !== undefined,
     text: (name) => typed(name, "a text", isText),
     number: (name) => typed(name, "a number", isNumber),
     flag: (name) => typed(name, "true or false", isFlag),
     numberOrText: (name) => typed(name, "a number or a text", (value): value is number | string => isNumber(value) || isText(value)),
     texts: (name) => listOf(name, "a text", isText),
     map: (name) => textMap(typed(name, "an object", isRecord) ?? {}, (key, value) => wrong([...path, name, key], "a text", value)),
-    object: (name) => fieldsOf(valueOf(name), report, [...path, name]),
-    objects: (name) => (typed(name, "a list", isList) ?? []).map((item, index) => fieldsOf(item ?? undefined, report, [...path, name, index])),
+    object: (name) => fieldsOf(given(name), report, [...path, name]),
+    objects: (name) =>
+      (typed(name, "a list", isList) ?? []).map((item, index) => fieldsOf(item ?? undefined, report, [...path, name, index])),
   };
 }
 
@@ -58,7 +60,10 @@ const isNumber = (value: unknown): value is number => typeof value === "number";
 const isFlag = (value: unknown): value is boolean => typeof value === "boolean";
 const isList = (value: unknown): value is readonly unknown[] => Array.isArray(value);
 
-function textMap(record: Readonly<Record<string, unknown>>, wrong: (key: string, value: unknown) => void): Readonly<Record<string, string>> {
+function textMap(
+  record: Readonly<Record<string, unknown>>,
+  wrong: (key: string, value: unknown) => void,
+): Readonly<Record<string, string>> {
   const map: Record<string, string> = {};
   for (const [key, value] of Object.entries(record)) {
     if (typeof value === "string" && key !== "__proto__") map[key] = value;

@@ -1,5 +1,5 @@
-import { type Duration, DurationSchema } from "@bufbuild/protobuf/wkt";
 import { create } from "@bufbuild/protobuf";
+import { type Duration, DurationSchema } from "@bufbuild/protobuf/wkt";
 
 const NANOS: Readonly<Record<string, bigint>> = {
   ns: 1n,
@@ -45,7 +45,8 @@ export function parseGoDuration(text: string): Duration | undefined {
 }
 
 /** `.fraction` of a unit in whole nanoseconds, the rest cut off as Go does. */
-const fractionOf = (fraction: string, scale: bigint): bigint => (fraction === "" ? 0n : (BigInt(fraction) * scale) / 10n ** BigInt(fraction.length));
+const fractionOf = (fraction: string, scale: bigint): bigint =>
+  fraction === "" ? 0n : (BigInt(fraction) * scale) / 10n ** BigInt(fraction.length);
 
 function durationOf(nanos: bigint): Duration | undefined {
   const seconds = nanos / SECOND;

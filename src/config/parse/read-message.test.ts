@@ -1,4 +1,13 @@
-import { create, type DescField, type DescMessage, equals, type JsonObject, type MessageShape, ScalarType, toJson } from "@bufbuild/protobuf";
+import {
+  create,
+  type DescField,
+  type DescMessage,
+  equals,
+  type JsonObject,
+  type MessageShape,
+  ScalarType,
+  toJson,
+} from "@bufbuild/protobuf";
 import { DurationSchema, isWrapperDesc } from "@bufbuild/protobuf/wkt";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
@@ -68,15 +77,45 @@ describe("readMessage reads back what protobuf writes", () => {
 
 describe("readMessage takes what Istio takes", () => {
   const takes: readonly [what: string, schema: DescMessage, json: JsonObject, want: JsonObject][] = [
-    ["Go durations", VirtualServiceSchema, { http: [{ timeout: "1h30m", retries: { perTryTimeout: "100ms" } }] }, { http: [{ timeout: "5400s", retries: { perTryTimeout: "0.100s" } }] }],
+    [
+      "Go durations",
+      VirtualServiceSchema,
+      { http: [{ timeout: "1h30m", retries: { perTryTimeout: "100ms" } }] },
+      { http: [{ timeout: "5400s", retries: { perTryTimeout: "0.100s" } }] },
+    ],
     ["numbers as texts", WorkloadEntrySchema, { weight: "7", ports: { http: "80" } }, { weight: 7, ports: { http: 80 } }],
     ["null as absent", WorkloadEntrySchema, { address: null, weight: null, ports: null }, {}],
     ["enums by number", ServiceEntrySchema, { resolution: 1 }, { resolution: "STATIC" }],
-    ["proto names", ServiceEntrySchema, { export_to: ["."], workload_selector: { labels: { a: "b" } } }, { exportTo: ["."], workloadSelector: { labels: { a: "b" } } }],
-    ["wrappers", DestinationRuleSchema, { trafficPolicy: { outlierDetection: { consecutive5xxErrors: 0 } } }, { trafficPolicy: { outlierDetection: { consecutive5xxErrors: 0 } } }],
-    ["long numbers", DestinationRuleSchema, { trafficPolicy: { loadBalancer: { consistentHash: { maglev: { tableSize: 65537 } } } } }, { trafficPolicy: { loadBalancer: { consistentHash: { maglev: { tableSize: "65537" } } } } }],
-    ["structs", EnvoyFilterSchema, { configPatches: [{ patch: { value: { a: [1, null, { b: "c" }] } } }] }, { configPatches: [{ patch: { value: { a: [1, null, { b: "c" }] } } }] }],
-    ["maps with numbers as keys", PeerAuthenticationSchema, { portLevelMtls: { "80": { mode: "STRICT" } } }, { portLevelMtls: { "80": { mode: "STRICT" } } }],
+    [
+      "proto names",
+      ServiceEntrySchema,
+      { export_to: ["."], workload_selector: { labels: { a: "b" } } },
+      { exportTo: ["."], workloadSelector: { labels: { a: "b" } } },
+    ],
+    [
+      "wrappers",
+      DestinationRuleSchema,
+      { trafficPolicy: { outlierDetection: { consecutive5xxErrors: 0 } } },
+      { trafficPolicy: { outlierDetection: { consecutive5xxErrors: 0 } } },
+    ],
+    [
+      "long numbers",
+      DestinationRuleSchema,
+      { trafficPolicy: { loadBalancer: { consistentHash: { maglev: { tableSize: 65537 } } } } },
+      { trafficPolicy: { loadBalancer: { consistentHash: { maglev: { tableSize: "65537" } } } } },
+    ],
+    [
+      "structs",
+      EnvoyFilterSchema,
+      { configPatches: [{ patch: { value: { a: [1, null, { b: "c" }] } } }] },
+      { configPatches: [{ patch: { value: { a: [1, null, { b: "c" }] } } }] },
+    ],
+    [
+      "maps with numbers as keys",
+      PeerAuthenticationSchema,
+      { portLevelMtls: { "80": { mode: "STRICT" } } },
+      { portLevelMtls: { "80": { mode: "STRICT" } } },
+    ],
   ];
   for (const [what, schema, json, want] of takes) {
     it(what, () => {
@@ -90,19 +129,49 @@ describe("readMessage takes what Istio takes", () => {
 describe("readMessage refuses", () => {
   const refuses: readonly [what: string, schema: DescMessage, json: unknown, faults: readonly string[]][] = [
     ["unknown fields", VirtualServiceSchema, { http: [{ tiemout: "1s" }] }, ["schema.unknown-field spec.http[0].tiemout"]],
-    ["a wrong type, and goes on", VirtualServiceSchema, { hosts: "a", http: [{ timeout: 5 }] }, ["schema.wrong-type spec.hosts", "schema.wrong-type spec.http[0].timeout"]],
+    [
+      "a wrong type, and goes on",
+      VirtualServiceSchema,
+      { hosts: "a", http: [{ timeout: 5 }] },
+      ["schema.wrong-type spec.hosts", "schema.wrong-type spec.http[0].timeout"],
+    ],
     ["numbers for texts", WorkloadEntrySchema, { address: 7 }, ["schema.wrong-type spec.address"]],
-    ["texts for booleans", SidecarSchema, { ingress: [{ tls: { httpsRedirect: "true" } }] }, ["schema.wrong-type spec.ingress[0].tls.httpsRedirect"]],
+    [
+      "texts for booleans",
+      SidecarSchema,
+      { ingress: [{ tls: { httpsRedirect: "true" } }] },
+      ["schema.wrong-type spec.ingress[0].tls.httpsRedirect"],
+    ],
     ["fractions for whole numbers", WorkloadEntrySchema, { weight: 1.5 }, ["schema.wrong-type spec.weight"]],
     ["numbers out of range", WorkloadEntrySchema, { weight: -1 }, ["schema.wrong-type spec.weight"]],
     ["unknown enum names", ServiceEntrySchema, { resolution: "STATICK" }, ["schema.wrong-type spec.resolution"]],
-    ["two members of a oneof", VirtualServiceSchema, { http: [{ match: [{ uri: { exact: "/", prefix: "/" } }] }] }, ["field.conflict spec.http[0].match[0].uri.prefix"]],
+    [
+      "two members of a oneof",
+      VirtualServiceSchema,
+      { http: [{ match: [{ uri: { exact: "/", prefix: "/" } }] }] },
+      ["field.conflict spec.http[0].match[0].uri.prefix"],
+    ],
     ["a field under both names", ServiceEntrySchema, { export_to: ["."], exportTo: ["*"] }, ["field.conflict spec.export_to"]],
     ["null in lists", ServiceEntrySchema, { hosts: [null] }, ["schema.wrong-type spec.hosts[0]"]],
-    ["words for map keys that are numbers", PeerAuthenticationSchema, { portLevelMtls: { http: {} } }, ["schema.wrong-type spec.portLevelMtls.http"]],
+    [
+      "words for map keys that are numbers",
+      PeerAuthenticationSchema,
+      { portLevelMtls: { http: {} } },
+      ["schema.wrong-type spec.portLevelMtls.http"],
+    ],
     ["a list for the whole", ServiceEntrySchema, [], ["schema.wrong-type spec"]],
-    ["keys that would change prototypes", WorkloadEntrySchema, JSON.parse('{"labels":{"__proto__":"x"}}'), ["field.invalid spec.labels.__proto__"]],
-    ["endless nesting", EnvoyFilterSchema, { configPatches: [{ patch: { value: deep(500) } }] }, [expect.stringMatching(/^document.unreadable spec.configPatches/) as never]],
+    [
+      "keys that would change prototypes",
+      WorkloadEntrySchema,
+      JSON.parse('{"labels":{"__proto__":"x"}}'),
+      ["field.invalid spec.labels.__proto__"],
+    ],
+    [
+      "endless nesting",
+      EnvoyFilterSchema,
+      { configPatches: [{ patch: { value: deep(500) } }] },
+      [expect.stringMatching(/^document.unreadable spec.configPatches/) as never],
+    ],
   ];
   for (const [what, schema, json, faults] of refuses) it(what, () => expect(read(schema, json).faults).toEqual(faults));
 });
@@ -154,20 +223,27 @@ function anyMessage(desc: DescMessage, depth: number): fc.Arbitrary<Record<strin
   for (const member of desc.members) {
     if (member.kind === "oneof") {
       const cases = member.fields.filter((field) => isReachable(field, depth));
-      if (cases.length > 0) members[member.localName] = fc.oneof(...cases.map((field) => fc.record({ case: fc.constant(field.localName), value: anyField(field, depth) })));
+      if (cases.length > 0)
+        members[member.localName] = fc.oneof(
+          ...cases.map((field) => fc.record({ case: fc.constant(field.localName), value: anyField(field, depth) })),
+        );
     } else if (isReachable(member, depth)) members[member.localName] = anyField(member, depth);
   }
   return fc.record(members, { requiredKeys: [] });
 }
 
-const isReachable = (field: DescField, depth: number): boolean => field.message === undefined || depth > 0 || field.message.typeName.startsWith("google.protobuf.");
+const isReachable = (field: DescField, depth: number): boolean =>
+  field.message === undefined || depth > 0 || field.message.typeName.startsWith("google.protobuf.");
 
 function anyField(field: DescField, depth: number): fc.Arbitrary<unknown> {
   switch (field.fieldKind) {
     case "list":
       return fc.array(anyItem(field, depth), { maxLength: 2 });
     case "map":
-      return fc.dictionary(field.mapKey === ScalarType.STRING ? KEY : fc.nat(65_535).map(String), anyItem(field, depth), { maxKeys: 2, noNullPrototype: true });
+      return fc.dictionary(field.mapKey === ScalarType.STRING ? KEY : fc.nat(65_535).map(String), anyItem(field, depth), {
+        maxKeys: 2,
+        noNullPrototype: true,
+      });
     default:
       return anyItem(field, depth);
   }
@@ -183,7 +259,9 @@ function anyItem(field: DescField, depth: number): fc.Arbitrary<unknown> {
     case "google.protobuf.Duration":
       return fc.record({ seconds: fc.bigInt(0n, 1_000_000n), nanos: fc.nat(999_999_999) });
     case "google.protobuf.Struct":
-      return fc.dictionary(KEY, fc.oneof(fc.string(), fc.boolean(), fc.integer(), fc.constant(null), fc.array(fc.integer())), { noNullPrototype: true });
+      return fc.dictionary(KEY, fc.oneof(fc.string(), fc.boolean(), fc.integer(), fc.constant(null), fc.array(fc.integer())), {
+        noNullPrototype: true,
+      });
     default:
       return anyMessage(message, depth - 1);
   }

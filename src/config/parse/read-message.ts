@@ -80,7 +80,8 @@ function recordReader(desc: DescMessage): Reader {
       reading.path.push(key);
       if (plan === undefined) refuseUnknown(key, desc, reading);
       else if (json[key] !== null || plan.takesNull) {
-        if (key !== plan.jsonName && Object.hasOwn(json, plan.jsonName)) refuse(reading, "field.conflict", `is also given as ${plan.jsonName}`);
+        if (key !== plan.jsonName && Object.hasOwn(json, plan.jsonName))
+          refuse(reading, "field.conflict", `is also given as ${plan.jsonName}`);
         setField(draft, plan, plan.read(json[key], reading), reading);
       }
       reading.path.pop();
@@ -138,7 +139,8 @@ function fieldReader(field: DescField): Reader {
 }
 
 function itemReader(field: DescField & { fieldKind: "list" | "map" }): Reader {
-  if (field.message !== undefined) return field.message.typeName === "google.protobuf.Struct" ? readJsonObject : messageReader(field.message);
+  if (field.message !== undefined)
+    return field.message.typeName === "google.protobuf.Struct" ? readJsonObject : messageReader(field.message);
   return field.enum === undefined ? scalarReader(field.scalar) : enumReader(field.enum);
 }
 

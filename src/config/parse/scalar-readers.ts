@@ -1,11 +1,15 @@
 import { type DescEnum, ScalarType } from "@bufbuild/protobuf";
-import { type Reader, type Reading, refuse, refuseType } from "./reading.ts";
 import { quote } from "../checks/quote.ts";
+import { type Reader, type Reading, refuse, refuseType } from "./reading.ts";
 
 const INTEGER = /^-?\d{1,20}$/;
 const DECIMAL = /^-?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?$/;
 const BASE64 = /^[A-Za-z0-9+/_-]*={0,2}$/;
-const SPECIAL_NUMBERS: Readonly<Record<string, number>> = { NaN: Number.NaN, Infinity: Number.POSITIVE_INFINITY, "-Infinity": Number.NEGATIVE_INFINITY };
+const SPECIAL_NUMBERS: Readonly<Record<string, number>> = {
+  NaN: Number.NaN,
+  Infinity: Number.POSITIVE_INFINITY,
+  "-Infinity": Number.NEGATIVE_INFINITY,
+};
 
 /** The reader of one scalar type. Numbers may be written as texts, as Go's jsonpb allows; texts and booleans may not be anything else. */
 export function scalarReader(type: ScalarType): Reader {
@@ -44,14 +48,17 @@ export function enumReader(desc: DescEnum): Reader {
     if (typeof json === "number" && Number.isInteger(json)) return json;
     const value = typeof json === "string" ? byName.get(json) : undefined;
     if (value !== undefined) return value;
-    return typeof json === "string" ? refuse(reading, "schema.wrong-type", `${quote(json)} is not one of ${names}`) : refuseType(reading, json, `one of ${names}`);
+    return typeof json === "string"
+      ? refuse(reading, "schema.wrong-type", `${quote(json)} is not one of ${names}`)
+      : refuseType(reading, json, `one of ${names}`);
   };
 }
 
 /** The reader of a map's keys, which are always texts in JSON. */
 export function mapKeyReader(type: ScalarType): Reader {
   if (type === ScalarType.STRING) return readString;
-  if (type === ScalarType.BOOL) return (json, reading) => (json === "true" || json === "false" ? json : refuseType(reading, json, "true or false"));
+  if (type === ScalarType.BOOL)
+    return (json, reading) => (json === "true" || json === "false" ? json : refuseType(reading, json, "true or false"));
   const read = scalarReader(type);
   return (json, reading) => {
     const value = read(json, reading);
@@ -79,7 +86,10 @@ function integerReader(least: number, most: number): Reader {
 
 function longReader(least: bigint, most: bigint): Reader {
   return (json, reading) => {
-    const whole = (typeof json === "string" && INTEGER.test(json)) || (typeof json === "number" && Number.isSafeInteger(json)) || typeof json === "bigint";
+    const whole =
+      (typeof json === "string" && INTEGER.test(json)) ||
+      (typeof json === "number" && Number.isSafeInteger(json)) ||
+      typeof json === "bigint";
     if (!whole) return refuseType(reading, json, "a whole number");
     const value = BigInt(json as string | number | bigint);
     return value >= least && value <= most ? value : refuse(reading, "schema.wrong-type", `${value} is outside ${least} to ${most}`);

@@ -53,8 +53,8 @@ function newNode(name: string): RuleNode {
 function nodeAt(root: RuleNode, path: string): RuleNode {
   let node = root;
   for (const part of path.match(/[^.[\]{}]+|\[\]|\{\}/g) ?? []) {
-    let next = node.below.get(part);
-    if (next === undefined) node.below.set(part, (next = newNode(part)));
+    const next = node.below.get(part) ?? newNode(part);
+    node.below.set(part, next);
     node = next;
   }
   invariant(path === "" || node !== root, `path of a schema rule: ${path}`);
@@ -66,10 +66,13 @@ function visit(node: RuleNode, json: unknown, walk: Walk): void {
   if (node.rule !== undefined) check(node.rule, json, walk);
   const items = node.below.get(LIST);
   const values = node.below.get(MAP);
-  if (items !== undefined && Array.isArray(json)) for (let index = 0; index < json.length; index++) descend(items, index, json[index], walk);
+  if (items !== undefined && Array.isArray(json))
+    for (let index = 0; index < json.length; index++) descend(items, index, json[index], walk);
   if (!isRecord(json)) return;
   if (values !== undefined) for (const key of Object.keys(json)) descend(values, key, json[key], walk);
-  else for (const [key, next] of node.below) descend(next, key, json[key] ?? (next.protoName === undefined ? undefined : json[next.protoName]), walk);
+  else
+    for (const [key, next] of node.below)
+      descend(next, key, json[key] ?? (next.protoName === undefined ? undefined : json[next.protoName]), walk);
 }
 
 function descend(node: RuleNode, key: string | number, json: unknown, walk: Walk): void {
@@ -88,7 +91,8 @@ function check(rule: SchemaRule, json: unknown, walk: Walk): void {
     if (size < (rule.minProperties ?? 0)) say(`must have at least ${rule.minProperties} entry`);
     if (size > (rule.maxProperties ?? size)) say(`must have at most ${rule.maxProperties} entries`);
     for (const name of rule.required ?? []) {
-      if ((json[name] ?? json[protoName(name)] ?? undefined) === undefined) walk.report("field.required", [...walk.path, name], "must be set");
+      if ((json[name] ?? json[protoName(name)] ?? undefined) === undefined)
+        walk.report("field.required", [...walk.path, name], "must be set");
     }
   }
 }

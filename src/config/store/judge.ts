@@ -62,7 +62,8 @@ export function moved(before: Judged, raw: RawObject, index: number): Judged {
   return { ...before, index, slot: raw.slot, origin: raw.origin, problems };
 }
 
-const shifted = (problem: Problem, lines: number): Problem => (problem.line === undefined ? problem : { ...problem, line: problem.line + lines });
+const shifted = (problem: Problem, lines: number): Problem =>
+  problem.line === undefined ? problem : { ...problem, line: problem.line + lines };
 
 /** A throw is a bug of ours; it costs this document only. */
 function readSafely(raw: RawObject, deps: JudgeDeps): ReturnType<ReadObject> {

@@ -54,7 +54,9 @@ describe("last good on disk", () => {
   it("does not throw where it cannot write", async () => {
     writeFileSync(join(base, "file"), "");
     const warnings: unknown[] = [];
-    const lastGood = createLastGood(join(base, "file/below"), { log: { ...silentLog, warn: (...args: unknown[]) => void warnings.push(args) } });
+    const lastGood = createLastGood(join(base, "file/below"), {
+      log: { ...silentLog, warn: (...args: unknown[]) => void warnings.push(args) },
+    });
     lastGood.put(record("x"));
     await lastGood.flush();
     expect(warnings).toHaveLength(1);

@@ -52,7 +52,10 @@ export function createLastGood(dir: string, deps: { readonly log: Log }): LastGo
         if (record === undefined) await unlink(path).catch(ignoreMissing);
         else await writeWhole(dir, path, `${JSON.stringify(record)}\n`);
       } catch (error) {
-        log.warn({ path, reason: messageOf(error) }, "cannot keep the last good version of an object on disk; it stays in force until a restart");
+        log.warn(
+          { path, reason: messageOf(error) },
+          "cannot keep the last good version of an object on disk; it stays in force until a restart",
+        );
       }
     }
   }
@@ -109,7 +112,9 @@ function isRecord(value: unknown): value is LastGoodRecord {
   if (typeof value !== "object" || value === null) return false;
   const record: Partial<Record<keyof LastGoodRecord, unknown>> = value;
   const texts = [record.source, record.key, record.scope, record.slot];
-  return texts.every((text) => typeof text === "string") && typeof record.origin === "object" && record.origin !== null && "content" in value;
+  return (
+    texts.every((text) => typeof text === "string") && typeof record.origin === "object" && record.origin !== null && "content" in value
+  );
 }
 
 /** A name a person recognises, and a hash that makes it the only one. */

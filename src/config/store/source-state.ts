@@ -68,15 +68,19 @@ export class SourceState {
 
   /** Puts `documents` in the place of what the scope said; returns the keys that must be settled again. */
   replace(scope: string, documents: readonly Judged[]): Set<string> {
-    const touched = new Set(this.#goodByScope.get(scope));
+    // What a scope without nameless documents held is known by name: only then need all of it be settled again.
+    const touched = new Set(this.#nameless.has(scope) ? this.#goodByScope.get(scope) : []);
     if (documents.length === 0) this.#handOver(scope);
-    for (const document of this.scope(scope)) this.#unlist(document, touched);
+    const before = this.scope(scope);
+    const after = new Set(documents);
+    const stay = new Set(before.filter((document) => after.has(document)));
+    for (const document of before) if (!stay.has(document)) this.#unlist(document, touched);
     this.#scopes.delete(scope);
     if (documents.length > 0) this.#scopes.set(scope, documents);
     this.#nameless.delete(scope);
     for (const document of documents) {
-      if (document.key !== undefined) this.#list(document.key, document, touched);
-      else if (document.broken) this.#nameless.set(scope, (this.#nameless.get(scope) ?? new Set()).add(document.digest ?? document.slot));
+      if (document.key === undefined) this.#noteNameless(scope, document);
+      else if (!stay.has(document)) this.#list(document.key, document, touched);
     }
     return touched;
   }
@@ -123,6 +127,12 @@ export class SourceState {
       }
       return;
     }
+  }
+
+  #noteNameless(scope: string, document: Judged): void {
+    if (!document.broken) return;
+    const digests = this.#nameless.get(scope) ?? new Set();
+    this.#nameless.set(scope, digests.add(document.digest ?? document.slot));
   }
 
   #list(key: string, document: Judged, touched: Set<string>): void {

@@ -22,7 +22,9 @@ export function* problemsOfKey(key: string, states: readonly SourceState[], inFo
 
 /** In order of file and line. */
 export const sortProblems = (problems: Iterable<Problem>): Problem[] =>
-  [...problems].sort((a, b) => compare(a.file ?? "", b.file ?? "") || (a.line ?? 0) - (b.line ?? 0) || compare(a.object.name, b.object.name));
+  [...problems].sort(
+    (a, b) => compare(a.file ?? "", b.file ?? "") || (a.line ?? 0) - (b.line ?? 0) || compare(a.object.name, b.object.name),
+  );
 
 const compare = (a: string, b: string): number => (a < b ? -1 : a > b ? 1 : 0);
 

@@ -77,7 +77,14 @@ export function memoryLastGood(): LastGood & { readonly records: Map<string, Las
 }
 
 /** A store on a real engine. */
-export function storeRig(options: { readonly sources?: readonly string[]; readonly persistence?: LastGood; readonly clock?: Clock; readonly readObject?: ReadObject } = {}) {
+export function storeRig(
+  options: {
+    readonly sources?: readonly string[];
+    readonly persistence?: LastGood;
+    readonly clock?: Clock;
+    readonly readObject?: ReadObject;
+  } = {},
+) {
   const engine = createEngine();
   const inputs = defineInputs(engine);
   const store = createStore({

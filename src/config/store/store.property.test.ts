@@ -18,8 +18,16 @@ const doc: fc.Arbitrary<Doc> = fc.oneof(
   { weight: 2, arbitrary: fc.constantFrom(...NAMES).map((name) => `${name}!`) },
   { weight: 1, arbitrary: fc.constantFrom("?1", "?2") },
 );
-const scopes: fc.Arbitrary<Scopes> = fc.dictionary(fc.constantFrom("f", "g", "h"), fc.array(doc, { maxLength: 3 }), { maxKeys: 2, noNullPrototype: true });
-const step: fc.Arbitrary<Step> = fc.record({ source: fc.constantFrom(...SOURCES), reset: fc.nat(4).map((n) => n === 0), scopes, commit: fc.boolean() });
+const scopes: fc.Arbitrary<Scopes> = fc.dictionary(fc.constantFrom("f", "g", "h"), fc.array(doc, { maxLength: 3 }), {
+  maxKeys: 2,
+  noNullPrototype: true,
+});
+const step: fc.Arbitrary<Step> = fc.record({
+  source: fc.constantFrom(...SOURCES),
+  reset: fc.nat(4).map((n) => n === 0),
+  scopes,
+  commit: fc.boolean(),
+});
 
 /** The rules once more, without any cleverness: everything is decided again after every commit. */
 class Model {
@@ -64,7 +72,8 @@ class Model {
 
 const unreadable = (docs: readonly Doc[]): readonly Doc[] => docs.filter((one) => one.startsWith("?"));
 
-const shown = (values: ReadonlyMap<string, string>): string => NAMES.flatMap((name) => (values.has(name) ? [`${name}=${values.get(name)}`] : [])).join(" ");
+const shown = (values: ReadonlyMap<string, string>): string =>
+  NAMES.flatMap((name) => (values.has(name) ? [`${name}=${values.get(name)}`] : [])).join(" ");
 
 describe("the store", () => {
   it("equals a simple model for any events of two sources, and changes the engine only where the model changes", async () => {

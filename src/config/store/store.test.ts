@@ -118,7 +118,11 @@ describe("last good", () => {
   it("keeps the previous version of a broken object and all others", async () => {
     const { rows, store } = storeRig();
     await store.apply("a", resetEvent("a", { f: ["x=1", "y=1"] }));
-    expect(await store.apply("a", replaceEvent("a", { f: ["x!", "y=2"] }))).toMatchObject({ changed: ["Thing/ns/y"], removed: [], broken: ["Thing/ns/x"] });
+    expect(await store.apply("a", replaceEvent("a", { f: ["x!", "y=2"] }))).toMatchObject({
+      changed: ["Thing/ns/y"],
+      removed: [],
+      broken: ["Thing/ns/x"],
+    });
     expect(rows()).toBe("x=1 y=2");
     expect(store.status("Thing/ns/x")).toMatchObject({ state: "stale", source: "a", problems: [{ code: "field.invalid" }] });
     await store.apply("a", replaceEvent("a", { f: ["x=3", "y=2"] }));

@@ -6,7 +6,7 @@ import type { Engine } from "../../engine/index.ts";
 import type { Inputs } from "../inputs.ts";
 import { type ConfigObject, formatOrigin, type Origin, objectKey, type RawObject, type SourceEvent } from "../object.ts";
 import type { Problem } from "../problem.ts";
-import { type Judged, type JudgeDeps, judge, moved, type ReadObject } from "./judge.ts";
+import { type JudgeDeps, type Judged, judge, moved, type ReadObject } from "./judge.ts";
 import type { LastGood } from "./last-good.ts";
 import { type GoodVersion, SourceState, type Standing } from "./source-state.ts";
 import { problemsOfKey, sortProblems } from "./store-problems.ts";

@@ -40,7 +40,12 @@ function bindConfig([first = "", ...others]: readonly string[]): MessageInitShap
   return { sourceAddress: source(first), extraSourceAddresses: others.map((address) => ({ address: source(address) })) };
 }
 
-function metadataField({ config, subset, services, external }: ClusterMetadataInput): Pick<MessageInitShape<typeof ClusterSchema>, "metadata"> {
+function metadataField({
+  config,
+  subset,
+  services,
+  external,
+}: ClusterMetadataInput): Pick<MessageInitShape<typeof ClusterSchema>, "metadata"> {
   const istio: JsonObject = {
     ...(config !== undefined && { config }),
     ...(external && { external }),

@@ -11,7 +11,16 @@ describe("names of outbound clusters", () => {
     expect(parseOutboundClusterName("outbound_.80_._.a_.b.test")).toEqual({ port: 80, subset: "", host: "a_.b.test", sni: true });
   });
 
-  for (const other of ["", "outbound", "outbound|x||a.test", "outbound|80|", "outbound|0||a.test", "inbound|80||", "BlackHoleCluster", "outbound_.80"]) {
+  for (const other of [
+    "",
+    "outbound",
+    "outbound|x||a.test",
+    "outbound|80|",
+    "outbound|0||a.test",
+    "inbound|80||",
+    "BlackHoleCluster",
+    "outbound_.80",
+  ]) {
     it(`leave ${JSON.stringify(other)}`, () => expect(parseOutboundClusterName(other)).toBeUndefined());
   }
 });

@@ -1,7 +1,13 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type Any, durationFromMs } from "@bufbuild/protobuf/wkt";
-import type { Http2ProtocolOptionsSchema, HttpProtocolOptionsSchema as CommonHttpOptionsSchema } from "../../gen/envoy/config/core/v3/protocol_pb.js";
-import { type HttpProtocolOptions, HttpProtocolOptionsSchema } from "../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js";
+import type {
+  HttpProtocolOptionsSchema as CommonHttpOptionsSchema,
+  Http2ProtocolOptionsSchema,
+} from "../../gen/envoy/config/core/v3/protocol_pb.js";
+import {
+  type HttpProtocolOptions,
+  HttpProtocolOptionsSchema,
+} from "../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js";
 import { anyOf } from "../../wire/encode.ts";
 import type { HttpProtocolInput } from "./cluster-input.ts";
 

@@ -1,6 +1,6 @@
-import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { Cluster_LbPolicy, type ClusterSchema, type Cluster_SlowStartConfigSchema } from "../../gen/envoy/config/cluster/v3/cluster_pb.js";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { Cluster_LbPolicy, type Cluster_SlowStartConfigSchema, type ClusterSchema } from "../../gen/envoy/config/cluster/v3/cluster_pb.js";
 import type { LoadBalancerAlgorithm, LoadBalancerInput, WarmupInput } from "./cluster-input.ts";
 
 type ClusterInit = MessageInitShape<typeof ClusterSchema>;

@@ -14,7 +14,8 @@ type TransportFields = Pick<MessageInitShape<typeof ClusterSchema>, "transportSo
  * so the socket for plain text, which matches everything, stands last.
  */
 export function transportFields({ security, proxyProtocol }: TransportInput): TransportFields {
-  const wrap = (socket: TransportSocket): TransportSocket => (proxyProtocol === undefined ? socket : withProxyProtocol(socket, proxyProtocol));
+  const wrap = (socket: TransportSocket): TransportSocket =>
+    proxyProtocol === undefined ? socket : withProxyProtocol(socket, proxyProtocol);
   switch (security.kind) {
     case "plain":
       return proxyProtocol === undefined ? {} : { transportSocket: wrap(rawBufferSocket()) };
@@ -23,7 +24,11 @@ export function transportFields({ security, proxyProtocol }: TransportInput): Tr
     case "auto":
       return {
         transportSocketMatches: [
-          { name: "tlsMode-istio", match: { tlsMode: "istio" }, transportSocket: wrap(upstreamTlsSocket(upstreamTlsContext(security.tls))) },
+          {
+            name: "tlsMode-istio",
+            match: { tlsMode: "istio" },
+            transportSocket: wrap(upstreamTlsSocket(upstreamTlsContext(security.tls))),
+          },
           { name: "tlsMode-disabled", match: {}, transportSocket: wrap(rawBufferSocket()) },
         ],
       };

@@ -6,6 +6,7 @@ import {
   AccessLogSchema,
 } from "../../gen/envoy/config/accesslog/v3/accesslog_pb.js";
 import { ApiVersion } from "../../gen/envoy/config/core/v3/config_source_pb.js";
+import { type TypedExtensionConfig, TypedExtensionConfigSchema } from "../../gen/envoy/config/core/v3/extension_pb.js";
 import { FileAccessLogSchema } from "../../gen/envoy/extensions/access_loggers/file/v3/file_pb.js";
 import { ExpressionFilterSchema } from "../../gen/envoy/extensions/access_loggers/filters/cel/v3/cel_pb.js";
 import {
@@ -14,10 +15,11 @@ import {
   HttpGrpcAccessLogConfigSchema,
   TcpGrpcAccessLogConfigSchema,
 } from "../../gen/envoy/extensions/access_loggers/grpc/v3/als_pb.js";
+import { OpenTelemetryAccessLogConfigSchema } from "../../gen/envoy/extensions/access_loggers/open_telemetry/v3/logs_service_pb.js";
 import { anyOf } from "../../wire/encode.ts";
 
 /** One access log of a filter chain or listener. */
-export type AccessLogInput = FileLogInput | GrpcLogInput;
+export type AccessLogInput = FileLogInput | GrpcLogInput | OtelLogInput;
 
 interface LogFilterInput {
   /** CEL expression over Envoy's attributes that a request must satisfy to be logged (Telemetry accessLogging.filter). */
@@ -41,6 +43,17 @@ export interface GrpcLogInput extends LogFilterInput {
   readonly requestHeaders: readonly string[];
   readonly responseHeaders: readonly string[];
   readonly responseTrailers: readonly string[];
+}
+
+/** Logs sent to an OpenTelemetry collector. */
+export interface OtelLogInput extends LogFilterInput {
+  readonly kind: "otel";
+  readonly logName: string;
+  readonly cluster: string;
+  readonly authority: string;
+  readonly filterState: readonly string[];
+  readonly body: string;
+  readonly attributes: readonly { readonly key: string; readonly value: string }[];
 }
 
 /** Access logs of a connection manager or TCP proxy. */
@@ -72,6 +85,8 @@ function configuration(log: AccessLogInput) {
       return named("envoy.access_loggers.file", anyOf(FileAccessLogSchema, fileLog(log)));
     case "grpcHttp":
       return named("envoy.access_loggers.http_grpc", anyOf(HttpGrpcAccessLogConfigSchema, httpLog(log)));
+    case "otel":
+      return named("envoy.access_loggers.open_telemetry", anyOf(OpenTelemetryAccessLogConfigSchema, otelLog(log)));
     case "grpcTcp":
       return named(
         "envoy.tcp_grpc_access_log",
@@ -83,13 +98,11 @@ function configuration(log: AccessLogInput) {
 const named = (name: string, value: ReturnType<typeof anyOf>) => ({ name, configType: { case: "typedConfig", value } as const });
 
 function fileLog({ path, format, omitEmptyValues }: FileLogInput) {
+  const fixed = { omitEmptyValues, formatters: formattersFor("text" in format ? format.text : JSON.stringify(format.json)) };
   const logFormat =
     "text" in format
-      ? {
-          omitEmptyValues,
-          format: { case: "textFormatSource", value: { specifier: { case: "inlineString", value: format.text } } } as const,
-        }
-      : { omitEmptyValues, format: { case: "jsonFormat", value: format.json } as const, jsonFormatOptions: { sortProperties: false } };
+      ? { ...fixed, format: { case: "textFormatSource", value: { specifier: { case: "inlineString", value: format.text } } } as const }
+      : { ...fixed, format: { case: "jsonFormat", value: format.json } as const, jsonFormatOptions: { sortProperties: false } };
   return create(FileAccessLogSchema, { path, accessLogFormat: { case: "logFormat", value: logFormat } });
 }
 
@@ -101,13 +114,36 @@ const httpLog = (log: GrpcLogInput) =>
     additionalResponseTrailersToLog: [...log.responseTrailers],
   });
 
-const collector = (log: GrpcLogInput): CommonGrpcAccessLogConfig =>
+const otelLog = (log: OtelLogInput) =>
+  create(OpenTelemetryAccessLogConfigSchema, {
+    commonConfig: collector(log),
+    disableBuiltinLabels: true,
+    body: { value: { case: "stringValue", value: log.body } },
+    ...(log.attributes.length > 0 && {
+      attributes: { values: log.attributes.map(({ key, value }) => ({ key, value: { value: { case: "stringValue" as const, value } } })) },
+    }),
+    formatters: formattersFor(log.body + log.attributes.map(({ value }) => value).join()),
+  });
+
+const collector = (log: Pick<GrpcLogInput, "logName" | "cluster" | "authority" | "filterState">): CommonGrpcAccessLogConfig =>
   create(CommonGrpcAccessLogConfigSchema, {
     logName: log.logName,
     grpcService: { targetSpecifier: { case: "envoyGrpc", value: { clusterName: log.cluster, authority: log.authority } } },
     transportApiVersion: ApiVersion.V3,
     filterStateObjectsToLog: [...log.filterState],
   });
+
+/** Commands of log formats that Envoy knows only where their extension is named. Their configuration is empty. */
+const FORMATTERS: readonly (readonly [command: string, name: string, type: string])[] = [
+  ["%REQ_WITHOUT_QUERY(", "envoy.formatter.req_without_query", "envoy.extensions.formatter.req_without_query.v3.ReqWithoutQuery"],
+  ["%METADATA(", "envoy.formatter.metadata", "envoy.extensions.formatter.metadata.v3.Metadata"],
+  ["%CEL(", "envoy.formatter.cel", "envoy.extensions.formatter.cel.v3.Cel"],
+];
+
+const formattersFor = (format: string): TypedExtensionConfig[] =>
+  FORMATTERS.filter(([command]) => format.includes(command)).map(([, name, type]) =>
+    create(TypedExtensionConfigSchema, { name, typedConfig: { typeUrl: `type.googleapis.com/${type}`, value: new Uint8Array() } }),
+  );
 
 function expressionFilter({ expression }: LogFilterInput): AccessLogFilter | undefined {
   if (expression === undefined) return undefined;

@@ -3,10 +3,16 @@ import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { RouteConfigurationSchema } from "../../gen/envoy/config/route/v3/route_pb.js";
 import { encode } from "../../wire/encode.ts";
 
+/** Domains of a virtual host and their encoding: made once, used by every table that has all of them. */
+export interface EncodedDomains {
+  readonly names: readonly string[];
+  readonly bytes: Uint8Array;
+}
+
 /** One virtual host of a table: its encoded body (without domains) and the domains it has in this table. */
 export interface TableHost {
   readonly body: Uint8Array;
-  readonly domains: readonly string[];
+  readonly domains: EncodedDomains;
 }
 
 export interface RouteTableInput {
@@ -16,9 +22,15 @@ export interface RouteTableInput {
   readonly ignorePort: boolean;
 }
 
-const VIRTUAL_HOSTS = 2;
+const VIRTUAL_HOSTS_TAG = (2 << 3) | WireType.LengthDelimited;
 const VIRTUAL_HOST_DOMAINS = 2;
 const MAX_DIRECT_RESPONSE_BYTES = 1_048_576;
+
+export function encodeDomains(names: readonly string[]): EncodedDomains {
+  const writer = new BinaryWriter();
+  for (const name of names) writer.tag(VIRTUAL_HOST_DOMAINS, WireType.LengthDelimited).string(name);
+  return { names, bytes: writer.finish() };
+}
 
 /**
  * Puts a RouteConfiguration together from virtual hosts that are encoded already: a message is the concatenation of its fields, so a
@@ -35,15 +47,44 @@ export function assembleRouteTable(input: RouteTableInput): Uint8Array {
       maxDirectResponseBodySizeBytes: MAX_DIRECT_RESPONSE_BYTES,
     }),
   );
-  const taken = new Set<string>();
-  const writer = new BinaryWriter().raw(head);
-  for (const host of input.hosts) {
-    const domains = host.domains.filter((domain) => !taken.has(domain.toLowerCase()));
-    if (domains.length === 0) continue;
-    for (const domain of domains) taken.add(domain.toLowerCase());
-    writer.tag(VIRTUAL_HOSTS, WireType.LengthDelimited).fork().raw(host.body);
-    for (const domain of domains) writer.tag(VIRTUAL_HOST_DOMAINS, WireType.LengthDelimited).string(domain);
-    writer.join();
+  const hosts = withDistinctDomains(input.hosts);
+  const total = hosts.reduce((sum, { body, domains }) => sum + fieldLength(body.length + domains.bytes.length), head.length);
+  const bytes = new Uint8Array(total);
+  bytes.set(head);
+  let at = head.length;
+  for (const { body, domains } of hosts) {
+    bytes[at++] = VIRTUAL_HOSTS_TAG;
+    at = writeLength(bytes, at, body.length + domains.bytes.length);
+    bytes.set(body, at);
+    at += body.length;
+    bytes.set(domains.bytes, at);
+    at += domains.bytes.length;
   }
-  return writer.finish();
+  return bytes;
+}
+
+function withDistinctDomains(hosts: readonly TableHost[]): readonly TableHost[] {
+  const taken = new Set<string>();
+  return hosts.flatMap((host) => {
+    const { names } = host.domains;
+    const free = names.some((name) => taken.has(name)) ? names.filter((name) => !taken.has(name)) : names;
+    for (const name of free) taken.add(name);
+    if (free === names) return [host];
+    return free.length === 0 ? [] : [{ body: host.body, domains: encodeDomains(free) }];
+  });
+}
+
+/** Bytes of a length-delimited field with a one-byte tag. */
+function fieldLength(length: number): number {
+  let prefix = 1;
+  for (let rest = length; rest > 127; rest >>>= 7) prefix += 1;
+  return 1 + prefix + length;
+}
+
+function writeLength(bytes: Uint8Array, start: number, length: number): number {
+  let at = start;
+  let rest = length;
+  for (; rest > 127; rest >>>= 7) bytes[at++] = (rest & 127) | 128;
+  bytes[at++] = rest;
+  return at;
 }

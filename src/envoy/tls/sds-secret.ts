@@ -1,6 +1,11 @@
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import { ApiConfigSource_ApiType, ApiVersion, type ConfigSource, ConfigSourceSchema } from "../../gen/envoy/config/core/v3/config_source_pb.js";
+import {
+  ApiConfigSource_ApiType,
+  ApiVersion,
+  type ConfigSource,
+  ConfigSourceSchema,
+} from "../../gen/envoy/config/core/v3/config_source_pb.js";
 import { type SdsSecretConfig, SdsSecretConfigSchema } from "../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.js";
 
 /** The workload's own certificate and the mesh's roots, both served by the agent beside the proxy. */

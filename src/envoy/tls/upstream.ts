@@ -1,10 +1,6 @@
 import { create } from "@bufbuild/protobuf";
-import {
-  
-  type UpstreamTlsContext,
-  UpstreamTlsContextSchema,
-} from "../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js";
 import { TlsParameters_TlsProtocol } from "../../gen/envoy/extensions/transport_sockets/tls/v3/common_pb.js";
+import { type UpstreamTlsContext, UpstreamTlsContextSchema } from "../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js";
 import { sdsSecret } from "./sds-secret.ts";
 import { combinedValidation, type PeerValidation } from "./validation.ts";
 

@@ -3,8 +3,8 @@ import type { ClusterInput, LoadBalancerAlgorithm, OutlierInput, WarmupInput } f
 import {
   type LoadBalancerSettings,
   type LoadBalancerSettings_ConsistentHashLB,
-  LoadBalancerSettings_SimpleLB as SimpleLb,
   type OutlierDetection,
+  LoadBalancerSettings_SimpleLB as SimpleLb,
 } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
 
 const DEFAULT_RING_SIZE = 1_024;

@@ -18,9 +18,18 @@ export function clientClassOf({ lookups }: Pick<GenerateContext, "lookups">, vie
 }
 
 /** The DestinationRule clients of a class use for a service. Where no namespace that counts has any, nothing is looked up or remembered. */
-export function ruleFor({ lookups, inputs }: Pick<GenerateContext, "lookups" | "inputs">, client: ClientClass, service: ServiceRef): ResolvedDestinationRule | undefined {
+export function ruleFor(
+  { lookups, inputs }: Pick<GenerateContext, "lookups" | "inputs">,
+  client: ClientClass,
+  service: ServiceRef,
+): ResolvedDestinationRule | undefined {
   const hasRules = (namespace: string): boolean => inputs.objects.keys("kindNamespace", `DestinationRule/${namespace}`).length > 0;
   const root = inputs.mesh.get("mesh")?.rootNamespace || "istio-system";
   if (!hasRules(client.namespace) && !hasRules(service.namespace) && !hasRules(root)) return undefined;
-  return lookups.destinationRule({ host: service.host, clientNamespace: client.namespace, serviceNamespace: service.namespace, labels: client.labels });
+  return lookups.destinationRule({
+    host: service.host,
+    clientNamespace: client.namespace,
+    serviceNamespace: service.namespace,
+    labels: client.labels,
+  });
 }

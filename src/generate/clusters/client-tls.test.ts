@@ -23,14 +23,18 @@ const settings = (mode: TlsMode, fields: object = {}) => create(ClientTLSSetting
 describe("TLS of a client", () => {
   it("is left to the endpoints where nothing is said, with the servers' accounts in every trusted domain", () => {
     const { security } = clientTls(query());
-    expect(security).toMatchObject({ kind: "auto", tls: { certificate: "default", sni: "outbound_.80_.v1_.web.shop.svc.cluster.local", alpn: ["istio"] } });
+    expect(security).toMatchObject({
+      kind: "auto",
+      tls: { certificate: "default", sni: "outbound_.80_.v1_.web.shop.svc.cluster.local", alpn: ["istio"] },
+    });
     expect(security.kind === "auto" && security.tls.validation).toEqual({
       roots: "ROOTCA",
       subjectAltNames: [{ exact: "spiffe://old.test/ns/shop/sa/web" }, { exact: "spiffe://prod.test/ns/shop/sa/web" }],
     });
   });
 
-  it("is one socket where endpoints are not known one by one", () => expect(clientTls(query({ addressless: true })).security.kind).toBe("tls"));
+  it("is one socket where endpoints are not known one by one", () =>
+    expect(clientTls(query({ addressless: true })).security.kind).toBe("tls"));
 
   const plain: readonly [why: string, change: Partial<ClientTlsQuery>][] = [
     ["the mesh does not do it by itself", { automatic: false }],
@@ -39,7 +43,8 @@ describe("TLS of a client", () => {
     ["a rule demands the mesh's own, and the client has no identity", { identity: false, settings: settings(TlsMode.ISTIO_MUTUAL) }],
   ];
   for (const [why, change] of plain) {
-    it(`is none where ${why}`, () => expect(clientTls(query(change))).toEqual({ security: { kind: "plain" }, autoSni: false, autoSanValidation: false }));
+    it(`is none where ${why}`, () =>
+      expect(clientTls(query(change))).toEqual({ security: { kind: "plain" }, autoSni: false, autoSanValidation: false }));
   }
 
   it("speaks HTTP/2 inside the mesh under both names", () => {
@@ -55,8 +60,16 @@ describe("TLS of a client", () => {
   });
 
   it("uses files, or credentials where those may be used", () => {
-    const files = settings(TlsMode.MUTUAL, { clientCertificate: "/c", privateKey: "/k", caCertificates: "/ca", credentialName: "pay", sni: "pay.test" });
-    expect(clientTls(query({ settings: files })).security).toMatchObject({ tls: { certificate: "file-cert:/c~/k", validation: { roots: "file-root:/ca" }, sni: "pay.test" } });
+    const files = settings(TlsMode.MUTUAL, {
+      clientCertificate: "/c",
+      privateKey: "/k",
+      caCertificates: "/ca",
+      credentialName: "pay",
+      sni: "pay.test",
+    });
+    expect(clientTls(query({ settings: files })).security).toMatchObject({
+      tls: { certificate: "file-cert:/c~/k", validation: { roots: "file-root:/ca" }, sni: "pay.test" },
+    });
     expect(clientTls(query({ settings: files, credentials: true })).security).toMatchObject({
       tls: { certificate: "kubernetes://pay", validation: { roots: "kubernetes://pay-cacert" } },
     });

@@ -41,7 +41,8 @@ export interface ClientTls {
   readonly refused?: string;
 }
 
-const PLAIN: ClientTls = { security: { kind: "plain" }, autoSni: false, autoSanValidation: false };
+/** No TLS at all. */
+export const PLAIN: ClientTls = { security: { kind: "plain" }, autoSni: false, autoSanValidation: false };
 
 /**
  * Chooses plain text, TLS or mutual TLS. Where no rule says anything and the mesh has automatic mutual TLS, each endpoint decides by its
@@ -67,7 +68,10 @@ export function clientTls(query: ClientTlsQuery): ClientTls {
 /** Mutual TLS inside the mesh: own certificate, the mesh's roots, the service accounts of the servers as names. */
 function meshTls({ cluster, settings, mesh, http2, serviceAccounts, subjectAltNames }: ClientTlsQuery): UpstreamTlsInput {
   const demanded = settings?.subjectAltNames ?? [];
-  const names = demanded.length > 0 ? demanded : [...new Set([...subjectAltNames, ...serviceAccounts().flatMap((account) => identitiesOf(account, mesh))])];
+  const names =
+    demanded.length > 0
+      ? demanded
+      : [...new Set([...subjectAltNames, ...serviceAccounts().flatMap((account) => identitiesOf(account, mesh))])];
   return {
     certificate: WORKLOAD_CERTIFICATE,
     validation: { roots: MESH_ROOTS, subjectAltNames: names.toSorted().map((exact) => ({ exact })) },

@@ -1,3 +1,4 @@
+import { fromBinary } from "@bufbuild/protobuf";
 import { contentHash } from "../../base/hash.ts";
 import type { Query } from "../../engine/index.ts";
 import { buildCluster, type ClusterInput } from "../../envoy/cluster/index.ts";
@@ -9,9 +10,9 @@ import type { Encoded, ResourceSet } from "../../wire/encoded.ts";
 import { CLUSTER_TYPE, ENDPOINT_TYPE, LISTENER_TYPE, ROUTE_TYPE } from "../../wire/type-urls.ts";
 import type { ResourceProvider } from "../../xds/provider.ts";
 import type { GenerateContext } from "../context.ts";
-import { needsOf, NOWHERE, type Place, type PlaceNeeds, placeOf } from "../endpoints/assignment-key.ts";
+import { NOWHERE, needsOf, type Place, type PlaceNeeds, placeOf } from "../endpoints/assignment-key.ts";
 import { assignmentsOf } from "../endpoints/assignments.ts";
-import { createCollector, layered, objectsBehind, sameResourceSet } from "../resource-set.ts";
+import { createCollector, layered, policiesBehind, sameResourceSet } from "../resource-set.ts";
 import { type ClientClass, clientClassId, clientClassOf, ruleFor } from "./client-class.ts";
 import { defineEastWest } from "./east-west.ts";
 import { fixedClusters } from "./fixed-clusters.ts";
@@ -37,7 +38,8 @@ interface SetKey {
   readonly inbound: readonly ClusterInput[];
 }
 
-const outboundSetId = ({ client, traits, place }: OutboundSetKey): string => JSON.stringify([clientClassId(client), Object.values(traits), place]);
+const outboundSetId = ({ client, traits, place }: OutboundSetKey): string =>
+  JSON.stringify([clientClassId(client), Object.values(traits), place]);
 
 /**
  * Clusters of sidecars and gateways. A cluster is built and encoded once per content, whoever asks: what a client sees only decides which
@@ -83,16 +85,24 @@ function inboundOf(client: ClientClass, view: ProxyView): InboundKey {
   return { client, addresses, family: familyOf(view), captured: view.interception !== "NONE" };
 }
 
-/** Clusters that ask for their endpoints, by encoded resource: what is sent is never decoded again. */
-const edsClusters = new WeakSet<Encoded>();
+/** Whether a cluster asks for its endpoints. Known of those made here; one that came from elsewhere (kept from before, patched) is looked into. */
+const asksForEndpoints = new WeakMap<Encoded, boolean>();
 
-const isEdsCluster = (resource: Encoded): boolean => edsClusters.has(resource);
+function isEdsCluster(resource: Encoded): boolean {
+  const known = asksForEndpoints.get(resource) ?? fromBinary(ClusterSchema, resource.body).edsClusterConfig !== undefined;
+  asksForEndpoints.set(resource, known);
+  return known;
+}
 
 type ClusterQueries = ReturnType<typeof defineClusterQueries>;
 
 function defineClusterQueries(ctx: GenerateContext) {
   const { engine } = ctx;
-  const plan = engine.query<ClientClass, OutboundPlan>({ name: "clusters.plan", id: clientClassId, compute: (client) => outboundPlan(ctx, client) });
+  const plan = engine.query<ClientClass, OutboundPlan>({
+    name: "clusters.plan",
+    id: clientClassId,
+    compute: (client) => outboundPlan(ctx, client),
+  });
   const keys = engine.query<OutboundSetKey, OutboundKeys>({
     name: "clusters.keys",
     id: outboundSetId,
@@ -103,13 +113,22 @@ function defineClusterQueries(ctx: GenerateContext) {
     },
     same: (a, b) => a.id === b.id,
   });
-  const outbound = engine.query({ name: "clusters.outbound", id: ({ id }: OutboundKey) => id, compute: (key) => outboundClusters(ctx, key) });
+  const outbound = engine.query({
+    name: "clusters.outbound",
+    id: ({ id }: OutboundKey) => id,
+    compute: (key) => outboundClusters(ctx, key),
+  });
   const inbound = engine.query<InboundKey, readonly ClusterInput[]>({
     name: "clusters.inbound",
     id: ({ client, addresses, family, captured }) => JSON.stringify([clientClassId(client), addresses, family, captured]),
     compute: (key) => (key.addresses.length === 0 ? [] : inboundClusters(ctx, key)),
   });
-  const cluster = engine.query<ClusterInput, Encoded>({ name: "clusters.cluster", id: inputId, compute: encodedCluster, same: sameEncoded });
+  const cluster = engine.query<ClusterInput, Encoded>({
+    name: "clusters.cluster",
+    id: inputId,
+    compute: encodedCluster,
+    same: sameEncoded,
+  });
   const outboundSet = engine.query<OutboundKeys, ResourceSet>({
     name: "clusters.outboundSet",
     id: ({ id }) => id,
@@ -165,7 +184,7 @@ type OutboundQuery = Query<OutboundKey, ReturnType<typeof outboundClusters>>;
 
 function encodedCluster(input: ClusterInput): Encoded {
   const resource = encoded(CLUSTER_TYPE, input.name, ClusterSchema, buildCluster(input));
-  if (input.discovery === "eds") edsClusters.add(resource);
+  asksForEndpoints.set(resource, input.discovery === "eds");
   return resource;
 }
 
@@ -185,11 +204,13 @@ interface ProvenanceParts {
 }
 
 function provenanceOf({ ctx, queries, name }: ProvenanceParts, key: SetKey, inbound: InboundKey): readonly string[] {
-  if (key.inbound.some((input) => input.name === name)) return objectsBehind(ctx.engine, queries.inbound, inbound);
+  const objects = (refs: readonly ServiceRef[]): readonly string[] => refs.flatMap((ref) => ctx.registry.service(ref)?.objectKey ?? []);
+  const own = key.inbound.find((input) => input.name === name);
+  if (own !== undefined) return [...new Set([...objects(own.metadata?.services ?? []), ...policiesBehind(ctx, queries.inbound, inbound)])];
   for (const one of key.outbound.keys) {
     const inputs = queries.outbound.try(one);
     if (!inputs.ok || !inputs.value.some((input) => input.name === name)) continue;
-    return [...new Set([...objectsBehind(ctx.engine, queries.outbound, one), ...(one.rule?.keys ?? [])])];
+    return [...new Set([...objects([one.service]), ...(one.rule?.keys ?? []), ...policiesBehind(ctx, queries.outbound, one)])];
   }
   return [];
 }

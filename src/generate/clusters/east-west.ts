@@ -11,7 +11,9 @@ export function defineEastWest({ engine, inputs }: Pick<GenerateContext, "engine
     name: "clusters.autoPassthroughSelectors",
     compute: () =>
       (inputs.objects.list("kind", "Gateway") as readonly ConfigObject<Gateway>[])
-        .filter(({ group, spec }) => group === "networking.istio.io" && spec.servers.some(({ tls }) => tls?.mode === TlsMode.AUTO_PASSTHROUGH))
+        .filter(
+          ({ group, spec }) => group === "networking.istio.io" && spec.servers.some(({ tls }) => tls?.mode === TlsMode.AUTO_PASSTHROUGH),
+        )
         .map(({ spec }) => spec.selector),
   });
   return engine.query<Labels, boolean>({

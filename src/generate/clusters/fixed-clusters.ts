@@ -4,7 +4,10 @@ import type { ClientTraits } from "./outbound-key.ts";
 import { connectTimeoutOf, keepaliveOf, limitsOf } from "./pool-settings.ts";
 
 /** Connections of the proxy to its own application come from this address, so that they are told apart from those to be captured. */
-const INBOUND_SOURCE = { v4: ["127.0.0.6"], v6: ["::6"], all: ["127.0.0.6", "::6"] } as const satisfies Record<ClientTraits["family"], readonly string[]>;
+const INBOUND_SOURCE = { v4: ["127.0.0.6"], v6: ["::6"], all: ["127.0.0.6", "::6"] } as const satisfies Record<
+  ClientTraits["family"],
+  readonly string[]
+>;
 
 export const inboundSource = (family: ClientTraits["family"]): readonly string[] => INBOUND_SOURCE[family];
 

@@ -42,7 +42,8 @@ interface LocalEndpoint {
 /** Clusters of the application's own ports: those its services name, or those its Sidecar lists in their place. Call inside a query. */
 export function inboundClusters(ctx: GenerateContext, key: InboundKey): readonly ClusterInput[] {
   const { client, addresses } = key;
-  const sidecar = client.sidecar === undefined ? undefined : (ctx.inputs.objects.get(client.sidecar) as ConfigObject<Sidecar> | undefined)?.spec;
+  const sidecar =
+    client.sidecar === undefined ? undefined : (ctx.inputs.objects.get(client.sidecar) as ConfigObject<Sidecar> | undefined)?.spec;
   const instances = addresses.flatMap((address) => ctx.registry.instancesAt(address, client.namespace));
   if (sidecar !== undefined && sidecar.ingress.length > 0) {
     const ports = sidecar.ingress.map((listener) => listenerPort(key, { sidecar, listener, instances }));
@@ -53,13 +54,23 @@ export function inboundClusters(ctx: GenerateContext, key: InboundKey): readonly
 }
 
 /** Several services may send to one port: the oldest decides what it speaks. */
-function servicePorts(ctx: GenerateContext, instances: readonly ServiceInstance[], pool: ConnectionPoolSettings | undefined): readonly InboundPort[] {
+function servicePorts(
+  ctx: GenerateContext,
+  instances: readonly ServiceInstance[],
+  pool: ConnectionPoolSettings | undefined,
+): readonly InboundPort[] {
   const age = ({ service }: ServiceInstance): number => ctx.registry.service(service)?.createdAt ?? 0;
-  const byPort = Map.groupBy(instances.toSorted((a, b) => age(a) - age(b)), ({ endpoint }) => endpoint.port);
+  const byPort = Map.groupBy(
+    instances.toSorted((a, b) => age(a) - age(b)),
+    ({ endpoint }) => endpoint.port,
+  );
   return [...byPort].flatMap(([port, members]) => {
     const [first] = members;
-    const protocol = first && ctx.registry.service(first.service)?.ports.find(({ number }) => number === first.servicePort.number)?.protocol;
-    return protocol === undefined || protocol === "UDP" || port === 0 ? [] : [{ port, protocol, instances: members, pool, endpoint: undefined }];
+    const protocol =
+      first && ctx.registry.service(first.service)?.ports.find(({ number }) => number === first.servicePort.number)?.protocol;
+    return protocol === undefined || protocol === "UDP" || port === 0
+      ? []
+      : [{ port, protocol, instances: members, pool, endpoint: undefined }];
   });
 }
 
@@ -90,13 +101,18 @@ function localEndpoint({ captured, addresses, family }: InboundKey, target: stri
   return { address: own ?? address, port: Number(target.slice(colon + 1)), unixPath: false };
 }
 
-const onePerPort = (ports: readonly InboundPort[]): readonly InboundPort[] => [...new Map(ports.toReversed().map((one) => [one.port, one])).values()].reverse();
+const onePerPort = (ports: readonly InboundPort[]): readonly InboundPort[] =>
+  [...new Map(ports.toReversed().map((one) => [one.port, one])).values()].reverse();
 
 /**
  * A DestinationRule's connection pool holds at the server as well as at its clients, as in Istio: limits raised for the clients would
  * otherwise end at the server's defaults.
  */
-function inboundCluster(ctx: GenerateContext, key: InboundKey, { port, protocol, instances, pool: own, endpoint }: InboundPort): ClusterInput {
+function inboundCluster(
+  ctx: GenerateContext,
+  key: InboundKey,
+  { port, protocol, instances, pool: own, endpoint }: InboundPort,
+): ClusterInput {
   const mesh = meshOf(ctx);
   const [first] = instances;
   const rule = first && ruleFor(ctx, key.client, first.service);
@@ -122,7 +138,10 @@ function inboundCluster(ctx: GenerateContext, key: InboundKey, { port, protocol,
   };
 }
 
-function staticTarget(name: string, { address, port, unixPath }: LocalEndpoint): Pick<ClusterInput, "discovery" | "loadBalancer" | "assignment"> {
+function staticTarget(
+  name: string,
+  { address, port, unixPath }: LocalEndpoint,
+): Pick<ClusterInput, "discovery" | "loadBalancer" | "assignment"> {
   const endpoint = { address, port, unixPath, weight: undefined, health: "healthy", mutualTls: false, workload: "" } as const;
   return {
     discovery: "static",

@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { durationMs } from "@bufbuild/protobuf/wkt";
-import { type ClusterInput, outboundClusterName, type OutboundClusterName, sniClusterName } from "../../envoy/cluster/index.ts";
+import { type ClusterInput, type OutboundClusterName, outboundClusterName, sniClusterName } from "../../envoy/cluster/index.ts";
+import type { LoadAssignmentInput } from "../../envoy/endpoint/load-assignment.ts";
 import { type MeshConfig, MeshConfigSchema } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import type { Subset } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
 import type { Service, ServicePort } from "../../model/service.ts";
@@ -9,7 +10,7 @@ import { assignmentKey } from "../endpoints/assignment-key.ts";
 import { withMeshDefaults } from "../endpoints/assignment-plan.ts";
 import { type Assignments, assignmentsOf } from "../endpoints/assignments.ts";
 import { algorithmOf, isPassthrough, outlierOf } from "./balancing-settings.ts";
-import { clientTls } from "./client-tls.ts";
+import { type ClientTls, clientTls, PLAIN } from "./client-tls.ts";
 import type { ClientTraits, OutboundKey } from "./outbound-key.ts";
 import { connectTimeoutOf, httpOptionsOf, httpVersionOf, keepaliveOf, limitsOf } from "./pool-settings.ts";
 import { type PortPolicy, portPolicy } from "./traffic-policy.ts";
@@ -35,7 +36,9 @@ interface Target {
 export function outboundClusters(ctx: GenerateContext, key: OutboundKey): readonly (ClusterInput | RefusedCluster)[] {
   const service = ctx.registry.service(key.service);
   if (service === undefined || service.resolution === "alias") return [];
-  const ports = service.ports.filter(({ number, protocol }) => protocol !== "UDP" && (key.ports === undefined || key.ports.includes(number)));
+  const ports = service.ports.filter(
+    ({ number, protocol }) => protocol !== "UDP" && (key.ports === undefined || key.ports.includes(number)),
+  );
   const subsets = [undefined, ...(key.rule?.spec.subsets ?? [])];
   const forms = key.traits.sni && !service.meshExternal ? [false, true] : [false];
   const targets = forms.flatMap((sni) => ports.flatMap((port) => subsets.map((subset): Target => ({ key, service, port, subset, sni }))));
@@ -44,37 +47,61 @@ export function outboundClusters(ctx: GenerateContext, key: OutboundKey): readon
 
 function outboundCluster(ctx: GenerateContext, target: Target): ClusterInput | RefusedCluster | undefined {
   const { key, service, port, subset, sni } = target;
-  const mesh = meshOf(ctx);
-  const policy = withMeshDefaults(ctx, portPolicy(key.rule?.spec, port.number, subset));
   const cluster: OutboundClusterName = { port: port.number, subset: subset?.name ?? "", host: service.host };
   const name = sni ? sniClusterName(cluster) : outboundClusterName(cluster);
   const assignments = assignmentsOf(ctx);
   const plan = assignments.plan({ name, cluster, sni, service: key.service, rule: key.rule });
   if (plan === undefined) return undefined;
-  const inline = service.resolution === "dns" || service.resolution === "dnsRoundRobin" ? assignments.select(assignmentKey(plan, key.place), { resolved: false }) : undefined;
+  const inline = isInline(service) ? assignments.select(assignmentKey(plan, key.place), { resolved: false }) : undefined;
   if (inline?.localities.length === 0) return undefined;
-  const discovery = discoveryOf({ service, policy, traits: key.traits, endpoints: inline?.localities.flatMap(({ endpoints }) => endpoints).length ?? 0, ctx });
-  const version = httpVersionOf({ protocol: port.protocol, pool: policy.connectionPool, mesh, sniff: !key.traits.router && ctx.settings.sniffOutbound });
-  const tls = sni ? undefined : clientTls({ ...tlsQuery({ ctx, target, policy, mesh, assignments }), cluster, addressless: discovery === "originalDst", http2: version === "http2" });
-  if (tls?.refused !== undefined) return { name, refused: tls.refused };
+  const mesh = meshOf(ctx);
+  const policy = withMeshDefaults(ctx, portPolicy(key.rule?.spec, port.number, subset));
+  const discovery = discoveryOf({ service, policy, traits: key.traits, inline, ctx });
+  const sniff = !key.traits.router && ctx.settings.sniffOutbound;
+  const version = sni ? undefined : httpVersionOf({ protocol: port.protocol, pool: policy.connectionPool, mesh, sniff });
+  const query = {
+    ...tlsQuery({ ctx, target, policy, mesh, assignments }),
+    cluster,
+    addressless: discovery === "originalDst",
+    http2: version === "http2",
+  };
+  const tls = sni ? PLAIN : clientTls(query);
+  if (tls.refused !== undefined) return { name, refused: tls.refused };
   return {
     name,
     discovery,
-    connectTimeoutMs: connectTimeoutOf(policy.connectionPool, mesh),
+    ...policyFields({ policy, mesh, version, tls }),
     loadBalancer: {
       algorithm: algorithmOf(policy.loadBalancer, discovery),
       panicThreshold: policy.outlierDetection?.minHealthPercent ?? 0,
       localityWeighted: plan.locality !== undefined && (plan.locality.kind === "priority" || key.traits.located),
     },
-    limits: limitsOf(policy.connectionPool, policy.retryBudget),
-    outlier: outlierOf(policy.outlierDetection),
-    http: httpOptionsOf({ version, pool: policy.connectionPool, autoSni: tls?.autoSni ?? false, autoSanValidation: tls?.autoSanValidation ?? false }),
-    transport: { security: tls?.security ?? { kind: "plain" }, proxyProtocol: proxyProtocolOf(policy) },
-    keepalive: keepaliveOf(policy.connectionPool, mesh),
     bind: [],
     assignment: inline,
-    dns: inline === undefined ? undefined : { family: key.traits.family, refreshMs: mesh.dnsRefreshRate === undefined ? 60_000 : durationMs(mesh.dnsRefreshRate) },
+    dns: inline && { family: key.traits.family, refreshMs: mesh.dnsRefreshRate === undefined ? 60_000 : durationMs(mesh.dnsRefreshRate) },
     metadata: metadataOf(target),
+  };
+}
+
+const isInline = ({ resolution }: Service): boolean => resolution === "dns" || resolution === "dnsRoundRobin";
+
+interface PolicyParts {
+  readonly policy: PortPolicy;
+  readonly mesh: MeshConfig;
+  readonly version: ReturnType<typeof httpVersionOf>;
+  readonly tls: ClientTls;
+}
+
+/** The parts of a cluster that follow from its policy alone. */
+function policyFields({ policy, mesh, version, tls }: PolicyParts) {
+  const { connectionPool: pool, retryBudget, outlierDetection } = policy;
+  return {
+    connectTimeoutMs: connectTimeoutOf(pool, mesh),
+    limits: limitsOf(pool, retryBudget),
+    outlier: outlierOf(outlierDetection),
+    http: httpOptionsOf({ version, pool, autoSni: tls.autoSni, autoSanValidation: tls.autoSanValidation }),
+    transport: { security: tls.security, proxyProtocol: proxyProtocolOf(policy) },
+    keepalive: keepaliveOf(pool, mesh),
   };
 }
 
@@ -82,7 +109,7 @@ interface DiscoveryQuery {
   readonly service: Service;
   readonly policy: PortPolicy;
   readonly traits: ClientTraits;
-  readonly endpoints: number;
+  readonly inline: LoadAssignmentInput | undefined;
   readonly ctx: GenerateContext;
 }
 
@@ -90,12 +117,12 @@ interface DiscoveryQuery {
  * Where endpoints come from. A gateway has no original destination to keep, so it balances over the endpoints it knows; a logical DNS
  * cluster can hold one name only, more of them are resolved each on its own.
  */
-function discoveryOf({ service, policy, traits, endpoints, ctx }: DiscoveryQuery): ClusterInput["discovery"] {
+function discoveryOf({ service, policy, traits, inline, ctx }: DiscoveryQuery): ClusterInput["discovery"] {
   switch (service.resolution) {
     case "dns":
       return "strictDns";
     case "dnsRoundRobin":
-      return endpoints === 1 ? "logicalDns" : "strictDns";
+      return inline?.localities.flatMap(({ endpoints }) => endpoints).length === 1 ? "logicalDns" : "strictDns";
     case "none":
       if (traits.router || (service.headless && ctx.settings.edsForHeadless)) return "eds";
       return "originalDst";
@@ -131,7 +158,8 @@ function tlsQuery({ ctx, target: { key, service, port }, policy, mesh, assignmen
   };
 }
 
-const proxyProtocolOf = ({ proxyProtocol }: PortPolicy): "v1" | "v2" | undefined => (proxyProtocol === undefined ? undefined : proxyProtocol.version === 1 ? "v2" : "v1");
+const proxyProtocolOf = ({ proxyProtocol }: PortPolicy): "v1" | "v2" | undefined =>
+  proxyProtocol === undefined ? undefined : proxyProtocol.version === 1 ? "v2" : "v1";
 
 function metadataOf({ key, service, subset }: Target): ClusterInput["metadata"] {
   return {

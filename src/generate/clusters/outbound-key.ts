@@ -54,7 +54,10 @@ export function outboundKey(parts: Omit<OutboundKey, "id" | "traits">, client: C
   return { id, ...parts, traits: client.traits };
 }
 
-export const outboundKeys = (keys: readonly OutboundKey[]): OutboundKeys => ({ id: contentHash(keys.map(({ id }) => id).join("\n")), keys });
+export const outboundKeys = (keys: readonly OutboundKey[]): OutboundKeys => ({
+  id: contentHash(keys.map(({ id }) => id).join("\n")),
+  keys,
+});
 
 const ruleIds = new WeakMap<ResolvedDestinationRule, string>();
 

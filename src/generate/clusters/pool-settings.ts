@@ -21,7 +21,8 @@ export function limitsOf(pool: Pool, budget?: TrafficPolicy_RetryBudget | undefi
   };
 }
 
-export const connectTimeoutOf = (pool: Pool, mesh: MeshConfig): number => millis(pool?.tcp?.connectTimeout) ?? millis(mesh.connectTimeout) ?? 10_000;
+export const connectTimeoutOf = (pool: Pool, mesh: MeshConfig): number =>
+  millis(pool?.tcp?.connectTimeout) ?? millis(mesh.connectTimeout) ?? 10_000;
 
 /** Keepalive of a destination, else of the mesh; undefined = the system's own. */
 export function keepaliveOf(pool: Pool, mesh: MeshConfig): KeepaliveInput | undefined {
@@ -69,7 +70,8 @@ export function httpOptionsOf({ version, pool, autoSni, autoSanValidation }: Htt
     maxRequestsPerConnection: positive(pool?.http?.maxRequestsPerConnection),
     maxConnectionDurationMs: millis(pool?.tcp?.maxConnectionDuration),
     maxConcurrentStreams: http2 ? positive(pool?.http?.maxConcurrentStreams) : undefined,
-    http2Keepalive: http2 && keepalive !== undefined ? { intervalMs: millis(keepalive.interval), timeoutMs: millis(keepalive.timeout) } : undefined,
+    http2Keepalive:
+      http2 && keepalive !== undefined ? { intervalMs: millis(keepalive.interval), timeoutMs: millis(keepalive.timeout) } : undefined,
     autoSni,
     autoSanValidation,
   };
@@ -81,6 +83,7 @@ export function httpOptionsOf({ version, pool, autoSni, autoSanValidation }: Htt
 const millis = (duration: Duration | undefined): number | undefined => (duration === undefined ? undefined : durationMs(duration));
 
 /** Envoy counts keepalive in whole seconds, at least one. */
-const seconds = (duration: Duration | undefined): number | undefined => (duration === undefined ? undefined : Math.max(1, Math.round(durationMs(duration) / 1000)));
+const seconds = (duration: Duration | undefined): number | undefined =>
+  duration === undefined ? undefined : Math.max(1, Math.round(durationMs(duration) / 1000));
 
 const positive = (value: number | undefined): number | undefined => (value === undefined || value <= 0 ? undefined : value);

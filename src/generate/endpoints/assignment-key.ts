@@ -57,7 +57,10 @@ export interface AssignmentKeys {
   readonly keys: readonly AssignmentKey[];
 }
 
-export const assignmentKeys = (keys: readonly AssignmentKey[]): AssignmentKeys => ({ id: contentHash(keys.map(({ id }) => id).join("\n")), keys });
+export const assignmentKeys = (keys: readonly AssignmentKey[]): AssignmentKeys => ({
+  id: contentHash(keys.map(({ id }) => id).join("\n")),
+  keys,
+});
 
 /** Nothing is known of where a client runs, because nothing needs to be. */
 export const NOWHERE: Place = {};
@@ -65,7 +68,8 @@ export const NOWHERE: Place = {};
 /** What the plans need to know, all together. */
 export function needsOf(plans: readonly AssignmentPlan[], networks: boolean): PlaceNeeds {
   const labels = new Set<string>();
-  for (const { locality } of plans) if (locality?.kind === "priority") for (const label of locality.labels) labels.add(label.split("=", 1)[0] ?? label);
+  for (const { locality } of plans)
+    if (locality?.kind === "priority") for (const label of locality.labels) labels.add(label.split("=", 1)[0] ?? label);
   return {
     locality: plans.some(({ locality }) => locality?.kind === "distribute" || locality?.kind === "failover"),
     labels: [...labels].sort(),

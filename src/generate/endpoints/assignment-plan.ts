@@ -52,8 +52,14 @@ export function defineAssignmentPlanning(ctx: GenerateContext): AssignmentPlanni
       };
     },
   });
-  const clusterLocal = ctx.engine.query<"", readonly string[]>({ name: "endpoints.clusterLocalHosts", compute: () => clusterLocalHosts(ctx) });
-  const networked = ctx.engine.query<"", boolean>({ name: "endpoints.networked", compute: () => gatewaysOf(ctx.inputs.networks.get("networks")).size > 0 });
+  const clusterLocal = ctx.engine.query<"", readonly string[]>({
+    name: "endpoints.clusterLocalHosts",
+    compute: () => clusterLocalHosts(ctx),
+  });
+  const networked = ctx.engine.query<"", boolean>({
+    name: "endpoints.networked",
+    compute: () => gatewaysOf(ctx.inputs.networks.get("networks")).size > 0,
+  });
   return {
     traits,
     networked,
@@ -97,6 +103,8 @@ const leavesTlsToEndpoints = ({ tls }: PortPolicy): boolean => tls === undefined
 
 /** Hosts whose clients stay in their own cluster: what the mesh says, and what is one thing per cluster by nature. */
 function clusterLocalHosts({ inputs, settings }: GenerateContext): readonly string[] {
-  const said = (inputs.mesh.get("mesh")?.serviceSettings ?? []).filter(({ settings }) => settings?.clusterLocal === true).flatMap(({ hosts }) => hosts);
+  const said = (inputs.mesh.get("mesh")?.serviceSettings ?? [])
+    .filter(({ settings }) => settings?.clusterLocal === true)
+    .flatMap(({ hosts }) => hosts);
   return [...said, `*.kube-system.svc.${settings.clusterDomain}`, `kubernetes.default.svc.${settings.clusterDomain}`];
 }

@@ -8,8 +8,18 @@ import { ENDPOINT_TYPE } from "../../wire/type-urls.ts";
 import type { NameSet, ResourceProvider, Wanted } from "../../xds/provider.ts";
 import { type ClientClass, clientClassId, clientClassOf, ruleFor } from "../clusters/client-class.ts";
 import { type GenerateContext, type ScopedService, type ScopeKey, scopeId } from "../context.ts";
-import { createCollector, objectsBehind, sameResourceSet } from "../resource-set.ts";
-import { type AssignmentKey, type AssignmentKeys, type AssignmentPlan, assignmentKey, assignmentKeys, needsOf, type Place, type PlaceNeeds, placeOf } from "./assignment-key.ts";
+import { createCollector, policiesBehind, sameResourceSet } from "../resource-set.ts";
+import {
+  type AssignmentKey,
+  type AssignmentKeys,
+  type AssignmentPlan,
+  assignmentKey,
+  assignmentKeys,
+  needsOf,
+  type Place,
+  type PlaceNeeds,
+  placeOf,
+} from "./assignment-key.ts";
 import { assignmentsOf } from "./assignments.ts";
 
 interface PlansKey {
@@ -54,7 +64,8 @@ export function createEndpointProvider(ctx: GenerateContext): ResourceProvider {
       const planned = planOne(name, client, hosts({ namespace: client.namespace, sidecar: client.sidecar }));
       if (planned?.plan === undefined) return [];
       const place = placeOf(view, needsOf([planned.plan], assignmentsOf(ctx).networked("")));
-      return [...new Set([...objectsBehind(ctx.engine, assignment, assignmentKey(planned.plan, place)), ...(planned.rule?.keys ?? [])])];
+      const key = assignmentKey(planned.plan, place);
+      return [...new Set([...servedBy(ctx, planned.plan), ...(planned.rule?.keys ?? []), ...policiesBehind(ctx, assignment, key)])];
     },
   };
 }
@@ -110,3 +121,9 @@ function defineEndpointQueries(ctx: GenerateContext) {
 
 const encodedAssignment = (name: string, input: Parameters<typeof buildLoadAssignment>[0]): Encoded =>
   encoded(ENDPOINT_TYPE, name, ClusterLoadAssignmentSchema, buildLoadAssignment(input));
+
+/** Keys of the objects that a service and its endpoints were made from. */
+function servedBy({ registry }: GenerateContext, { service, port }: AssignmentPlan): readonly string[] {
+  const own = registry.service(service)?.objectKey;
+  return [...(own === undefined ? [] : [own]), ...registry.endpoints(service, port).map(({ objectKey }) => objectKey)];
+}

@@ -1,4 +1,8 @@
-import type { LoadBalancerSettings, LocalityLoadBalancerSetting, OutlierDetection } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
+import type {
+  LoadBalancerSettings,
+  LocalityLoadBalancerSetting,
+  OutlierDetection,
+} from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
 import type { Service } from "../../model/service.ts";
 import type { LocalityRules } from "./assignment-key.ts";
 

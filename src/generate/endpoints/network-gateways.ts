@@ -19,7 +19,9 @@ export interface NetworkedEndpoint extends PlacedEndpoint {
 /** Gateways of each network that have an address proxies can connect to. */
 export function gatewaysOf(networks: MeshNetworks | undefined): ReadonlyMap<string, readonly NetworkGateway[]> {
   const entries = Object.entries(networks?.networks ?? {}).map(([network, { gateways }]) => {
-    const reachable = gateways.flatMap(({ gw, port }) => (gw.case === "address" && isIp(gw.value) ? [{ address: gw.value, port: port || DEFAULT_GATEWAY_PORT }] : []));
+    const reachable = gateways.flatMap(({ gw, port }) =>
+      gw.case === "address" && isIp(gw.value) ? [{ address: gw.value, port: port || DEFAULT_GATEWAY_PORT }] : [],
+    );
     return [network, reachable] as const;
   });
   return new Map(entries.filter(([, gateways]) => gateways.length > 0));
@@ -45,7 +47,8 @@ export function throughGateways(
   for (const placed of visible) {
     const behind = placed.network === "" || place.own === "" || placed.network === place.own ? undefined : gateways.get(placed.network);
     if (behind === undefined) add(result, placed, { ...placed.endpoint, weight: placed.endpoint.weight * scale });
-    else if (placed.endpoint.mutualTls) for (const gateway of behind) add(result, placed, gatewayEndpoint(gateway, (placed.endpoint.weight * scale) / behind.length));
+    else if (placed.endpoint.mutualTls)
+      for (const gateway of behind) add(result, placed, gatewayEndpoint(gateway, (placed.endpoint.weight * scale) / behind.length));
   }
   return [...result.values()];
 }
@@ -57,7 +60,11 @@ function gatewayEndpoint({ address, port }: NetworkGateway, weight: number): Wei
 function add(result: Map<string, PlacedEndpoint>, { locality, labels }: PlacedEndpoint, endpoint: WeighedEndpoint): void {
   const id = `${endpoint.address}:${endpoint.port} ${locality.region}/${locality.zone}/${locality.subzone}`;
   const seen = result.get(id);
-  result.set(id, { locality, labels, endpoint: seen === undefined ? endpoint : { ...endpoint, weight: seen.endpoint.weight + endpoint.weight } });
+  result.set(id, {
+    locality,
+    labels,
+    endpoint: seen === undefined ? endpoint : { ...endpoint, weight: seen.endpoint.weight + endpoint.weight },
+  });
 }
 
 function leastCommonMultiple(numbers: readonly number[]): number {

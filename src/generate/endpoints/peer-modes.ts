@@ -1,7 +1,10 @@
 import { type Labels, matchesLabels } from "../../base/labels.ts";
 import type { ConfigObject } from "../../config/object.ts";
 import type { Query } from "../../engine/index.ts";
-import { type PeerAuthentication, PeerAuthentication_MutualTLS_Mode as Mode } from "../../gen/istio/security/v1beta1/peer_authentication_pb.js";
+import {
+  PeerAuthentication_MutualTLS_Mode as Mode,
+  type PeerAuthentication,
+} from "../../gen/istio/security/v1beta1/peer_authentication_pb.js";
 import type { GenerateContext } from "../context.ts";
 
 /** Where servers of a namespace have switched mutual TLS off: all a client needs to know of PeerAuthentication. */
@@ -37,7 +40,8 @@ export function definePeerModes(ctx: Pick<GenerateContext, "engine" | "inputs">)
       const policies = policiesIn(namespace);
       const selects = ({ spec }: ConfigObject<PeerAuthentication>): boolean => Object.keys(spec.selector?.matchLabels ?? {}).length > 0;
       const root = ctx.inputs.mesh.get("mesh")?.rootNamespace || "istio-system";
-      const wide = (of: readonly ConfigObject<PeerAuthentication>[]): boolean | undefined => disabledBy(of.find((policy) => !selects(policy))?.spec.mtls?.mode);
+      const wide = (of: readonly ConfigObject<PeerAuthentication>[]): boolean | undefined =>
+        disabledBy(of.find((policy) => !selects(policy))?.spec.mtls?.mode);
       return { selecting: policies.filter(selects).map(workloadMode), disabled: wide(policies) ?? wide(policiesIn(root)) ?? false };
     },
   });
@@ -51,4 +55,5 @@ function workloadMode({ spec }: ConfigObject<PeerAuthentication>): WorkloadMode 
   return { selector: spec.selector?.matchLabels ?? {}, disabled: disabledBy(spec.mtls?.mode), ports: Object.fromEntries(ports) };
 }
 
-const disabledBy = (mode: Mode | undefined): boolean | undefined => (mode === undefined || mode === Mode.UNSET ? undefined : mode === Mode.DISABLE);
+const disabledBy = (mode: Mode | undefined): boolean | undefined =>
+  mode === undefined || mode === Mode.UNSET ? undefined : mode === Mode.DISABLE;

@@ -23,7 +23,11 @@ export interface PlacedEndpoint {
  * Groups endpoints by locality and gives each group its priority and weight. Groups are sorted, so equal endpoints give equal bytes. A
  * client that does not know where it is has no near and far.
  */
-export function rankLocalities(endpoints: readonly PlacedEndpoint[], rules: LocalityRules | undefined, place: Place): readonly LocalityInput[] {
+export function rankLocalities(
+  endpoints: readonly PlacedEndpoint[],
+  rules: LocalityRules | undefined,
+  place: Place,
+): readonly LocalityInput[] {
   if (rules === undefined) return grouped(endpoints, () => 0);
   switch (rules.kind) {
     case "distribute": {
@@ -70,7 +74,9 @@ function distributed(all: readonly WeighedLocality[], to: Readonly<Record<string
       if (share > 0) result.push({ ...group, weight: Math.ceil((share * group.weight) / total) });
     }
   }
-  return result.sort((a, b) => all.findIndex(({ locality }) => locality === a.locality) - all.findIndex(({ locality }) => locality === b.locality));
+  return result.sort(
+    (a, b) => all.findIndex(({ locality }) => locality === a.locality) - all.findIndex(({ locality }) => locality === b.locality),
+  );
 }
 
 const specificity = (pattern: string): number => pattern.split("/").filter((part) => part !== "*" && part !== "").length;

@@ -27,7 +27,10 @@ export function defineAssignmentSelection(ctx: GenerateContext): AssignmentSelec
         .endpoints(plan.service, plan.port)
         .filter((endpoint) => isWanted(endpoint, plan, place) && (!resolved || endpoint.unixPath || isIp(endpoint.address)));
       const placed = chosen.map((endpoint) => placedEndpoint(endpoint, plan, peerModes));
-      const reachable = plan.mutualTls === "only" ? inOwnNetwork(placed, place.network).filter(({ endpoint }) => endpoint.mutualTls) : acrossNetworks(placed, place);
+      const reachable =
+        plan.mutualTls === "only"
+          ? inOwnNetwork(placed, place.network).filter(({ endpoint }) => endpoint.mutualTls)
+          : acrossNetworks(placed, place);
       return { clusterName: plan.cluster, localities: rankLocalities(reachable, plan.locality, place) };
     },
   };

@@ -87,7 +87,8 @@ describe("listeners", () => {
 
   it("name the objects they came from", () => {
     const { provider, view } = shop();
-    expect(provider.provenance(view("web-1"), "10.96.0.8_5432")).toContain("ServiceEntry/shop/database");
+    expect(provider.provenance(view("web-1"), "10.96.0.8_5432")).toEqual(["ServiceEntry/shop/database"]);
+    expect(provider.provenance(view("web-1"), "0.0.0.0_80")).toEqual(["ServiceEntry/shop/web"]);
     expect(provider.provenance(view("web-1"), "virtualInbound")).toContain("ServiceEntry/shop/web");
   });
 

@@ -1,14 +1,18 @@
+import type { Result } from "../../engine/index.ts";
 import type { ProxyView } from "../../model/proxy.ts";
 import type { Encoded, ResourceSet } from "../../wire/encoded.ts";
-import { createCollector, objectsBehind, sameResourceSet } from "../resource-set.ts";
-import { defineInbound, inboundTraits } from "./inbound/inbound.ts";
+import { createCollector, layered, policiesBehind, sameResourceSet } from "../resource-set.ts";
+import { defineInbound, type Inbound, inboundTraits } from "./inbound/inbound.ts";
 import type { ListenerSource, ListenerTools } from "./listener-source.ts";
 import { defineOutbound } from "./outbound/outbound.ts";
 import type { OutboundTraits } from "./outbound/outbound-traits.ts";
 
+/** Inbound listeners, or why there are none: a fault there must not cost the outbound ones. */
+type InboundPart = { readonly id: string; readonly listeners: readonly Encoded[]; readonly fault?: string };
+
 interface SetKey {
   readonly outbound: OutboundTraits;
-  readonly inbound: { readonly id: string; readonly listeners: readonly Encoded[] };
+  readonly inbound: InboundPart;
   /** Listeners of the scope that this proxy does without: see `ownEndpoints`. */
   readonly without: readonly string[];
 }
@@ -22,13 +26,14 @@ export function defineSidecarListeners(tools: ListenerTools): (view: ProxyView) 
     name: "sidecarListeners",
     id: ({ outbound: { id }, inbound: { id: inboundId }, without }) => [id, inboundId, ...without].join("|"),
     same: sameResourceSet,
-    compute: ({ outbound: traits, inbound: { listeners }, without }) => {
-      const collector = createCollector();
-      for (const listener of listeners) collector.add(listener);
+    compute: ({ outbound: traits, inbound: { listeners, fault }, without }) => {
+      const own = createCollector();
+      for (const listener of listeners) own.add(listener);
+      if (fault !== undefined) own.fail("virtualInbound", fault);
+      // Where a Sidecar binds an ingress and an egress listener to one address, the ingress listener has it.
       const shared = outbound.set(traits);
-      for (const [name, listener] of shared.resources) if (!without.includes(name)) collector.add(listener);
-      for (const { name, message } of shared.failed) collector.fail(name, message);
-      return collector.set;
+      const taken = listeners.map(({ name }) => name).filter((name) => shared.resources.has(name));
+      return layered(omit(shared, [...without, ...taken]), own.set);
     },
   });
   return (view) => {
@@ -39,11 +44,19 @@ export function defineSidecarListeners(tools: ListenerTools): (view: ProxyView) 
       *steps() {
         for (const name of outbound.names(traits)) yield () => void outbound.listener.try(outbound.listenerKey(traits, name));
       },
-      set: () => set({ outbound: traits, inbound: inbound(inboundKey), without: outbound.ownEndpoints(traits, view.addresses) }),
+      set: () =>
+        set({ outbound: traits, inbound: partOf(inbound.try(inboundKey)), without: outbound.ownEndpoints(traits, view.addresses) }),
       provenance: (name) =>
         inbound(inboundKey).listeners.some((listener) => listener.name === name)
-          ? objectsBehind(ctx.engine, inbound, inboundKey)
-          : objectsBehind(ctx.engine, outbound.listener, outbound.listenerKey(traits, name)),
+          ? [...inbound(inboundKey).services, ...policiesBehind(ctx, inbound, inboundKey)]
+          : outbound.provenance(traits, name),
     };
   };
+}
+
+const partOf = (result: Result<Inbound>): InboundPart =>
+  result.ok ? result.value : { id: `fault: ${result.error.message}`, listeners: [], fault: result.error.message };
+
+function omit(set: ResourceSet, names: readonly string[]): ResourceSet {
+  return names.length === 0 ? set : { ...set, resources: new Map([...set.resources].filter(([name]) => !names.includes(name))) };
 }

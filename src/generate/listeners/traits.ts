@@ -35,10 +35,11 @@ const RELEVANT_PROXY_CONFIG = ["tracing", "proxyHeaders", "gatewayTopology"] as 
 
 /** Keeps what connection managers depend on, so that proxies which differ elsewhere in their ProxyConfig still share their listeners. */
 export function relevantProxyConfig(json: string): string {
-  if (json === "") return "";
-  const config = JSON.parse(json) as JsonObject;
+  const config: unknown = json === "" ? undefined : JSON.parse(json);
+  if (typeof config !== "object" || config === null) return "";
+  const fields = config as JsonObject;
   return JSON.stringify(
-    Object.fromEntries(RELEVANT_PROXY_CONFIG.flatMap((field) => (config[field] === undefined ? [] : [[field, config[field]]]))),
+    Object.fromEntries(RELEVANT_PROXY_CONFIG.flatMap((field) => (fields[field] === undefined ? [] : [[field, fields[field]]]))),
   );
 }
 

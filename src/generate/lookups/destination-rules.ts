@@ -10,6 +10,7 @@ import { byPrecedence, compareText } from "./precedence.ts";
 
 export interface DestinationRuleLookups {
   readonly destinationRule: (query: DestinationRuleQuery) => ResolvedDestinationRule | undefined;
+  readonly destinationRuleKeys: (query: DestinationRuleQuery) => readonly string[];
   readonly hasSelectiveDestinationRules: Query<string, boolean>;
 }
 
@@ -61,9 +62,11 @@ export function defineDestinationRules(ctx: Context): DestinationRuleLookups {
     if (shared.length > 0) return shared;
     return selectFor(visible(candidates(root, host), clientNamespace), clientNamespace === root ? labels : undefined);
   };
+  const keysOf = (query: DestinationRuleQuery): readonly string[] => choose(query).map(({ key }) => key);
   return {
+    destinationRuleKeys: keysOf,
     destinationRule: (query) => {
-      const keys = choose(query).map(({ key }) => key);
+      const keys = keysOf(query);
       return keys.length === 0 ? undefined : merged({ keys, host: query.host });
     },
     hasSelectiveDestinationRules: ctx.engine.query<string, boolean>({

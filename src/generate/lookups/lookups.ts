@@ -17,6 +17,7 @@ export function createLookups(ctx: Omit<GenerateContext, "lookups">): Lookups {
     mergedGateway: defineMergedGateway(ctx),
     visibleService: (host, namespace) => services.visibleService({ host, namespace }),
     destinationRule: rules.destinationRule,
+    destinationRuleKeys: rules.destinationRuleKeys,
     hasSelectiveDestinationRules: rules.hasSelectiveDestinationRules,
   };
 }

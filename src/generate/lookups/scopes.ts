@@ -36,7 +36,7 @@ function wholeMesh({ services, virtualServices }: Parts, namespace: string): Egr
     port: undefined,
     bind: "",
     captureMode: "DEFAULT",
-    services: services.visibleTo(namespace).map((ref) => ({ ...ref, ports: undefined })),
+    services: services.visibleTo(namespace),
     virtualServices: virtualServices.boundTo({ gateway: MESH_GATEWAY, namespace }),
     destinations: [],
   };

@@ -1,6 +1,6 @@
 import type { Query } from "../../engine/index.ts";
 import { type Service, type ServiceRef, serviceKey } from "../../model/service.ts";
-import type { GenerateContext } from "../context.ts";
+import type { GenerateContext, ScopedService } from "../context.ts";
 import { isExported } from "./export-to.ts";
 import { compareText } from "./precedence.ts";
 
@@ -8,7 +8,7 @@ type Context = Pick<GenerateContext, "engine" | "registry">;
 
 export interface VisibleServices {
   /** Services a namespace may see, one per host, sorted by host. */
-  readonly visibleTo: Query<string, readonly ServiceRef[]>;
+  readonly visibleTo: Query<string, readonly ScopedService[]>;
   /** The service a host means in a namespace. */
   readonly visibleService: (query: { readonly host: string; readonly namespace: string }) => ServiceRef | undefined;
 }
@@ -24,11 +24,11 @@ interface Bucket {
  */
 export function defineVisibleServices(ctx: Context): VisibleServices {
   const bucket = ctx.engine.query<string, Bucket>({ name: "exportedServices", compute: (namespace) => bucketOf(ctx, namespace) });
-  const everyone = ctx.engine.query<"all", readonly ServiceRef[]>({
+  const everyone = ctx.engine.query<"all", readonly ScopedService[]>({
     name: "publicServices",
     compute: () => onePerHost(ctx.registry.namespaces().flatMap((namespace) => bucket(namespace).everyone), ctx),
   });
-  const visibleTo = ctx.engine.query<string, readonly ServiceRef[]>({
+  const visibleTo = ctx.engine.query<string, readonly ScopedService[]>({
     name: "visibleServices",
     compute: (viewer) => {
       const restricted = ctx.registry.namespaces().flatMap((owner) =>
@@ -63,12 +63,12 @@ function bucketOf(ctx: Context, namespace: string): Bucket {
 }
 
 /** Where several namespaces declare a host, the registry's order of precedence decides: Kubernetes first, then the oldest. */
-function onePerHost(refs: readonly ServiceRef[], ctx: Context): readonly ServiceRef[] {
+function onePerHost(refs: readonly ServiceRef[], ctx: Context): readonly ScopedService[] {
   const byHost = Map.groupBy(refs, (ref) => ref.host);
   const chosen = [...byHost].map(([host, rivals]) => {
     const [first] = rivals;
     if (rivals.length === 1 || first === undefined) return first;
     return ctx.registry.servicesByHost(host).find((ref) => rivals.some((rival) => rival.namespace === ref.namespace)) ?? first;
   });
-  return chosen.filter((ref) => ref !== undefined).sort((a, b) => compareText(a.host, b.host));
+  return chosen.flatMap((ref) => (ref === undefined ? [] : [{ namespace: ref.namespace, host: ref.host, ports: undefined }])).sort((a, b) => compareText(a.host, b.host));
 }

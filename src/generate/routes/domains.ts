@@ -2,28 +2,42 @@ import { isIp } from "../../base/address.ts";
 import type { Service } from "../../model/service.ts";
 
 /**
- * The names under which clients with a DNS domain reach a service: the full one, with and without the trailing dot, the short ones
- * their resolver would complete, and its virtual addresses. Ports are not listed: route tables ignore them.
+ * How a client's resolver completes short names: `own` for services of its namespace, `foreign` for those of others in the same
+ * cluster domain, `none` where it completes nothing.
  */
-export function domainsOf(service: Pick<Service, "host" | "addresses" | "autoAddresses">, client: { readonly dnsDomain: string; readonly dnsCapture: boolean }): readonly string[] {
+export type Nearness = "own" | "foreign" | "none";
+
+/** A service as far as its names matter. */
+export type NamedService = Pick<Service, "host" | "addresses" | "autoAddresses">;
+
+/**
+ * The names under which clients reach a service: the full one, with and without the trailing dot, the short ones their resolver
+ * would complete, and its virtual addresses. Ports are not listed: route tables ignore them.
+ */
+export function domainsOf(service: NamedService, nearness: Nearness, dnsCapture: boolean): readonly string[] {
   const { host } = service;
-  const addresses = service.addresses.length > 0 || !client.dnsCapture ? service.addresses : service.autoAddresses;
-  return [host, `${host}.`, ...shortNames(host, client.dnsDomain), ...addresses.filter(isIp).map(literal)];
+  const addresses = service.addresses.length > 0 || !dnsCapture ? service.addresses : service.autoAddresses;
+  return [host, `${host}.`, ...shortNames(host, nearness), ...addresses.filter(isIp).map(literal)];
 }
 
 const literal = (address: string): string => (address.includes(":") ? `[${address}]` : address);
 
-/** `web.shop.svc.cluster.local` is `web` and `web.shop` to clients in namespace shop, `web.shop` and `web.shop.svc` to the others. */
-export function shortNames(host: string, dnsDomain: string): readonly string[] {
-  if (host.startsWith("*") || isIp(host)) return [];
-  const client = dnsDomain.split(".");
-  const svc = client.indexOf("svc");
-  if (svc < 0) return [];
-  const clusterSuffix = `.${client.slice(svc).join(".")}`;
-  if (!host.endsWith(clusterSuffix)) return [];
-  const name = host.slice(0, -clusterSuffix.length);
-  const [service = "", namespace = "", ...rest] = name.split(".");
-  if (service === "" || namespace === "" || rest.length > 0) return [];
-  const qualified = [`${service}.${namespace}`, `${service}.${namespace}.svc`];
-  return namespace === client[0] ? [service, ...qualified] : qualified;
+/** `web.shop.svc.cluster.local` is `web`, `web.shop` and `web.shop.svc` to clients in namespace shop; the others do without the first. */
+function shortNames(host: string, nearness: Nearness): readonly string[] {
+  if (nearness === "none") return [];
+  const [name, namespace] = host.split(".", 2);
+  const qualified = [`${name}.${namespace}`, `${name}.${namespace}.svc`];
+  return nearness === "own" ? [`${name}`, ...qualified] : qualified;
+}
+
+/** How near a host is to clients with a DNS domain such as `shop.svc.cluster.local`. */
+export function nearnessOf(host: string, dnsDomain: string): Nearness {
+  const dot = dnsDomain.indexOf(".svc.");
+  if (dot < 0 || host.startsWith("*")) return "none";
+  const suffix = dnsDomain.slice(dot);
+  if (!host.endsWith(suffix)) return "none";
+  const name = host.slice(0, -suffix.length);
+  const between = name.indexOf(".");
+  if (between <= 0 || between !== name.lastIndexOf(".")) return "none";
+  return name.slice(between + 1) === dnsDomain.slice(0, dot) ? "own" : "foreign";
 }

@@ -1,9 +1,15 @@
 import { matchesHost } from "../../base/hostname.ts";
 import type { RouteInput, VirtualHostInput } from "../../envoy/route/route-input.ts";
 import type { GatewayQuery, GatewayServer, GenerateContext } from "../context.ts";
-import { blackHoleHost, type NamedHost, siteFor, virtualHost } from "./hosts.ts";
+import { blackHoleHost, siteFor, virtualHost } from "./hosts.ts";
 import { takesEverything } from "./translate/match.ts";
 import { translateRules } from "./translate/rule.ts";
+
+/** A virtual host and the domain it answers to. */
+export interface GatewayHost {
+  readonly input: VirtualHostInput;
+  readonly domain: string;
+}
 
 export interface GatewayTableKey {
   readonly query: GatewayQuery;
@@ -11,14 +17,14 @@ export interface GatewayTableKey {
 }
 
 /** The virtual hosts of a router's route table; undefined when no server has a table of that name. */
-export function gatewayHosts(ctx: GenerateContext, key: GatewayTableKey): readonly NamedHost[] | undefined {
+export function gatewayHosts(ctx: GenerateContext, key: GatewayTableKey): readonly GatewayHost[] | undefined {
   const servers = ctx.lookups.mergedGateway(key.query).ports.flatMap(({ servers: all }) => all).filter(({ routeName }) => routeName === key.name);
   const [first] = servers;
   if (first === undefined) return undefined;
   const hosts = new Map<string, VirtualHostInput>();
   for (const server of servers) addServer(ctx, key, server, hosts);
-  if (hosts.size === 0) return [{ input: blackHoleHost(first.server.port?.number ?? first.port), domains: ["*"] }];
-  return [...hosts].map(([domain, input]) => ({ input: { ...input, routes: catchAllsLast(input.routes) }, domains: [domain] })).sort((a, b) => (a.input.name < b.input.name ? -1 : 1));
+  if (hosts.size === 0) return [{ input: blackHoleHost(first.server.port?.number ?? first.port), domain: "*" }];
+  return [...hosts].map(([domain, input]) => ({ input: { ...input, routes: catchAllsLast(input.routes) }, domain })).sort((a, b) => (a.input.name < b.input.name ? -1 : 1));
 }
 
 /** Several VirtualServices may share a host on a gateway: their routes follow each other in order of precedence. */

@@ -3,7 +3,6 @@ import type { Query } from "../../engine/index.ts";
 import { outboundClusterName, PASSTHROUGH_CLUSTER } from "../../envoy/cluster/index.ts";
 import type { ActionInput, HashPolicyInput, RouteInput, VirtualHostInput } from "../../envoy/route/route-input.ts";
 import { NO_HEADER_CHANGES } from "../../envoy/route/route-input.ts";
-import type { TableHost } from "../../envoy/route/route-table.ts";
 import { buildVirtualHost } from "../../envoy/route/virtual-host.ts";
 import { VirtualHostSchema } from "../../gen/envoy/config/route/v3/route_components_pb.js";
 import type { HTTPRetry } from "../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
@@ -31,12 +30,19 @@ export interface RouteClient {
   readonly labels: Readonly<Record<string, string>> | undefined;
 }
 
+export interface RouteTarget {
+  readonly host: string;
+  readonly subset: string;
+  readonly port: number;
+  /** Namespace of the service, where it is known already. */
+  readonly namespace?: string;
+}
+
 /** The hash policy a client's DestinationRule gives a destination. */
-export function destinationHash(ctx: GenerateContext, client: RouteClient, destination: { readonly host: string; readonly subset: string; readonly port: number }): HashPolicyInput | undefined {
-  const service = ctx.lookups.visibleService(destination.host, client.namespace);
-  const labels = ctx.lookups.hasSelectiveDestinationRules(client.namespace) ? client.labels : undefined;
-  const rule = ctx.lookups.destinationRule({ host: destination.host, clientNamespace: client.namespace, serviceNamespace: service?.namespace ?? client.namespace, labels });
-  return hashPolicyOf(rule, destination);
+export function destinationHash(ctx: GenerateContext, client: RouteClient, target: RouteTarget): HashPolicyInput | undefined {
+  const serviceNamespace = target.namespace ?? ctx.lookups.visibleService(target.host, client.namespace)?.namespace ?? client.namespace;
+  const labels = client.labels !== undefined && ctx.lookups.hasSelectiveDestinationRules(client.namespace) ? client.labels : undefined;
+  return hashPolicyOf(ctx.lookups.destinationRule({ host: target.host, clientNamespace: client.namespace, serviceNamespace, labels }), target);
 }
 
 export const meshRetry = (ctx: GenerateContext): HTTPRetry | undefined => ctx.inputs.mesh.get("mesh")?.defaultHttpRetryPolicy;
@@ -58,7 +64,7 @@ export function siteFor(ctx: GenerateContext, client: RouteClient, place: Pick<R
 
 /** A service without rules of its own: everything goes to its cluster. */
 export function plainHost(ctx: GenerateContext, client: RouteClient, target: ServiceRef & { readonly port: number }): VirtualHostInput {
-  const hashPolicy = destinationHash(ctx, client, { host: target.host, subset: "", port: target.port });
+  const hashPolicy = destinationHash(ctx, client, { host: target.host, subset: "", port: target.port, namespace: target.namespace });
   const action: ActionInput = {
     kind: "route",
     destinations: [{ cluster: outboundClusterName({ port: target.port, subset: "", host: target.host }), weight: 0, request: NO_HEADER_CHANGES, response: NO_HEADER_CHANGES, hostRewrite: undefined }],
@@ -90,13 +96,6 @@ export function unknownHost(scope: Scope): VirtualHostInput {
 }
 
 export const blackHoleHost = (port: number): VirtualHostInput => ({ name: `blackhole:${port}`, routes: [], requireTls: false, includeAttemptCount: false });
-
-export interface NamedHost {
-  readonly input: VirtualHostInput;
-  readonly domains: readonly string[];
-}
-
-export const tableHost = (body: Query<VirtualHostInput, Uint8Array>, { input, domains }: NamedHost): TableHost => ({ body: body(input), domains });
 
 const BARE_ROUTE: Omit<RouteInput, "action"> = {
   name: "",

@@ -1,5 +1,5 @@
 import type { Query } from "../../engine/index.ts";
-import { assembleRouteTable } from "../../envoy/route/route-table.ts";
+import { assembleRouteTable, encodeDomains, type TableHost } from "../../envoy/route/route-table.ts";
 import type { ProxyView } from "../../model/proxy.ts";
 import { encodedBytes, sameEncoded } from "../../wire/encode.ts";
 import type { Encoded, ResourceSet } from "../../wire/encoded.ts";
@@ -9,8 +9,10 @@ import { type GatewayQuery, type GenerateContext, type ScopeKey, scopeId } from 
 import { gatewayQueryOf } from "../lookups/merged-gateway.ts";
 import { createCollector, objectsBehind, sameResourceSet } from "../resource-set.ts";
 import { gatewayHosts } from "./gateway-table.ts";
-import { defineHostBody, tableHost } from "./hosts.ts";
-import { HTTP_PROXY_TABLE, type SidecarTableKey, sidecarHosts } from "./sidecar-table.ts";
+import { defineHostBody } from "./hosts.ts";
+import { definePlainHosts } from "./plain-hosts.ts";
+import { defineRuledHosts } from "./ruled-hosts.ts";
+import { HTTP_PROXY_TABLE, type SidecarTableKey, sidecarHosts, type TableParts } from "./sidecar-table.ts";
 
 /** What decides which tables a proxy has, whatever their names. */
 type TableOwner = { readonly kind: "sidecar"; readonly table: Omit<SidecarTableKey, "name"> } | { readonly kind: "router"; readonly query: GatewayQuery };
@@ -55,17 +57,22 @@ export function createRouteProvider(ctx: GenerateContext): ResourceProvider {
 
 function defineTable(ctx: GenerateContext): Query<TableKey, Encoded | undefined> {
   const body = defineHostBody(ctx);
+  const parts: TableParts = { ctx, body, plainHosts: definePlainHosts(ctx, body), ruledHost: defineRuledHosts(ctx, body) };
   return ctx.engine.query<TableKey, Encoded | undefined>({
     name: "routeTable",
     id: ({ owner, name }) => `${name}|${ownerId(owner)}`,
     same: (a, b) => a === b || (a !== undefined && b !== undefined && sameEncoded(a, b)),
     compute: ({ owner, name }) => {
-      const hosts = owner.kind === "sidecar" ? sidecarHosts(ctx, { ...owner.table, name }) : gatewayHosts(ctx, { query: owner.query, name });
+      const hosts = owner.kind === "sidecar" ? sidecarHosts(parts, { ...owner.table, name }) : routerHosts(parts, owner.query, name);
       if (hosts === undefined) return undefined;
-      const bytes = assembleRouteTable({ name, hosts: hosts.map((host) => tableHost(body, host)), ignorePort: name !== HTTP_PROXY_TABLE });
+      const bytes = assembleRouteTable({ name, hosts, ignorePort: name !== HTTP_PROXY_TABLE });
       return encodedBytes(ROUTE_TYPE, name, bytes);
     },
   });
+}
+
+function routerHosts({ ctx, body }: TableParts, query: GatewayQuery, name: string): readonly TableHost[] | undefined {
+  return gatewayHosts(ctx, { query, name })?.map(({ input, domain }) => ({ body: body(input), domains: encodeDomains([domain]) }));
 }
 
 function ownerId(owner: TableOwner): string {

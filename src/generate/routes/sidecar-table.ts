@@ -1,11 +1,14 @@
 import { matchesHost } from "../../base/hostname.ts";
+import type { Query } from "../../engine/index.ts";
+import type { VirtualHostInput } from "../../envoy/route/route-input.ts";
+import { type EncodedDomains, encodeDomains, type TableHost } from "../../envoy/route/route-table.ts";
 import { isHttp } from "../../model/protocol.ts";
-import type { Service } from "../../model/service.ts";
+import { serviceKey } from "../../model/service.ts";
 import type { EgressScope, GenerateContext, ResolvedVirtualService, Scope, ScopeKey } from "../context.ts";
-import { MESH_GATEWAY } from "../lookups/virtual-services.ts";
-import { domainsOf } from "./domains.ts";
-import { type NamedHost, plainHost, type RouteClient, siteFor, unknownHost, virtualHost } from "./hosts.ts";
-import { translateRules } from "./translate/rule.ts";
+import { nearnessOf } from "./domains.ts";
+import { plainHost, type RouteClient, unknownHost } from "./hosts.ts";
+import { type PlainHost, type PortQuery, rulesOf } from "./plain-hosts.ts";
+import type { RuledHostKey } from "./ruled-hosts.ts";
 
 /** What decides a sidecar's route table. */
 export interface SidecarTableKey {
@@ -16,24 +19,34 @@ export interface SidecarTableKey {
   readonly labels: Readonly<Record<string, string>> | undefined;
 }
 
+/** Where tables get their parts from. */
+export interface TableParts {
+  readonly ctx: GenerateContext;
+  readonly body: Query<VirtualHostInput, Uint8Array>;
+  readonly plainHosts: Query<PortQuery, ReadonlyMap<string, PlainHost>>;
+  /** Body of a host that a VirtualService speaks for; undefined where none of its rules applies. */
+  readonly ruledHost: (key: RuledHostKey) => Uint8Array | undefined;
+}
+
 /** Which part of the mesh a table speaks for, read from its name: a port, one sniffed host, an explicit proxy, or a socket. */
 interface TableSubject {
   readonly port: number;
   readonly host: string | undefined;
+  readonly egress: EgressScope | undefined;
 }
 
 /** The explicit HTTP proxy of a workload (`HTTP_PROXY_PORT`): clients name host and port, so domains carry ports. */
 export const HTTP_PROXY_TABLE = "http_proxy";
 
-/** The virtual hosts of a sidecar's route table, ready to be encoded. Never empty: the last one says what becomes of unknown hosts. */
-export function sidecarHosts(ctx: GenerateContext, key: SidecarTableKey): readonly NamedHost[] {
-  const scope = ctx.lookups.scope(key.scope);
-  const catchAll: NamedHost = { input: unknownHost(scope), domains: ["*"] };
-  const hosts = key.name === HTTP_PROXY_TABLE ? proxyHosts(ctx, scope, key) : subjectHosts(ctx, key, subjectOf(scope, key.name));
-  return [...hosts.toSorted((a, b) => (a.input.name < b.input.name ? -1 : 1)), catchAll];
+/** The virtual hosts of a sidecar's route table. Never empty: the last one says what becomes of unknown hosts. */
+export function sidecarHosts(parts: TableParts, key: SidecarTableKey): readonly TableHost[] {
+  const scope = parts.ctx.lookups.scope(key.scope);
+  const catchAll: TableHost = { body: parts.body(unknownHost(scope)), domains: encodeDomains(["*"]) };
+  const hosts = key.name === HTTP_PROXY_TABLE ? proxyHosts(parts, scope, key) : subjectHosts(parts, key, subjectOf(scope, key.name));
+  return [...hosts, catchAll];
 }
 
-function subjectOf(scope: Scope, name: string): TableSubject & { readonly egress: EgressScope | undefined } {
+function subjectOf(scope: Scope, name: string): TableSubject {
   const colon = name.lastIndexOf(":");
   const port = Number(colon < 0 ? name : name.slice(colon + 1));
   if (!Number.isInteger(port)) {
@@ -48,72 +61,81 @@ function egressFor(scope: Scope, port: number): EgressScope | undefined {
   return scope.egress.find((egress) => egress.port?.number === port) ?? scope.egress.find((egress) => egress.port === undefined);
 }
 
-function proxyHosts(ctx: GenerateContext, scope: Scope, key: SidecarTableKey): readonly NamedHost[] {
-  const ports = new Set(scope.services.flatMap((ref) => ctx.registry.service(ref)?.ports.filter(({ protocol }) => isHttp(protocol) || protocol === "Auto").map(({ number }) => number) ?? []));
-  return [...ports].flatMap((port) =>
-    subjectHosts(ctx, key, { port, host: undefined, egress: egressFor(scope, port) }).map(({ input, domains }) => ({
-      input,
-      domains: domains.flatMap((domain) => (port === 80 ? [domain, `${domain}:${port}`] : [`${domain}:${port}`])),
+function proxyHosts(parts: TableParts, scope: Scope, key: SidecarTableKey): readonly TableHost[] {
+  const numbers = scope.services.flatMap((ref) => parts.ctx.registry.service(ref)?.ports.filter(({ protocol }) => isHttp(protocol) || protocol === "Auto").map(({ number }) => number) ?? []);
+  return [...new Set(numbers)].flatMap((port) =>
+    subjectHosts(parts, key, { port, host: undefined, egress: egressFor(scope, port) }).map(({ body, domains }) => ({
+      body,
+      domains: encodeDomains(domains.names.flatMap((domain) => (port === 80 ? [domain, `${domain}:${port}`] : [`${domain}:${port}`]))),
     })),
   );
 }
 
-function subjectHosts(ctx: GenerateContext, key: SidecarTableKey, subject: TableSubject & { readonly egress: EgressScope | undefined }): readonly NamedHost[] {
+function subjectHosts(parts: TableParts, key: SidecarTableKey, subject: TableSubject): readonly TableHost[] {
   const { egress, port } = subject;
   if (egress === undefined) return [];
-  const services = servicesAt(ctx, egress, subject);
   const client: RouteClient = { namespace: key.scope.namespace, labels: key.labels };
-  const ruled = ruledHosts(ctx, { egress, services, client, port, key });
-  const covered = new Set(ruled.map(({ host }) => host));
-  const plain = services.filter(({ host }) => !covered.has(host)).map((service) => ({ input: plainHost(ctx, client, { ...service, port }), domains: domainsOf(service, key) }));
-  const wanted = subject.host === undefined ? ruled : ruled.filter(({ host }) => host === subject.host);
-  return [...wanted.map(({ named }) => named), ...plain];
+  const services = servicesAt(parts, key, subject);
+  const { owners, bare } = claims(parts.ctx, { egress, services, port });
+  const domains = (host: PlainHost): EncodedDomains => host.domains[nearnessOf(host.host, key.dnsDomain)];
+  const declared = services.flatMap((service): readonly TableHost[] => {
+    const vs = owners.get(service.host);
+    const body = vs === undefined ? plainBody(parts, client, { service, port }) : parts.ruledHost({ vs: vs.key, host: service.host, port, client });
+    return body === undefined ? [{ body: plainBody(parts, client, { service, port }), domains: domains(service) }] : [{ body, domains: domains(service) }];
+  });
+  const undeclared = [...bare].filter(([host]) => subject.host === undefined || subject.host === host).flatMap(([host, vs]) => {
+    const body = parts.ruledHost({ vs: vs.key, host, port, client });
+    return body === undefined ? [] : [{ body, domains: encodeDomains([host]) }];
+  });
+  return [...declared, ...undeclared];
 }
 
-function servicesAt(ctx: GenerateContext, egress: EgressScope, subject: TableSubject): readonly Service[] {
-  return egress.services
-    .filter(({ host, ports }) => (subject.host === undefined || subject.host === host) && (ports === undefined || ports.includes(subject.port)))
-    .map((ref) => ctx.registry.service(ref))
-    .filter((service) => service !== undefined)
-    .filter(({ ports }) => ports.some(({ number, protocol }) => number === subject.port && (isHttp(protocol) || protocol === "Auto")));
+function servicesAt({ plainHosts }: TableParts, key: SidecarTableKey, { egress, host: only, port }: TableSubject): readonly PlainHost[] {
+  const atPort = plainHosts({ port, dnsCapture: key.dnsCapture });
+  return (egress?.services ?? [])
+    .filter(({ host, ports }) => (only === undefined || only === host) && (ports === undefined || ports.includes(port)))
+    .map((ref) => atPort.get(serviceKey(ref)))
+    .filter((host) => host !== undefined);
 }
 
-interface RuledParts {
-  readonly egress: EgressScope;
-  readonly services: readonly Service[];
-  readonly client: RouteClient;
-  readonly port: number;
-  readonly key: SidecarTableKey;
+/** A client with a DestinationRule of its own for the host may hash requests differently; all others share one body. */
+function plainBody({ ctx, body }: TableParts, client: RouteClient, { service, port }: { readonly service: PlainHost; readonly port: number }): Uint8Array {
+  const shared = client.labels === undefined && rulesOf(ctx, client.namespace, service) === service.rules;
+  return shared ? service.body : body(plainHost(ctx, client, { namespace: service.namespace, host: service.host, port }));
+}
+
+interface Claims {
+  /** The VirtualService that speaks for each declared host. */
+  readonly owners: ReadonlyMap<string, ResolvedVirtualService>;
+  /** Hosts that only VirtualServices name. */
+  readonly bare: ReadonlyMap<string, ResolvedVirtualService>;
 }
 
 /**
- * Hosts that VirtualServices speak for. An exact host goes before a wildcard, then the first object in order of precedence has it.
+ * Who speaks for which host. An exact host goes before a wildcard, then the first object in order of precedence has it.
  * Hosts without a service on this port are served beside those that have one, and on port 80 always, because that is where people
  * who call them expect it (Istio does the same).
  */
-function ruledHosts(ctx: GenerateContext, { egress, services, client, port, key }: RuledParts): readonly { readonly host: string; readonly named: NamedHost }[] {
+function claims(ctx: GenerateContext, { egress, services, port }: { readonly egress: EgressScope; readonly services: readonly PlainHost[]; readonly port: number }): Claims {
   const resolved = egress.virtualServices.map((vs) => ctx.lookups.virtualService(vs)).filter((vs) => vs !== undefined).filter(({ spec }) => spec.http.length > 0);
-  const byHost = new Map(services.map((service) => [service.host, service]));
+  const declared = new Set(services.map(({ host }) => host));
   const owners = new Map<string, ResolvedVirtualService>();
   const bare = new Map<string, ResolvedVirtualService>();
-  const claim = (host: string, vs: ResolvedVirtualService, into: Map<string, ResolvedVirtualService>): boolean => into.has(host) || into.set(host, vs).has(host);
-  for (const vs of resolved) for (const host of vs.spec.hosts) if (byHost.has(host)) claim(host, vs, owners);
-  const wildcards = resolved.flatMap((vs) => vs.spec.hosts.filter((host) => host.startsWith("*")).map((host) => ({ host, vs }))).sort((a, b) => b.host.length - a.host.length);
-  for (const service of services) {
-    const best = wildcards.find(({ host }) => matchesHost(host, service.host));
-    if (best !== undefined) claim(service.host, best.vs, owners);
-  }
-  const served = new Set([...owners.values()]);
-  for (const vs of resolved) {
-    if (port !== 80 && !served.has(vs)) continue;
-    for (const host of vs.spec.hosts) if (!byHost.has(host) && !services.some((service) => host.startsWith("*") && matchesHost(host, service.host))) claim(host, vs, bare);
-  }
-  const named = (host: string, vs: ResolvedVirtualService, domains: readonly string[]) => {
-    const site = siteFor(ctx, client, { gateway: MESH_GATEWAY, port, secure: false, operationHost: host, defaultPort: () => port });
-    return { host, named: { input: virtualHost(`${host}:${port}`, translateRules(vs, site)), domains } };
+  const claim = (host: string, vs: ResolvedVirtualService, into: Map<string, ResolvedVirtualService>): void => {
+    if (!into.has(host)) into.set(host, vs);
   };
-  return [
-    ...[...owners].map(([host, vs]) => named(host, vs, domainsOf(byHost.get(host) ?? { host, addresses: [], autoAddresses: [] }, key))),
-    ...[...bare].map(([host, vs]) => named(host, vs, [host])),
-  ].filter(({ named: { input } }) => input.routes.length > 0);
+  for (const vs of resolved) for (const host of vs.spec.hosts) if (declared.has(host)) claim(host, vs, owners);
+  const wildcards = resolved.flatMap((vs) => vs.spec.hosts.filter((host) => host.startsWith("*")).map((host) => ({ host, vs }))).sort((a, b) => b.host.length - a.host.length);
+  if (wildcards.length > 0) {
+    for (const { host } of services) {
+      const best = wildcards.find((wildcard) => matchesHost(wildcard.host, host));
+      if (best !== undefined) claim(host, best.vs, owners);
+    }
+  }
+  const speaking = new Set(owners.values());
+  for (const vs of resolved) {
+    if (port !== 80 && !speaking.has(vs)) continue;
+    for (const host of vs.spec.hosts) if (!declared.has(host) && !(host.startsWith("*") && services.some((service) => matchesHost(host, service.host)))) claim(host, vs, bare);
+  }
+  return { owners, bare };
 }

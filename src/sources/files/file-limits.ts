@@ -33,4 +33,13 @@ export interface FileTimes {
   readonly empty: number;
 }
 
-export const FILE_TIMES: FileTimes = { rescan: 30_000, retry: 1_000, quiet: 20, maxWait: 200, settle: 10, missing: 50, fewer: 200, empty: 1_000 };
+export const FILE_TIMES: FileTimes = {
+  rescan: 30_000,
+  retry: 1_000,
+  quiet: 20,
+  maxWait: 200,
+  settle: 10,
+  missing: 50,
+  fewer: 200,
+  empty: 1_000,
+};

@@ -2,7 +2,13 @@ import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../../base/clock.ts";
 import { createSlice } from "../../base/slice.ts";
-import { countDocuments, type DocumentShape, readDocuments, type TextOrigin, unreadableText } from "../../config/documents/read-documents.ts";
+import {
+  countDocuments,
+  type DocumentShape,
+  readDocuments,
+  type TextOrigin,
+  unreadableText,
+} from "../../config/documents/read-documents.ts";
 import type { RawObject } from "../../config/object.ts";
 import { eachBounded, IO_WIDTH } from "./bounded.ts";
 import type { ChangeQueue } from "./change-queue.ts";
@@ -182,11 +188,20 @@ export class FileReader {
 
   #origin(scope: string): TextOrigin {
     const namespace = namespaceOfPath(scope);
-    return { source: this.#deps.source, file: join(this.#root, scope), scope, ...(namespace !== undefined && { defaultNamespace: namespace }) };
+    return {
+      source: this.#deps.source,
+      file: join(this.#root, scope),
+      scope,
+      ...(namespace !== undefined && { defaultNamespace: namespace }),
+    };
   }
 }
 
-function recordOf(reading: Reading & { type: "text" | "fault" }, before: FileRecord | undefined, at: { hash: string; now: number }): FileRecord {
+function recordOf(
+  reading: Reading & { type: "text" | "fault" },
+  before: FileRecord | undefined,
+  at: { hash: string; now: number },
+): FileRecord {
   const racy = reading.stats === undefined || at.now - reading.stats.mtimeMs < JUST_NOW_MS;
   return {
     ident: racy ? undefined : reading.stats?.ident,

@@ -170,7 +170,10 @@ class DirectorySource implements FileSource {
     const { unwatched } = this.#tree.counts;
     if (unwatched.length > 0 && !this.#warnedOfWatches) {
       this.#warnedOfWatches = true;
-      log.warn({ dir: this.#dir, directories: unwatched.length, reason: unwatched[0] }, "directories cannot be watched and are scanned instead: raise fs.inotify.max_user_watches");
+      log.warn(
+        { dir: this.#dir, directories: unwatched.length, reason: unwatched[0] },
+        "directories cannot be watched and are scanned instead: raise fs.inotify.max_user_watches",
+      );
     }
     if (this.#status.state === "ok") return;
     if (this.#status.state === "failing") log.info({ dir: this.#dir }, "configuration directory can be read again");

@@ -174,7 +174,9 @@ export class EmptyDirectoryError extends Error {
   override readonly name = "EmptyDirectoryError";
 
   constructor(files: number) {
-    super(`it was replaced by an empty directory; the ${files} files read before stay in force until it holds a file again, or until a restart`);
+    super(
+      `it was replaced by an empty directory; the ${files} files read before stay in force until it holds a file again, or until a restart`,
+    );
   }
 }
 

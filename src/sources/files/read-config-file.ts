@@ -30,7 +30,9 @@ export async function readConfigFile(path: string, limits: FileLimits): Promise<
     const bytes = await readBytes(descriptor, stats.size);
     return { ...textOf(bytes), stats: fileStats(stats) };
   } catch (error) {
-    return isMissing(error) ? { type: "gone" } : { type: "fault", fault: `the file cannot be read: ${systemReason(error)}`, stats: undefined };
+    return isMissing(error)
+      ? { type: "gone" }
+      : { type: "fault", fault: `the file cannot be read: ${systemReason(error)}`, stats: undefined };
   } finally {
     if (descriptor !== undefined) closeSync(descriptor);
   }

@@ -60,8 +60,10 @@ async function scanDirectory(path: string, ancestors: readonly string[], scan: S
       found.cycles.add(path);
       return;
     }
-    if (ancestors.length >= limits.maxDepth) found.faults.set(asDirectory, `directories nest more than ${limits.maxDepth} levels deep here`);
-    else if (found.directories.size >= limits.maxDirectories) found.faults.set("./", `there are more than ${limits.maxDirectories} directories`);
+    if (ancestors.length >= limits.maxDepth)
+      found.faults.set(asDirectory, `directories nest more than ${limits.maxDepth} levels deep here`);
+    else if (found.directories.size >= limits.maxDirectories)
+      found.faults.set("./", `there are more than ${limits.maxDirectories} directories`);
     else {
       found.directories.add(path);
       options.onDirectory(path);
@@ -85,7 +87,8 @@ async function sortEntries(path: string, entries: readonly Dirent[], { found, op
     if (isIgnoredName(entry.name)) continue;
     const below = path === "" ? entry.name : `${path}/${entry.name}`;
     if (entry.isDirectory()) directories.push(below);
-    else if (entry.isSymbolicLink() || (entry.isFile() && isConfigName(entry.name))) files.push({ path: below, link: entry.isSymbolicLink() });
+    else if (entry.isSymbolicLink() || (entry.isFile() && isConfigName(entry.name)))
+      files.push({ path: below, link: entry.isSymbolicLink() });
   }
   files.sort((a, b) => (a.path < b.path ? -1 : 1));
   await eachBounded(files, IO_WIDTH, async (file) => {
@@ -93,12 +96,14 @@ async function sortEntries(path: string, entries: readonly Dirent[], { found, op
     try {
       stats = await stat(join(options.root, file.path));
     } catch (error) {
-      if (!isMissing(error) && isConfigName(baseOf(file.path))) found.faults.set(file.path, `the file cannot be read: ${systemReason(error)}`);
+      if (!isMissing(error) && isConfigName(baseOf(file.path)))
+        found.faults.set(file.path, `the file cannot be read: ${systemReason(error)}`);
       return;
     }
     if (stats.isDirectory()) directories.push(file.path);
     else if (!stats.isFile() || !isConfigName(baseOf(file.path))) return;
-    else if (found.files.size >= options.limits.maxFiles) found.faults.set("./", `there are more than ${options.limits.maxFiles} files; the rest is not read`);
+    else if (found.files.size >= options.limits.maxFiles)
+      found.faults.set("./", `there are more than ${options.limits.maxFiles} files; the rest is not read`);
     else found.files.set(file.path, { stats: fileStats(stats), link: file.link });
   });
   return directories.sort();

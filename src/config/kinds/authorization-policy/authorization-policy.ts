@@ -1,5 +1,11 @@
-import { type AuthorizationPolicy, AuthorizationPolicy_Action as Action, AuthorizationPolicySchema, type Condition, type Rule } from "../../../gen/istio/security/v1beta1/authorization_policy_pb.js";
-import { placeOf, type Place } from "../../checks/place.ts";
+import {
+  AuthorizationPolicy_Action as Action,
+  type AuthorizationPolicy,
+  AuthorizationPolicySchema,
+  type Condition,
+  type Rule,
+} from "../../../gen/istio/security/v1beta1/authorization_policy_pb.js";
+import { type Place, placeOf } from "../../checks/place.ts";
 import { quote } from "../../checks/quote.ts";
 import { checkTarget } from "../../checks/target.ts";
 import type { KindDef } from "../../kind-def.ts";
@@ -57,7 +63,12 @@ function checkAction(spec: AuthorizationPolicy, place: Place): void {
   } else if (provider !== undefined) place.in("provider").fault("field.conflict", "only action CUSTOM takes a provider");
   const needsRules = spec.action === Action.CUSTOM || spec.action === Action.DENY;
   if (needsRules && spec.rules.length === 0) {
-    place.in("rules").fault("field.required", `action ${Action[spec.action]} without rules never applies; add an empty rule {} to apply it to every request`);
+    place
+      .in("rules")
+      .fault(
+        "field.required",
+        `action ${Action[spec.action]} without rules never applies; add an empty rule {} to apply it to every request`,
+      );
   }
 }
 
@@ -66,7 +77,10 @@ function checkRule(rule: Rule, action: Action, place: Place): void {
   for (const [index, to] of rule.to.entries()) checkOperation(to.operation, place.in("to", index, "operation"));
   for (const [index, condition] of rule.when.entries()) checkCondition(condition, place.in("when", index));
   if (action === Action.DENY && deniesAllTcp(rule)) {
-    place.fault("field.ineffective", "uses HTTP attributes only, which TCP traffic does not have, so all TCP traffic is denied; say which ports are meant");
+    place.fault(
+      "field.ineffective",
+      "uses HTTP attributes only, which TCP traffic does not have, so all TCP traffic is denied; say which ports are meant",
+    );
   }
 }
 

@@ -23,7 +23,11 @@ const ATTRIBUTES: Readonly<Record<string, ValueFault>> = {
   "request.auth.presenter": notEmpty,
   "connection.sni": notEmpty,
 };
-const MAPS: readonly RegExp[] = [/^request\.headers\[[^[\]]+\]$/, /^request\.auth\.claims(\[[^[\]]+\])+$/, /^experimental\.envoy\.filters\.[^[\]]+\[[^[\]]+\]$/];
+const MAPS: readonly RegExp[] = [
+  /^request\.headers\[[^[\]]+\]$/,
+  /^request\.auth\.claims(\[[^[\]]+\])+$/,
+  /^experimental\.envoy\.filters\.[^[\]]+\[[^[\]]+\]$/,
+];
 
 /** A condition on one attribute of the request or connection. */
 export function checkAttribute(condition: Condition, place: Place): void {

@@ -21,7 +21,16 @@ const SOURCE_LISTS = [
   "trustDomains",
   "notTrustDomains",
 ] as const satisfies readonly (keyof Source)[];
-const OPERATION_LISTS = ["hosts", "notHosts", "ports", "notPorts", "methods", "notMethods", "paths", "notPaths"] as const satisfies readonly (keyof Operation)[];
+const OPERATION_LISTS = [
+  "hosts",
+  "notHosts",
+  "ports",
+  "notPorts",
+  "methods",
+  "notMethods",
+  "paths",
+  "notPaths",
+] as const satisfies readonly (keyof Operation)[];
 
 /** Who calls. */
 export function checkSource(source: Source | undefined, place: Place): void {
@@ -30,12 +39,14 @@ export function checkSource(source: Source | undefined, place: Place): void {
     return;
   }
   noEmptyTexts(source, SOURCE_LISTS, place);
-  for (const name of ["ipBlocks", "notIpBlocks", "remoteIpBlocks", "notRemoteIpBlocks"] as const) checkEach(source[name], subnetFault, place.in(name));
+  for (const name of ["ipBlocks", "notIpBlocks", "remoteIpBlocks", "notRemoteIpBlocks"] as const)
+    checkEach(source[name], subnetFault, place.in(name));
   for (const name of ["serviceAccounts", "notServiceAccounts"] as const) checkEach(source[name], serviceAccountFault, place.in(name));
   for (const name of ["trustDomains", "notTrustDomains"] as const) checkEach(source[name], trustDomainPatternFault, place.in(name));
   const accounts = source.serviceAccounts.length > 0 || source.notServiceAccounts.length > 0;
   const others = [source.principals, source.notPrincipals, source.namespaces, source.notNamespaces].some((list) => list.length > 0);
-  if (accounts && others) place.in("serviceAccounts").fault("field.conflict", "cannot be combined with principals or namespaces in one source");
+  if (accounts && others)
+    place.in("serviceAccounts").fault("field.conflict", "cannot be combined with principals or namespaces in one source");
 }
 
 /** What is called. */
@@ -50,7 +61,8 @@ export function checkOperation(operation: Operation | undefined, place: Place): 
 }
 
 /** A port written as text. */
-export const portTextFault = (text: string): string | undefined => (/^\d+$/.test(text) && Number(text) <= 65_535 ? undefined : `${quote(text)} is not a port`);
+export const portTextFault = (text: string): string | undefined =>
+  /^\d+$/.test(text) && Number(text) <= 65_535 ? undefined : `${quote(text)} is not a port`;
 
 function noEmptyTexts<K extends string>(lists: Readonly<Record<K, readonly string[]>>, names: readonly K[], place: Place): void {
   for (const name of names) {

@@ -26,7 +26,10 @@ export function deniesAllTcp(rule: Rule): boolean {
   const sources = rule.from.map((from) => from.source);
   const operations = rule.to.map((to) => to.operation);
   const isHttpKey = (key: string): boolean => key.startsWith("request.");
-  const usesHttp = sources.some((one) => sets(one, HTTP_SOURCE)) || operations.some((one) => sets(one, HTTP_OPERATION)) || rule.when.some((one) => isHttpKey(one.key));
+  const usesHttp =
+    sources.some((one) => sets(one, HTTP_SOURCE)) ||
+    operations.some((one) => sets(one, HTTP_OPERATION)) ||
+    rule.when.some((one) => isHttpKey(one.key));
   const limited =
     (sources.length > 0 && sources.every((one) => sets(one, TCP_SOURCE))) ||
     (operations.length > 0 && operations.every((one) => sets(one, TCP_OPERATION))) ||

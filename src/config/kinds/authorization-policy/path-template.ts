@@ -10,7 +10,10 @@ export function pathTemplateFault(path: string): string | undefined {
   const segments = path.split("/");
   const wrong = segments.find((segment) => segment !== ONE && segment !== MANY && !LITERAL.test(segment));
   if (!path.startsWith("/") || wrong !== undefined) return `${quote(path)} is not a path template: a segment is a text, {*} or {**}`;
-  if (segments.filter((segment) => segment === MANY).length > 1 || (segments.includes(MANY) && segments.lastIndexOf(ONE) > segments.indexOf(MANY))) {
+  if (
+    segments.filter((segment) => segment === MANY).length > 1 ||
+    (segments.includes(MANY) && segments.lastIndexOf(ONE) > segments.indexOf(MANY))
+  ) {
     return `${quote(path)} is not a path template: {**} may stand once, and no {*} behind it`;
   }
   return undefined;

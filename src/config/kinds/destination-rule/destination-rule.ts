@@ -38,7 +38,8 @@ function checkSubsets(spec: DestinationRule, place: Place): void {
   const names = new Set<string>();
   for (const [index, subset] of spec.subsets.entries()) {
     const at = place.in(index);
-    if (!isDnsLabel(subset.name)) at.in("name").fault("field.invalid", `${quote(subset.name)} is not the name of a subset: it must be a DNS label`);
+    if (!isDnsLabel(subset.name))
+      at.in("name").fault("field.invalid", `${quote(subset.name)} is not the name of a subset: it must be a DNS label`);
     if (names.has(subset.name)) at.in("name").fault("field.duplicate", `another subset is named ${quote(subset.name)}`);
     names.add(subset.name);
     checkLabels(subset.labels, at.in("labels"));

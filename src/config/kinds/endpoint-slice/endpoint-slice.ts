@@ -51,7 +51,11 @@ function readEndpoint(endpoint: Fields): SliceEndpoint {
   const conditions = endpoint.object("conditions");
   return defined({
     addresses: endpoint.texts("addresses"),
-    conditions: defined({ ready: conditions.flag("ready"), serving: conditions.flag("serving"), terminating: conditions.flag("terminating") }),
+    conditions: defined({
+      ready: conditions.flag("ready"),
+      serving: conditions.flag("serving"),
+      terminating: conditions.flag("terminating"),
+    }),
     hostname: endpoint.text("hostname"),
     nodeName: endpoint.text("nodeName"),
     zone: endpoint.text("zone"),

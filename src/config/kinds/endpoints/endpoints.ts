@@ -14,7 +14,11 @@ export interface EndpointAddress {
 
 /** What a mesh reads of an Endpoints object, the form before EndpointSlice. It has the name of its Service. */
 export interface Endpoints {
-  readonly subsets: readonly { readonly addresses: readonly EndpointAddress[]; readonly notReadyAddresses: readonly EndpointAddress[]; readonly ports: readonly EndpointPort[] }[];
+  readonly subsets: readonly {
+    readonly addresses: readonly EndpointAddress[];
+    readonly notReadyAddresses: readonly EndpointAddress[];
+    readonly ports: readonly EndpointPort[];
+  }[];
 }
 
 export const endpoints = kubeKind<Endpoints>({
@@ -34,4 +38,9 @@ export const endpoints = kubeKind<Endpoints>({
 });
 
 const readAddress = (address: Fields): EndpointAddress =>
-  defined({ ip: address.text("ip") ?? "", hostname: address.text("hostname"), nodeName: address.text("nodeName"), targetRef: readReference(address, "targetRef") });
+  defined({
+    ip: address.text("ip") ?? "",
+    hostname: address.text("hostname"),
+    nodeName: address.text("nodeName"),
+    targetRef: readReference(address, "targetRef"),
+  });

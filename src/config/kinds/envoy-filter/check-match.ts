@@ -1,8 +1,8 @@
 import {
   EnvoyFilter_ApplyTo as ApplyTo,
-  type EnvoyFilter_EnvoyConfigObjectMatch as ObjectMatch,
-  type EnvoyFilter_ListenerMatch_FilterMatch as FilterMatch,
   EnvoyFilter_PatchContext as Context,
+  type EnvoyFilter_ListenerMatch_FilterMatch as FilterMatch,
+  type EnvoyFilter_EnvoyConfigObjectMatch as ObjectMatch,
 } from "../../../gen/istio/networking/v1alpha3/envoy_filter_pb.js";
 import type { Place } from "../../checks/place.ts";
 import { portFault } from "../../checks/port.ts";
@@ -12,7 +12,13 @@ import { DEPRECATED_FILTER_NAMES } from "./filter-names.ts";
 
 const LONGEST_VERSION = 1024;
 const CONNECTION_MANAGER = "envoy.filters.network.http_connection_manager";
-const LISTENER_PARTS: ReadonlySet<ApplyTo> = new Set([ApplyTo.LISTENER, ApplyTo.FILTER_CHAIN, ApplyTo.NETWORK_FILTER, ApplyTo.HTTP_FILTER, ApplyTo.LISTENER_FILTER]);
+const LISTENER_PARTS: ReadonlySet<ApplyTo> = new Set([
+  ApplyTo.LISTENER,
+  ApplyTo.FILTER_CHAIN,
+  ApplyTo.NETWORK_FILTER,
+  ApplyTo.HTTP_FILTER,
+  ApplyTo.LISTENER_FILTER,
+]);
 const ROUTE_PARTS: ReadonlySet<ApplyTo> = new Set([ApplyTo.ROUTE_CONFIGURATION, ApplyTo.VIRTUAL_HOST, ApplyTo.HTTP_ROUTE]);
 
 /** What a patch applies to: the match must speak of the same kind of thing as applyTo. */
@@ -21,10 +27,14 @@ export function checkMatch(match: ObjectMatch, applyTo: ApplyTo, place: Place): 
   const objects = match.objectTypes;
   if (objects.case === undefined) return;
   const isWaypoint = match.context === Context.WAYPOINT;
-  if (isWaypoint !== (objects.case === "waypoint")) place.in(objects.case).fault("field.conflict", "context WAYPOINT and a waypoint match belong together");
-  else if (!isWaypoint && objects.case !== wantedMatch(applyTo)) place.in(objects.case).fault("field.conflict", `applyTo ${ApplyTo[applyTo]} takes no ${objects.case} match`);
-  else if (objects.case === "listener" && objects.value.filterChain?.filter !== undefined) checkFilter(objects.value.filterChain.filter, applyTo, place.in("listener", "filterChain", "filter"));
-  else if (objects.case === "waypoint" && objects.value.portNumber !== 0) place.in("waypoint", "portNumber").check("field.port", portFault(objects.value.portNumber));
+  if (isWaypoint !== (objects.case === "waypoint"))
+    place.in(objects.case).fault("field.conflict", "context WAYPOINT and a waypoint match belong together");
+  else if (!isWaypoint && objects.case !== wantedMatch(applyTo))
+    place.in(objects.case).fault("field.conflict", `applyTo ${ApplyTo[applyTo]} takes no ${objects.case} match`);
+  else if (objects.case === "listener" && objects.value.filterChain?.filter !== undefined)
+    checkFilter(objects.value.filterChain.filter, applyTo, place.in("listener", "filterChain", "filter"));
+  else if (objects.case === "waypoint" && objects.value.portNumber !== 0)
+    place.in("waypoint", "portNumber").check("field.port", portFault(objects.value.portNumber));
 }
 
 function wantedMatch(applyTo: ApplyTo): ObjectMatch["objectTypes"]["case"] {
@@ -35,7 +45,8 @@ function wantedMatch(applyTo: ApplyTo): ObjectMatch["objectTypes"]["case"] {
 
 function checkProxy(match: ObjectMatch, place: Place): void {
   const version = match.proxy?.proxyVersion ?? "";
-  if (version.length > LONGEST_VERSION) place.in("proxyVersion").fault("field.ineffective", `an expression over ${LONGEST_VERSION} characters is not used`);
+  if (version.length > LONGEST_VERSION)
+    place.in("proxyVersion").fault("field.ineffective", `an expression over ${LONGEST_VERSION} characters is not used`);
   else place.in("proxyVersion").check("field.regex", syntaxFault(version));
 }
 
@@ -44,12 +55,14 @@ function checkFilter(filter: FilterMatch, applyTo: ApplyTo, place: Place): void 
     place.in("name").fault("field.required", "must be set");
     return;
   }
-  if (applyTo === ApplyTo.LISTENER || applyTo === ApplyTo.FILTER_CHAIN) place.fault("field.ineffective", `applyTo ${ApplyTo[applyTo]} does not look at filters`);
+  if (applyTo === ApplyTo.LISTENER || applyTo === ApplyTo.FILTER_CHAIN)
+    place.fault("field.ineffective", `applyTo ${ApplyTo[applyTo]} does not look at filters`);
   warnDeprecated(filter.name, place.in("name"));
   if (filter.subFilter === undefined) return;
   const at = place.in("subFilter");
   if (applyTo !== ApplyTo.HTTP_FILTER) at.fault("field.ineffective", `applyTo ${ApplyTo[applyTo]} does not look at HTTP filters`);
-  if (filter.name !== CONNECTION_MANAGER && filter.name !== "envoy.http_connection_manager") at.fault("field.conflict", `only ${CONNECTION_MANAGER} has filters inside`);
+  if (filter.name !== CONNECTION_MANAGER && filter.name !== "envoy.http_connection_manager")
+    at.fault("field.conflict", `only ${CONNECTION_MANAGER} has filters inside`);
   if (filter.subFilter.name === "") at.in("name").fault("field.required", "must be set");
   else warnDeprecated(filter.subFilter.name, at.in("name"));
 }

@@ -7,11 +7,15 @@ import { ListenerSchema } from "../../../gen/envoy/config/listener/v3/listener_p
 import { RouteSchema, VirtualHostSchema } from "../../../gen/envoy/config/route/v3/route_components_pb.js";
 import { RouteConfigurationSchema } from "../../../gen/envoy/config/route/v3/route_pb.js";
 import { HttpFilterSchema } from "../../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
-import { EnvoyFilter_ApplyTo as ApplyTo, type EnvoyFilter_Patch as Patch, EnvoyFilter_Patch_Operation as Operation } from "../../../gen/istio/networking/v1alpha3/envoy_filter_pb.js";
+import {
+  EnvoyFilter_ApplyTo as ApplyTo,
+  EnvoyFilter_Patch_Operation as Operation,
+  type EnvoyFilter_Patch as Patch,
+} from "../../../gen/istio/networking/v1alpha3/envoy_filter_pb.js";
 import type { Place } from "../../checks/place.ts";
 import { quote } from "../../checks/quote.ts";
-import { isRecord } from "../../parse/reading.ts";
 import { readMessageWith } from "../../parse/read-message.ts";
+import { isRecord } from "../../parse/reading.ts";
 
 /** The message a patch is one of. */
 const PATCHED: Readonly<Partial<Record<ApplyTo, DescMessage>>> = {
@@ -27,9 +31,18 @@ const PATCHED: Readonly<Partial<Record<ApplyTo, DescMessage>>> = {
   [ApplyTo.EXTENSION_CONFIG]: TypedExtensionConfigSchema,
   [ApplyTo.BOOTSTRAP]: BootstrapSchema,
 };
-const ADDING: ReadonlySet<Operation> = new Set([Operation.ADD, Operation.INSERT_BEFORE, Operation.INSERT_AFTER, Operation.INSERT_FIRST, Operation.REPLACE]);
+const ADDING: ReadonlySet<Operation> = new Set([
+  Operation.ADD,
+  Operation.INSERT_BEFORE,
+  Operation.INSERT_AFTER,
+  Operation.INSERT_FIRST,
+  Operation.REPLACE,
+]);
 const FILTER_CONFIG: readonly string[] = ["typed_config", "typedConfig", "config_discovery", "configDiscovery"];
-const OLD_ENVOY_TYPE = /\/envoy\.(?!.*\.v[3-9]\w*\.)/;
+/** Message types that upstream Envoy has: its own from v3 on, and those it shares with others. */
+const ENVOY_TYPE = /\/(?:envoy\..*\.v[3-9]\w*\.|(?:udpa|xds|google|opentelemetry|opencensus)\.)/;
+/** Types of Istio's build of Envoy. */
+const ISTIO_TYPE = /\/(?:istio|stats)\./;
 
 /** The content of a patch must fit the message it goes into. Fields we have no descriptor for may be newer than we are, so they only warn. */
 export function checkPatchValue(patch: Patch, applyTo: ApplyTo, place: Place): void {
@@ -46,12 +59,15 @@ export function checkPatchValue(patch: Patch, applyTo: ApplyTo, place: Place): v
   warnUntyped(value, patch.operation, applyTo, place);
 }
 
-/** Envoy's API before v3 is gone: a proxy would refuse the whole resource. */
+/** Envoy refuses a whole resource for one type it does not have. */
 function checkTypes(json: unknown, place: Place): void {
   if (Array.isArray(json)) for (const [index, item] of json.entries()) checkTypes(item, place.in(index));
   if (!isRecord(json)) return;
   const type = json["@type"];
-  if (typeof type === "string" && OLD_ENVOY_TYPE.test(type)) place.in("@type").fault("field.invalid", `${quote(type)} is not of Envoy's v3 API`);
+  if (typeof type === "string" && ISTIO_TYPE.test(type))
+    place.in("@type").fault("field.ineffective", `upstream Envoy does not have ${quote(type)}`);
+  else if (typeof type === "string" && !ENVOY_TYPE.test(type))
+    place.in("@type").fault("field.invalid", `${quote(type)} is not a type of Envoy's v3 API`);
   for (const [key, value] of Object.entries(json)) if (typeof value === "object") checkTypes(value, place.in(key));
 }
 

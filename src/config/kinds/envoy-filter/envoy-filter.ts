@@ -1,9 +1,9 @@
 import {
-  type EnvoyFilter,
   EnvoyFilter_ApplyTo as ApplyTo,
   type EnvoyFilter_EnvoyConfigObjectPatch as ConfigPatch,
-  EnvoyFilter_Patch_Operation as Operation,
+  type EnvoyFilter,
   EnvoyFilterSchema,
+  EnvoyFilter_Patch_Operation as Operation,
 } from "../../../gen/istio/networking/v1alpha3/envoy_filter_pb.js";
 import { checkSelectorLabels } from "../../checks/labels.ts";
 import type { Place } from "../../checks/place.ts";
@@ -42,5 +42,6 @@ function checkConfigPatch(config: ConfigPatch, place: Place): void {
   if (patch === undefined) place.in("patch").fault("field.required", "must be set");
   else if (patch.operation === Operation.INVALID) place.in("patch", "operation").fault("field.required", "must be set");
   else if (patch.value !== undefined) checkPatchValue(patch, config.applyTo, place.in("patch", "value"));
-  else if (patch.operation !== Operation.REMOVE) place.in("patch", "value").fault("field.required", `operation ${Operation[patch.operation]} needs a value`);
+  else if (patch.operation !== Operation.REMOVE)
+    place.in("patch", "value").fault("field.required", `operation ${Operation[patch.operation]} needs a value`);
 }

@@ -33,5 +33,11 @@ export const GATEWAY_API_KINDS: readonly KindDef<JsonObject>[] = [
   gatewayApiKind({ kind: "UDPRoute", plural: "udproutes", singular: "udproute", versions: ["v1", "v1alpha2"] }),
   gatewayApiKind({ kind: "ListenerSet", plural: "listenersets", singular: "listenerset", shortNames: ["lset"], versions: ["v1"] }),
   gatewayApiKind({ kind: "ReferenceGrant", plural: "referencegrants", singular: "referencegrant", shortNames: ["refgrant"] }),
-  gatewayApiKind({ kind: "BackendTLSPolicy", plural: "backendtlspolicies", singular: "backendtlspolicy", shortNames: ["btlspolicy"], versions: ["v1", "v1alpha3"] }),
+  gatewayApiKind({
+    kind: "BackendTLSPolicy",
+    plural: "backendtlspolicies",
+    singular: "backendtlspolicy",
+    shortNames: ["btlspolicy"],
+    versions: ["v1", "v1alpha3"],
+  }),
 ];

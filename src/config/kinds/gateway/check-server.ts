@@ -2,16 +2,17 @@ import type { Port, Server } from "../../../gen/istio/networking/v1alpha3/gatewa
 import { ServerTLSSettings_TLSmode as Mode } from "../../../gen/istio/networking/v1alpha3/shared_pb.js";
 import { isHttp, isTls } from "../../../model/protocol.ts";
 import { addressFault, UNIX_PREFIX, unixPathFault } from "../../checks/address.ts";
-import { checkScopedHost } from "../../checks/scoped-host.ts";
 import type { Place } from "../../checks/place.ts";
 import { parseProtocol, portFault } from "../../checks/port.ts";
 import { quote } from "../../checks/quote.ts";
+import { checkScopedHost } from "../../checks/scoped-host.ts";
 import { checkServerTls } from "../../checks/server-tls.ts";
 
 /** One server of a gateway. `gatewayApi` is set for servers made from the Gateway API. */
 export function checkServer(server: Server, gatewayApi: boolean, place: Place): void {
   if (server.hosts.length === 0) place.in("hosts").fault("field.required", "a server needs at least one host");
-  for (const [index, host] of server.hosts.entries()) checkScopedHost(host, gatewayApi ? "gateway-api" : "gateway", place.in("hosts", index));
+  for (const [index, host] of server.hosts.entries())
+    checkScopedHost(host, gatewayApi ? "gateway-api" : "gateway", place.in("hosts", index));
   checkServerPort(server.port, server.bind, place.in("port"));
   checkBind(server, place.in("bind"));
   if (server.tls !== undefined) checkServerTls(server.tls, place.in("tls"));
@@ -24,7 +25,8 @@ export function checkServerPort(port: Port | undefined, bind: string, place: Pla
     place.fault("field.required", "must be set");
     return;
   }
-  if (parseProtocol(port.protocol) === undefined) place.in("protocol").fault("field.port", `${quote(port.protocol)} is not a protocol such as HTTP, HTTPS, GRPC, TLS or TCP`);
+  if (parseProtocol(port.protocol) === undefined)
+    place.in("protocol").fault("field.port", `${quote(port.protocol)} is not a protocol such as HTTP, HTTPS, GRPC, TLS or TCP`);
   if (port.number > 0 || !bind.startsWith(UNIX_PREFIX)) place.in("number").check("field.port", portFault(port.number));
   if (port.name === "") place.in("name").fault("field.required", "must be set");
 }

@@ -26,7 +26,8 @@ export const gateway = istioKind({
 
 function checkGateway(spec: Gateway, place: Place, object: ConfigObject<Gateway>): void {
   const gatewayApi = object.annotations[GATEWAY_SEMANTICS] === "gateway";
-  if (!gatewayApi && !isDnsLabel(object.name)) place.fault("metadata.name", `${quote(object.name)} is not a DNS label, as the name of a gateway must be`);
+  if (!gatewayApi && !isDnsLabel(object.name))
+    place.fault("metadata.name", `${quote(object.name)} is not a DNS label, as the name of a gateway must be`);
   if (spec.servers.length === 0) place.in("servers").fault("field.required", "a gateway needs at least one server");
   const names = new Set<string>();
   for (const [index, server] of spec.servers.entries()) {

@@ -35,13 +35,16 @@ export const ingress = kubeKind<Ingress>({
     return defined({
       ingressClassName: spec.text("ingressClassName"),
       defaultBackend: spec.has("defaultBackend") ? readBackend(spec.object("defaultBackend")) : undefined,
-      rules: spec.objects("rules").map((rule) => defined({ host: rule.text("host"), paths: rule.object("http").objects("paths").map(readPath) })),
+      rules: spec
+        .objects("rules")
+        .map((rule) => defined({ host: rule.text("host"), paths: rule.object("http").objects("paths").map(readPath) })),
       tls: spec.objects("tls").map((tls) => defined({ hosts: tls.texts("hosts"), secretName: tls.text("secretName") })),
     });
   },
 });
 
-const readPath = (path: Fields): IngressPath => defined({ path: path.text("path"), pathType: path.text("pathType"), backend: readBackend(path.object("backend")) });
+const readPath = (path: Fields): IngressPath =>
+  defined({ path: path.text("path"), pathType: path.text("pathType"), backend: readBackend(path.object("backend")) });
 
 function readBackend(backend: Fields): IngressBackend {
   const target = backend.object("service");

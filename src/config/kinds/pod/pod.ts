@@ -51,7 +51,9 @@ const readSpec = (spec: Fields): Pod["spec"] =>
     serviceAccountName: spec.text("serviceAccountName"),
     hostname: spec.text("hostname"),
     subdomain: spec.text("subdomain"),
-    containers: spec.objects("containers").map((container) => defined({ name: container.text("name"), ports: container.objects("ports").map(readPort) })),
+    containers: spec
+      .objects("containers")
+      .map((container) => defined({ name: container.text("name"), ports: container.objects("ports").map(readPort) })),
   });
 
 const readPort = (port: Fields): ContainerPort =>
@@ -62,5 +64,7 @@ const readStatus = (status: Fields): Pod["status"] =>
     phase: status.text("phase"),
     podIP: status.text("podIP"),
     podIPs: status.objects("podIPs").map((ip) => ({ ip: ip.text("ip") ?? "" })),
-    conditions: status.objects("conditions").map((condition) => ({ type: condition.text("type") ?? "", status: condition.text("status") ?? "" })),
+    conditions: status
+      .objects("conditions")
+      .map((condition) => ({ type: condition.text("type") ?? "", status: condition.text("status") ?? "" })),
   });

@@ -1,4 +1,8 @@
-import { type JWTRule, type RequestAuthentication, RequestAuthenticationSchema } from "../../../gen/istio/security/v1beta1/request_authentication_pb.js";
+import {
+  type JWTRule,
+  type RequestAuthentication,
+  RequestAuthenticationSchema,
+} from "../../../gen/istio/security/v1beta1/request_authentication_pb.js";
 import { durationFault } from "../../checks/duration.ts";
 import { strictHeaderNameFault } from "../../checks/header.ts";
 import type { Place } from "../../checks/place.ts";
@@ -46,7 +50,8 @@ function checkJwtRule(rule: JWTRule, place: Place): void {
   if (rule.jwks !== "" && rule.jwksUri !== "") place.in("jwksUri").fault("field.conflict", "cannot be combined with jwks");
   if (rule.jwksUri !== "") place.in("jwksUri").check("field.invalid", jwksUriFault(rule.jwksUri));
   if (rule.jwks !== "") checkJwks(rule.jwks, place.in("jwks"));
-  for (const [index, header] of rule.fromHeaders.entries()) if (header.name === "") place.in("fromHeaders", index, "name").fault("field.required", "must be set");
+  for (const [index, header] of rule.fromHeaders.entries())
+    if (header.name === "") place.in("fromHeaders", index, "name").fault("field.required", "must be set");
   for (const [index, { header, claim }] of rule.outputClaimToHeaders.entries()) {
     const at = place.in("outputClaimToHeaders", index);
     at.in("header").check("field.invalid", strictHeaderNameFault(header));

@@ -1,7 +1,11 @@
-import { type ServiceEntry, ServiceEntry_Location as Location, ServiceEntry_Resolution as Resolution } from "../../../gen/istio/networking/v1alpha3/service_entry_pb.js";
+import {
+  ServiceEntry_Location as Location,
+  ServiceEntry_Resolution as Resolution,
+  type ServiceEntry,
+} from "../../../gen/istio/networking/v1alpha3/service_entry_pb.js";
 import type { WorkloadEntry } from "../../../gen/istio/networking/v1alpha3/workload_entry_pb.js";
 import { isHttp, isTcp, isTls } from "../../../model/protocol.ts";
-import { isAddress } from "../../checks/address.ts";
+import { isAddress, UNIX_PREFIX } from "../../checks/address.ts";
 import { fqdnFault } from "../../checks/host-name.ts";
 import { checkLabels } from "../../checks/labels.ts";
 import type { Place } from "../../checks/place.ts";
@@ -39,37 +43,48 @@ export function checkResolution(spec: ServiceEntry, object: ConfigObject, place:
 const portNames = (spec: ServiceEntry): ReadonlySet<string> => new Set(spec.ports.map((port) => port.name));
 
 function checkNone(spec: ServiceEntry, place: Place): void {
-  if (spec.endpoints.length > 0) place.in("endpoints").fault("field.conflict", "resolution NONE goes where the client went; it takes no endpoints");
-  if (spec.workloadSelector !== undefined) place.in("workloadSelector").fault("field.ineffective", "resolution NONE goes where the client went; no workload is selected");
+  if (spec.endpoints.length > 0)
+    place.in("endpoints").fault("field.conflict", "resolution NONE goes where the client went; it takes no endpoints");
+  if (spec.workloadSelector !== undefined)
+    place.in("workloadSelector").fault("field.ineffective", "resolution NONE goes where the client went; no workload is selected");
 }
 
 function checkStatic(spec: ServiceEntry, place: Place): void {
   const servicePorts = portNames(spec);
-  for (const [index, endpoint] of spec.endpoints.entries()) checkWorkloadEntry(endpoint, { takesNames: false, servicePorts }, place.in("endpoints", index));
+  if (spec.ports.length !== 1 && spec.endpoints.some(({ address }) => address.startsWith(UNIX_PREFIX))) {
+    place.in("ports").fault("field.conflict", "a Unix domain socket serves exactly one port");
+  }
+  for (const [index, endpoint] of spec.endpoints.entries())
+    checkWorkloadEntry(endpoint, { takesNames: false, servicePorts }, place.in("endpoints", index));
 }
 
 function checkDns(spec: ServiceEntry, place: Place): void {
-  if (spec.resolution === Resolution.DNS_ROUND_ROBIN && spec.endpoints.length > 1) place.in("endpoints").fault("field.conflict", "resolution DNS_ROUND_ROBIN takes one endpoint at most");
-  if (spec.endpoints.length === 0 && spec.workloadSelector === undefined) {
+  if (spec.resolution === Resolution.DNS_ROUND_ROBIN && spec.endpoints.length > 1)
+    place.in("endpoints").fault("field.conflict", "resolution DNS_ROUND_ROBIN takes one endpoint at most");
+  if (spec.endpoints.length === 0) {
     for (const [index, host] of spec.hosts.entries()) {
-      if (fqdnFault(host) !== undefined) place.in("hosts", index).fault("field.host", `${quote(host)} cannot be looked up; give endpoints or a host without wildcard`);
+      if (fqdnFault(host) !== undefined)
+        place.in("hosts", index).fault("field.host", `${quote(host)} cannot be looked up; give endpoints or a host without wildcard`);
     }
   }
   const servicePorts = portNames(spec);
   for (const [index, endpoint] of spec.endpoints.entries()) checkDnsEndpoint(endpoint, servicePorts, place.in("endpoints", index));
   const opaque = spec.ports.some((port) => isTcp(parseProtocol(port.protocol) ?? "Auto"));
-  if (spec.addresses.length > 0 && spec.hosts.length > 1 && opaque) place.in("hosts").fault("field.ineffective", "several hosts share the addresses of a TCP port and cannot be told apart");
+  if (spec.addresses.length > 0 && spec.hosts.length > 1 && opaque)
+    place.in("hosts").fault("field.ineffective", "several hosts share the addresses of a TCP port and cannot be told apart");
 }
 
 function checkDnsEndpoint(endpoint: WorkloadEntry, servicePorts: ReadonlySet<string>, place: Place): void {
-  if (!isAddress(endpoint.address) && fqdnFault(endpoint.address) !== undefined) place.in("address").fault("field.host", `${quote(endpoint.address)} is neither an IP address nor a host name`);
+  if (!isAddress(endpoint.address) && fqdnFault(endpoint.address) !== undefined)
+    place.in("address").fault("field.host", `${quote(endpoint.address)} is neither an IP address nor a host name`);
   checkEndpointPorts(endpoint, servicePorts, place.in("ports"));
   checkLabels(endpoint.labels, place.in("labels"));
 }
 
 /** Names are looked up as requests come, so all must be known from the request. */
 function checkDynamicDns(spec: ServiceEntry, object: ConfigObject, place: Place): void {
-  if (!spec.hosts.some((host) => host.startsWith("*."))) place.in("hosts").fault("field.required", "resolution DYNAMIC_DNS is for wildcard hosts");
+  if (!spec.hosts.some((host) => host.startsWith("*.")))
+    place.in("hosts").fault("field.required", "resolution DYNAMIC_DNS is for wildcard hosts");
   if (spec.addresses.length > 0) place.in("addresses").fault("field.conflict", "resolution DYNAMIC_DNS takes no addresses");
   if (spec.endpoints.length > 0) place.in("endpoints").fault("field.conflict", "resolution DYNAMIC_DNS takes no endpoints");
   if (spec.location === Location.MESH_INTERNAL && Object.hasOwn(object.labels, USE_WAYPOINT)) {
@@ -78,7 +93,9 @@ function checkDynamicDns(spec: ServiceEntry, object: ConfigObject, place: Place)
   for (const [index, port] of spec.ports.entries()) {
     const protocol = parseProtocol(port.protocol);
     if (protocol === undefined || !(isHttp(protocol) || isTls(protocol))) {
-      place.in("ports", index, "protocol").fault("field.conflict", "resolution DYNAMIC_DNS needs HTTP, HTTP2, GRPC or TLS, whose first bytes name the host");
+      place
+        .in("ports", index, "protocol")
+        .fault("field.conflict", "resolution DYNAMIC_DNS needs HTTP, HTTP2, GRPC or TLS, whose first bytes name the host");
     }
   }
 }
@@ -88,7 +105,9 @@ function warnOpaquePorts(spec: ServiceEntry, object: ConfigObject, place: Place)
   if (spec.addresses.length > 0 || allocatesAddresses(spec, object)) return;
   for (const [index, port] of spec.ports.entries()) {
     if (port.protocol === "" || port.protocol.toUpperCase() === "TCP") {
-      place.in("ports", index).fault("field.ineffective", "a TCP port needs addresses, or an address allocated automatically, to be told apart from others");
+      place
+        .in("ports", index)
+        .fault("field.ineffective", "a TCP port needs addresses, or an address allocated automatically, to be told apart from others");
     }
   }
 }
@@ -105,5 +124,6 @@ function checkManyHosts(spec: ServiceEntry, place: Place): void {
     const protocol = parseProtocol(port.protocol);
     return protocol === undefined || !(isHttp(protocol) || isTls(protocol));
   });
-  if (blind !== -1) place.in("ports", blind, "protocol").fault("field.conflict", "several hosts need HTTP or TLS ports, whose first bytes name the host");
+  if (blind !== -1)
+    place.in("ports", blind, "protocol").fault("field.conflict", "several hosts need HTTP or TLS ports, whose first bytes name the host");
 }

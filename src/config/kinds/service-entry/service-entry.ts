@@ -1,4 +1,8 @@
-import { type ServiceEntry, ServiceEntrySchema, ServiceEntry_Resolution as Resolution } from "../../../gen/istio/networking/v1alpha3/service_entry_pb.js";
+import {
+  ServiceEntry_Resolution as Resolution,
+  type ServiceEntry,
+  ServiceEntrySchema,
+} from "../../../gen/istio/networking/v1alpha3/service_entry_pb.js";
 import { subnetFault } from "../../checks/address.ts";
 import { checkExportTo } from "../../checks/export-to.ts";
 import { partialWildcardFault, wildcardDomainFault } from "../../checks/host-name.ts";

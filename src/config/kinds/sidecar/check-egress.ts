@@ -11,7 +11,8 @@ export function checkEgress(listeners: readonly IstioEgressListener[], namespace
   for (const [index, listener] of listeners.entries()) {
     const at = place.in(index);
     if (listener.port === undefined) {
-      if (index < listeners.length - 1) at.in("port").fault("field.conflict", "the listener without port takes all the rest, so it must be the last and only one");
+      if (index < listeners.length - 1)
+        at.in("port").fault("field.conflict", "the listener without port takes all the rest, so it must be the last and only one");
     } else {
       checkPort(listener.port, listener, at);
       const key = listener.port.number === 0 ? listener.bind : listener.port.number;
@@ -30,9 +31,11 @@ function checkPort(port: SidecarPort, listener: IstioEgressListener, place: Plac
     if (listener.bind !== "") place.in("bind").check("field.invalid", addressFault(listener.bind));
     return;
   }
-  if (!listener.bind.startsWith(UNIX_PREFIX)) place.in("bind").fault("field.required", "without a port number the listener must be bound to unix://<path>");
+  if (!listener.bind.startsWith(UNIX_PREFIX))
+    place.in("bind").fault("field.required", "without a port number the listener must be bound to unix://<path>");
   else place.in("bind").check("field.invalid", unixPathFault(listener.bind.slice(UNIX_PREFIX.length)));
-  if (listener.captureMode === CaptureMode.IPTABLES) place.in("captureMode").fault("field.conflict", "traffic to a Unix domain socket cannot be captured");
+  if (listener.captureMode === CaptureMode.IPTABLES)
+    place.in("captureMode").fault("field.conflict", "traffic to a Unix domain socket cannot be captured");
 }
 
 function checkHosts(hosts: readonly string[], namespace: string, place: Place): void {
@@ -52,6 +55,7 @@ function warnRedundant(hosts: readonly string[], namespace: string, place: Place
   for (const [index, host] of full.entries()) {
     const all = `${host.split("/", 1)[0]}/*`;
     const repeated = full.indexOf(host) < index || (host !== all && full.includes(all));
-    if (!host.startsWith("~") && repeated) place.in(index).fault("field.ineffective", `${quote(host)} is already imported by another entry`);
+    if (!host.startsWith("~") && repeated)
+      place.in(index).fault("field.ineffective", `${quote(host)} is already imported by another entry`);
   }
 }

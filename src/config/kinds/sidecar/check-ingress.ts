@@ -33,7 +33,8 @@ function checkListener(listener: IstioIngressListener, place: Place): void {
   const protocol = parseProtocol(listener.port?.protocol ?? "");
   if (listener.defaultEndpoint !== "") checkDefaultEndpoint(listener.defaultEndpoint, place.in("defaultEndpoint"));
   if (listener.tls !== undefined) {
-    if (protocol === undefined || !isTls(protocol)) place.in("tls").fault("field.conflict", "only protocols HTTPS and TLS take TLS settings");
+    if (protocol === undefined || !isTls(protocol))
+      place.in("tls").fault("field.conflict", "only protocols HTTPS and TLS take TLS settings");
     checkIngressTls(listener.tls, place.in("tls"));
   }
   if (listener.connectionPool === undefined) return;
@@ -58,9 +59,11 @@ function checkDefaultEndpoint(text: string, place: Place): void {
 
 function checkIngressTls(tls: ServerTLSSettings, place: Place): void {
   const unsupported = "is not supported for a Sidecar";
-  for (const name of ["subjectAltNames", "credentialNames", "tlsCertificates"] as const) if (tls[name].length > 0) place.in(name).fault("field.conflict", unsupported);
+  for (const name of ["subjectAltNames", "credentialNames", "tlsCertificates"] as const)
+    if (tls[name].length > 0) place.in(name).fault("field.conflict", unsupported);
   if (tls.credentialName !== "") place.in("credentialName").fault("field.conflict", unsupported);
   if (tls.httpsRedirect) place.in("httpsRedirect").fault("field.conflict", unsupported);
-  if (tls.mode === Mode.ISTIO_MUTUAL || tls.mode === Mode.AUTO_PASSTHROUGH) place.in("mode").fault("field.conflict", `${Mode[tls.mode]} ${unsupported}`);
+  if (tls.mode === Mode.ISTIO_MUTUAL || tls.mode === Mode.AUTO_PASSTHROUGH)
+    place.in("mode").fault("field.conflict", `${Mode[tls.mode]} ${unsupported}`);
   checkServerTls(tls, place);
 }

@@ -1,4 +1,8 @@
-import { OutboundTrafficPolicy_Mode as OutboundMode, type Sidecar, SidecarSchema } from "../../../gen/istio/networking/v1alpha3/sidecar_pb.js";
+import {
+  OutboundTrafficPolicy_Mode as OutboundMode,
+  type Sidecar,
+  SidecarSchema,
+} from "../../../gen/istio/networking/v1alpha3/sidecar_pb.js";
 import { checkConnectionPool } from "../../checks/connection-pool.ts";
 import { checkDestination } from "../../checks/destination.ts";
 import { fqdnFault } from "../../checks/host-name.ts";

@@ -1,4 +1,10 @@
-import { type Metrics, MetricsOverrides_TagOverride_Operation as TagOperation, type Telemetry, TelemetrySchema, type Tracing } from "../../../gen/istio/telemetry/v1alpha1/telemetry_pb.js";
+import {
+  type Metrics,
+  MetricsOverrides_TagOverride_Operation as TagOperation,
+  type Telemetry,
+  TelemetrySchema,
+  type Tracing,
+} from "../../../gen/istio/telemetry/v1alpha1/telemetry_pb.js";
 import { celFault } from "../../checks/cel-syntax.ts";
 import { durationFault } from "../../checks/duration.ts";
 import { percentFault } from "../../checks/percent.ts";
@@ -8,7 +14,10 @@ import type { SchemaRules } from "../../parse/schema-rules.ts";
 import { istioKind } from "../istio-kind.ts";
 import { TARGET_RULES } from "../target-rules.ts";
 
-const providerRules = (at: string): SchemaRules => ({ [`${at}[].providers[]`]: { required: ["name"] }, [`${at}[].providers[].name`]: { minLength: 1 } });
+const providerRules = (at: string): SchemaRules => ({
+  [`${at}[].providers[]`]: { required: ["name"] },
+  [`${at}[].providers[].name`]: { minLength: 1 },
+});
 
 /** Metrics, traces and access logs of workloads. */
 export const telemetry = istioKind({
@@ -35,13 +44,15 @@ function checkTelemetry(spec: Telemetry, place: Place): void {
   for (const [index, tracing] of spec.tracing.entries()) checkTracing(tracing, place.in("tracing", index));
   for (const [index, metrics] of spec.metrics.entries()) checkMetrics(metrics, place.in("metrics", index));
   for (const [index, logging] of spec.accessLogging.entries()) {
-    if (logging.filter !== undefined) place.in("accessLogging", index, "filter", "expression").check("field.invalid", celFault(logging.filter.expression));
+    if (logging.filter !== undefined)
+      place.in("accessLogging", index, "filter", "expression").check("field.invalid", celFault(logging.filter.expression));
   }
 }
 
 function checkTracing(tracing: Tracing, place: Place): void {
   if (tracing.providers.length > 1) place.in("providers").fault("field.ineffective", "only the first provider is used");
-  if (tracing.randomSamplingPercentage !== undefined) place.in("randomSamplingPercentage").check("field.range", percentFault(tracing.randomSamplingPercentage));
+  if (tracing.randomSamplingPercentage !== undefined)
+    place.in("randomSamplingPercentage").check("field.range", percentFault(tracing.randomSamplingPercentage));
   for (const [name, tag] of Object.entries(tracing.customTags)) {
     const at = place.in("customTags", name);
     if (name === "") place.in("customTags").fault("field.invalid", "a tag needs a name");
@@ -55,7 +66,8 @@ function checkMetrics(metrics: Metrics, place: Place): void {
   if (metrics.reportingInterval !== undefined) place.in("reportingInterval").check("field.range", durationFault(metrics.reportingInterval));
   for (const [index, override] of metrics.overrides.entries()) {
     const at = place.in("overrides", index);
-    if (override.match?.metricMatch.case === "customMetric" && override.match.metricMatch.value === "") at.in("match", "customMetric").fault("field.required", "must not be empty");
+    if (override.match?.metricMatch.case === "customMetric" && override.match.metricMatch.value === "")
+      at.in("match", "customMetric").fault("field.required", "must not be empty");
     for (const [name, tag] of Object.entries(override.tagOverrides)) {
       const value = at.in("tagOverrides", name, "value");
       if (name === "") at.in("tagOverrides").fault("field.invalid", "a tag needs a name");

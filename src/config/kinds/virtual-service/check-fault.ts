@@ -1,4 +1,8 @@
-import type { HTTPFaultInjection, HTTPFaultInjection_Abort, HTTPFaultInjection_Delay } from "../../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
+import type {
+  HTTPFaultInjection,
+  HTTPFaultInjection_Abort,
+  HTTPFaultInjection_Delay,
+} from "../../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
 import { durationFault } from "../../checks/duration.ts";
 import { percentFault, shareFault } from "../../checks/percent.ts";
 import type { Place } from "../../checks/place.ts";
@@ -40,7 +44,8 @@ export function checkAbort(abort: HTTPFaultInjection_Abort, place: Place): void 
       place.in("httpStatus").check("field.range", httpStatusFault(abort.errorType.value));
       break;
     case "grpcStatus":
-      if (!GRPC_STATUSES.has(abort.errorType.value)) place.in("grpcStatus").fault("field.invalid", `${quote(abort.errorType.value)} is not a gRPC status such as NOT_FOUND`);
+      if (!GRPC_STATUSES.has(abort.errorType.value))
+        place.in("grpcStatus").fault("field.invalid", `${quote(abort.errorType.value)} is not a gRPC status such as NOT_FOUND`);
       break;
     case "http2Error":
       place.in("http2Error").fault("field.invalid", "Envoy cannot abort with HTTP/2 errors");

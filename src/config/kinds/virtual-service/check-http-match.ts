@@ -29,5 +29,6 @@ export function checkSource(match: Pick<HTTPMatchRequest, "port" | "sourceLabels
   if (match.port !== 0) place.in("port").check("field.port", portFault(match.port));
   checkLabels(match.sourceLabels, place.in("sourceLabels"));
   checkGatewayNames(match.gateways, place.in("gateways"));
-  if (match.sourceNamespace !== "" && !isDnsLabel(match.sourceNamespace)) place.in("sourceNamespace").fault("field.invalid", `${quote(match.sourceNamespace)} is not a namespace`);
+  if (match.sourceNamespace !== "" && !isDnsLabel(match.sourceNamespace))
+    place.in("sourceNamespace").fault("field.invalid", `${quote(match.sourceNamespace)} is not a namespace`);
 }

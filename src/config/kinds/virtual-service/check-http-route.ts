@@ -1,4 +1,9 @@
-import type { HTTPMirrorPolicy, HTTPRoute, HTTPRouteDestination, RouteDestination } from "../../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
+import type {
+  HTTPMirrorPolicy,
+  HTTPRoute,
+  HTTPRouteDestination,
+  RouteDestination,
+} from "../../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
 import { checkDestination } from "../../checks/destination.ts";
 import { durationFault } from "../../checks/duration.ts";
 import { isAuthorityHeader } from "../../checks/header.ts";
@@ -39,7 +44,8 @@ export function checkHttpRoute(route: HTTPRoute, context: RouteContext, place: P
 /** A route does exactly one thing: it forwards, redirects, answers itself or delegates. */
 function checkActions(route: HTTPRoute, context: RouteContext, place: Place): void {
   if (route.delegate !== undefined && !context.isDelegate) {
-    for (const name of ["redirect", "directResponse"] as const) if (route[name] !== undefined) place.in(name).fault("field.conflict", "a route that delegates does nothing else");
+    for (const name of ["redirect", "directResponse"] as const)
+      if (route[name] !== undefined) place.in(name).fault("field.conflict", "a route that delegates does nothing else");
     if (route.route.length > 0) place.in("route").fault("field.conflict", "a route that delegates does nothing else");
     return;
   }
@@ -49,8 +55,10 @@ function checkActions(route: HTTPRoute, context: RouteContext, place: Place): vo
     if (route.route.length === 0) place.fault("field.required", "give route, redirect or directResponse");
   } else {
     if (route.route.length > 0) place.in("route").fault("field.conflict", `cannot be combined with ${answer}`);
-    for (const name of ["fault", "rewrite"] as const) if (route[name] !== undefined) place.in(name).fault("field.conflict", `cannot be combined with ${answer}`);
-    if (answer === "redirect" && route.directResponse !== undefined) place.in("directResponse").fault("field.conflict", "cannot be combined with redirect");
+    for (const name of ["fault", "rewrite"] as const)
+      if (route[name] !== undefined) place.in(name).fault("field.conflict", `cannot be combined with ${answer}`);
+    if (answer === "redirect" && route.directResponse !== undefined)
+      place.in("directResponse").fault("field.conflict", "cannot be combined with redirect");
   }
   if (route.mirror !== undefined && route.mirrors.length > 0) place.in("mirrors").fault("field.conflict", "cannot be combined with mirror");
 }
@@ -86,7 +94,11 @@ function checkHttpDestinations(destinations: readonly HTTPRouteDestination[], ga
 }
 
 /** Weighted destinations of any route. A single one needs no weight; Gateway API allows that nobody gets anything. */
-export function checkDestinations(destinations: readonly (HTTPRouteDestination | RouteDestination)[], gatewayApi: boolean, place: Place): void {
+export function checkDestinations(
+  destinations: readonly (HTTPRouteDestination | RouteDestination)[],
+  gatewayApi: boolean,
+  place: Place,
+): void {
   let total = 0;
   for (const [index, one] of destinations.entries()) {
     if (one.destination === undefined) place.in(index, "destination").fault("field.required", "must be set");

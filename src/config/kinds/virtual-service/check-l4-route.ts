@@ -1,11 +1,16 @@
-import type { L4MatchAttributes, TCPRoute, TLSMatchAttributes, TLSRoute } from "../../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
 import { matchesHost } from "../../../base/hostname.ts";
+import type {
+  L4MatchAttributes,
+  TCPRoute,
+  TLSMatchAttributes,
+  TLSRoute,
+} from "../../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
 import { subnetFault } from "../../checks/address.ts";
 import { gatewayDomainFault, partialWildcardFault, wildcardDomainFault } from "../../checks/host-name.ts";
 import type { Place } from "../../checks/place.ts";
 import { quote } from "../../checks/quote.ts";
-import { checkDestinations } from "./check-http-route.ts";
 import { checkSource } from "./check-http-match.ts";
+import { checkDestinations } from "./check-http-route.ts";
 
 /** What the rules of a TLS route depend on besides it. */
 export interface TlsContext {
@@ -38,7 +43,8 @@ function checkTlsMatch(match: TLSMatchAttributes, context: TlsContext, place: Pl
     at.check("field.host", fault);
     if (fault !== undefined) continue;
     at.check("field.ineffective", partialWildcardFault(host));
-    if (!context.hosts.some((outer) => matchesHost(outer.toLowerCase(), host.toLowerCase()))) at.fault("field.host", `${quote(host)} is not among the hosts of the VirtualService`);
+    if (!context.hosts.some((outer) => matchesHost(outer.toLowerCase(), host.toLowerCase())))
+      at.fault("field.host", `${quote(host)} is not among the hosts of the VirtualService`);
   }
   checkSubnets(match.destinationSubnets, place);
   checkSource(match, place);

@@ -1,4 +1,10 @@
-import type { HTTPDirectResponse, HTTPMatchRequest, HTTPRedirect, HTTPRewrite, RegexRewrite } from "../../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
+import type {
+  HTTPDirectResponse,
+  HTTPMatchRequest,
+  HTTPRedirect,
+  HTTPRewrite,
+  RegexRewrite,
+} from "../../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
 import type { Place } from "../../checks/place.ts";
 import { portFault } from "../../checks/port.ts";
 import { regexFault } from "../../checks/regex.ts";
@@ -10,11 +16,13 @@ const LARGE_BODY_BYTES = 100 * 1024;
 /** A redirect instead of a route. */
 export function checkRedirect(redirect: HTTPRedirect, matches: readonly HTTPMatchRequest[], place: Place): void {
   const texts = [redirect.uri, redirect.authority, redirect.scheme, redirect.prefixRewrite];
-  if (texts.every((text) => text === "") && redirect.redirectPort.case === undefined) place.fault("field.required", "say what changes: uri, prefixRewrite, authority, scheme or port");
+  if (texts.every((text) => text === "") && redirect.redirectPort.case === undefined)
+    place.fault("field.required", "say what changes: uri, prefixRewrite, authority, scheme or port");
   if (redirect.redirectCode !== 0 && (redirect.redirectCode < 300 || redirect.redirectCode > 399)) {
     place.in("redirectCode").fault("field.range", `${redirect.redirectCode} is not a redirect status from 300 to 399`);
   }
-  if (redirect.scheme !== "" && redirect.scheme !== "http" && redirect.scheme !== "https") place.in("scheme").fault("field.invalid", "must be http or https");
+  if (redirect.scheme !== "" && redirect.scheme !== "http" && redirect.scheme !== "https")
+    place.in("scheme").fault("field.invalid", "must be http or https");
   if (redirect.redirectPort.case === "port") place.in("port").check("field.port", portFault(redirect.redirectPort.value));
   if (redirect.prefixRewrite === "") return;
   if (redirect.uri !== "") place.in("prefixRewrite").fault("field.conflict", "cannot be combined with uri");
@@ -29,13 +37,16 @@ export function checkDirectResponse(response: HTTPDirectResponse, place: Place):
   const body = response.body?.specifier;
   const size = body?.case === "string" ? Buffer.byteLength(body.value) : body?.case === "bytes" ? body.value.length : 0;
   if (size > MOST_BODY_BYTES) place.in("body").fault("field.range", "must have at most 1 MiB");
-  else if (size > LARGE_BODY_BYTES) place.in("body").fault("field.ineffective", "a body over 100 KiB is sent to every proxy and makes updates slow");
+  else if (size > LARGE_BODY_BYTES)
+    place.in("body").fault("field.ineffective", "a body over 100 KiB is sent to every proxy and makes updates slow");
 }
 
 /** Changes to path and authority before forwarding. */
 export function checkRewrite(rewrite: HTTPRewrite, place: Place): void {
-  if (rewrite.uri !== "" && rewrite.uriRegexRewrite !== undefined) place.in("uriRegexRewrite").fault("field.conflict", "cannot be combined with uri");
-  if (rewrite.uri === "" && rewrite.authority === "" && rewrite.uriRegexRewrite === undefined) place.fault("field.required", "give uri, uriRegexRewrite or authority");
+  if (rewrite.uri !== "" && rewrite.uriRegexRewrite !== undefined)
+    place.in("uriRegexRewrite").fault("field.conflict", "cannot be combined with uri");
+  if (rewrite.uri === "" && rewrite.authority === "" && rewrite.uriRegexRewrite === undefined)
+    place.fault("field.required", "give uri, uriRegexRewrite or authority");
   if (rewrite.uriRegexRewrite !== undefined) checkRegexRewrite(rewrite.uriRegexRewrite, place.in("uriRegexRewrite"));
 }
 

@@ -31,4 +31,5 @@ function reverse(text: string, index: number): Reversed {
   return { index, host, key: [...fixed].reverse().join("") };
 }
 
-const byKey = (a: Reversed, b: Reversed): number => (a.key < b.key ? -1 : a.key > b.key ? 1 : Number(isWildcardHost(b.host)) - Number(isWildcardHost(a.host)));
+const byKey = (a: Reversed, b: Reversed): number =>
+  a.key < b.key ? -1 : a.key > b.key ? 1 : Number(isWildcardHost(b.host)) - Number(isWildcardHost(a.host));

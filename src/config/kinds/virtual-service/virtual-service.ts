@@ -38,9 +38,11 @@ function checkVirtualService(spec: VirtualService, place: Place, object: ConfigO
   checkGatewayNames(spec.gateways, place.in("gateways"));
   checkHosts(spec, place.in("hosts"));
   if (!isBoundToGateway(spec)) checkNoClaims(spec, place.in("http"));
-  if (spec.http.length === 0 && spec.tls.length === 0 && spec.tcp.length === 0) place.fault("field.required", "give http, tls or tcp routes");
+  if (spec.http.length === 0 && spec.tls.length === 0 && spec.tcp.length === 0)
+    place.fault("field.required", "give http, tls or tcp routes");
   for (const [index, route] of spec.http.entries()) checkHttpRoute(route, { isDelegate, gatewayApi }, place.in("http", index));
-  for (const [index, route] of spec.tls.entries()) checkTlsRoute(route, { hosts: spec.hosts, isBoundToGateway: isBoundToGateway(spec), gatewayApi }, place.in("tls", index));
+  for (const [index, route] of spec.tls.entries())
+    checkTlsRoute(route, { hosts: spec.hosts, isBoundToGateway: isBoundToGateway(spec), gatewayApi }, place.in("tls", index));
   for (const [index, route] of spec.tcp.entries()) checkTcpRoute(route, gatewayApi, place.in("tcp", index));
   checkExportTo(spec.exportTo, { namespace: object.namespace }, place.in("exportTo"));
   warnUnreachable(spec, place);
@@ -51,7 +53,10 @@ const isBoundToMesh = (spec: VirtualService): boolean => spec.gateways.length ==
 
 /** Without hosts it is a delegate: another VirtualService includes its HTTP routes. */
 function checkDelegate(spec: VirtualService, place: Place): void {
-  if (spec.gateways.length > 0) place.in("gateways").fault("field.conflict", "a VirtualService without hosts is a delegate and takes its gateways from who delegates to it");
+  if (spec.gateways.length > 0)
+    place
+      .in("gateways")
+      .fault("field.conflict", "a VirtualService without hosts is a delegate and takes its gateways from who delegates to it");
   if (spec.tls.length > 0) place.in("tls").fault("field.conflict", "a VirtualService without hosts is a delegate and routes HTTP only");
   if (spec.tcp.length > 0) place.in("tcp").fault("field.conflict", "a VirtualService without hosts is a delegate and routes HTTP only");
 }
@@ -60,7 +65,8 @@ function checkHosts(spec: VirtualService, place: Place): void {
   const domainFault = isBoundToGateway(spec) ? (host: string) => gatewayDomainFault(host, false) : wildcardDomainFault;
   for (const [index, host] of spec.hosts.entries()) {
     if (!isAddress(host)) place.in(index).check("field.host", domainFault(host));
-    if (host === "*" && isBoundToMesh(spec)) place.in(index).fault("field.host", "every host at once can be routed at gateways only, not in the mesh");
+    if (host === "*" && isBoundToMesh(spec))
+      place.in(index).fault("field.host", "every host at once can be routed at gateways only, not in the mesh");
   }
   for (const [index, other] of overlappingHosts(spec.hosts)) {
     place.in(index).fault("field.duplicate", `${quote(spec.hosts[index] ?? "")} and ${quote(spec.hosts[other] ?? "")} overlap`);
@@ -73,7 +79,8 @@ function checkNoClaims(spec: VirtualService, place: Place): void {
     for (const [at, match] of route.match.entries()) {
       for (const name of ["headers", "withoutHeaders"] as const) {
         const claim = Object.keys(match[name]).find(isJwtClaim);
-        if (claim !== undefined) place.in(index, "match", at, name, claim).fault("field.conflict", "claims of the token can be matched at gateways only");
+        if (claim !== undefined)
+          place.in(index, "match", at, name, claim).fault("field.conflict", "claims of the token can be matched at gateways only");
       }
     }
   }

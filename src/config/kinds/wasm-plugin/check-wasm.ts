@@ -25,8 +25,10 @@ export const wasmRules = (at: string): SchemaRules => ({
 /** A WebAssembly module: where it comes from and what it may see. */
 export function checkWasm(wasm: Pick<WasmConfig, "url" | "sha256" | "imagePullSecret" | "pluginName" | "vmConfig">, place: Place): void {
   place.in("url").check("field.invalid", urlFault(wasm.url));
-  if (wasm.sha256 !== "" && !SHA256.test(wasm.sha256)) place.in("sha256").fault("field.invalid", "must be 64 hexadecimal digits in lower case");
-  if (wasm.imagePullSecret.length > LONGEST_SECRET) place.in("imagePullSecret").fault("field.invalid", `must have at most ${LONGEST_SECRET} characters`);
+  if (wasm.sha256 !== "" && !SHA256.test(wasm.sha256))
+    place.in("sha256").fault("field.invalid", "must be 64 hexadecimal digits in lower case");
+  if (wasm.imagePullSecret.length > LONGEST_SECRET)
+    place.in("imagePullSecret").fault("field.invalid", `must have at most ${LONGEST_SECRET} characters`);
   if (wasm.pluginName.length > LONGEST_NAME) place.in("pluginName").fault("field.invalid", `must have at most ${LONGEST_NAME} characters`);
   if (wasm.vmConfig !== undefined) checkEnvironment(wasm.vmConfig, place.in("vmConfig", "env"));
 }
@@ -52,7 +54,8 @@ function checkEnvironment(vm: VmConfig, place: Place): void {
     if (variable.name === "") at.in("name").fault("field.required", "must be set");
     else if (names.has(variable.name)) at.in("name").fault("field.duplicate", `${quote(variable.name)} is listed twice`);
     names.add(variable.name);
-    if (variable.valueFrom === EnvValueSource.HOST && variable.value !== "") at.in("value").fault("field.conflict", "a variable taken from the host has no value here");
+    if (variable.valueFrom === EnvValueSource.HOST && variable.value !== "")
+      at.in("value").fault("field.conflict", "a variable taken from the host has no value here");
     if (variable.value.length > LONGEST_VALUE) at.in("value").fault("field.invalid", `must have at most ${LONGEST_VALUE} characters`);
   }
 }

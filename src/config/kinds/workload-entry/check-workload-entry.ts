@@ -33,7 +33,8 @@ export function checkUnixEndpoint(entry: WorkloadEntry, place: Place): void {
 /** Ports of an endpoint by the names of the service's ports. */
 export function checkEndpointPorts(entry: WorkloadEntry, servicePorts: ReadonlySet<string> | undefined, place: Place): void {
   for (const [name, port] of Object.entries(entry.ports)) {
-    if (servicePorts !== undefined && !servicePorts.has(name)) place.in(name).fault("field.port", `the service has no port named ${quote(name)}`);
+    if (servicePorts !== undefined && !servicePorts.has(name))
+      place.in(name).fault("field.port", `the service has no port named ${quote(name)}`);
     place.in(name).check("field.port", portNameFault(name));
     place.in(name).check("field.port", portFault(port));
   }

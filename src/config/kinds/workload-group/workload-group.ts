@@ -1,4 +1,9 @@
-import { type HTTPHealthCheckConfig, type ReadinessProbe, type WorkloadGroup, WorkloadGroupSchema } from "../../../gen/istio/networking/v1alpha3/workload_group_pb.js";
+import {
+  type HTTPHealthCheckConfig,
+  type ReadinessProbe,
+  type WorkloadGroup,
+  WorkloadGroupSchema,
+} from "../../../gen/istio/networking/v1alpha3/workload_group_pb.js";
 import { UNIX_PREFIX } from "../../checks/address.ts";
 import { strictHeaderNameFault } from "../../checks/header.ts";
 import { checkLabels, labelKeyFault } from "../../checks/labels.ts";
@@ -30,7 +35,8 @@ export const workloadGroup = istioKind({
 
 function checkWorkloadGroup(spec: WorkloadGroup, place: Place): void {
   checkLabels(spec.metadata?.labels ?? {}, place.in("metadata", "labels"));
-  for (const key of Object.keys(spec.metadata?.annotations ?? {})) place.in("metadata", "annotations").check("field.invalid", labelKeyFault(key));
+  for (const key of Object.keys(spec.metadata?.annotations ?? {}))
+    place.in("metadata", "annotations").check("field.invalid", labelKeyFault(key));
   const template = spec.template;
   if (template === undefined) place.in("template").fault("field.required", "must be set");
   else {
@@ -64,6 +70,8 @@ function checkProbe(probe: ReadinessProbe, place: Place): void {
 
 function checkHttpProbe(probe: HTTPHealthCheckConfig, place: Place): void {
   place.in("port").check("field.port", portFault(probe.port));
-  if (!["", "HTTP", "HTTPS"].includes(probe.scheme.toUpperCase())) place.in("scheme").fault("field.invalid", `${quote(probe.scheme)} is neither HTTP nor HTTPS`);
-  for (const [index, header] of probe.httpHeaders.entries()) place.in("httpHeaders", index, "name").check("field.invalid", strictHeaderNameFault(header.name));
+  if (!["", "HTTP", "HTTPS"].includes(probe.scheme.toUpperCase()))
+    place.in("scheme").fault("field.invalid", `${quote(probe.scheme)} is neither HTTP nor HTTPS`);
+  for (const [index, header] of probe.httpHeaders.entries())
+    place.in("httpHeaders", index, "name").check("field.invalid", strictHeaderNameFault(header.name));
 }

@@ -5,7 +5,7 @@ import type { ProxyView } from "../../../model/proxy.ts";
 import type { Encoded, ResourceSet } from "../../../wire/encoded.ts";
 import type { GatewayQuery } from "../../context.ts";
 import { gatewayQueryOf } from "../../lookups/merged-gateway.ts";
-import { createCollector, objectsBehind, sameResourceSet } from "../../resource-set.ts";
+import { createCollector, sameResourceSet } from "../../resource-set.ts";
 import type { ListenerSource, ListenerTools } from "../listener-source.ts";
 import { reservedPorts } from "../reserved-ports.ts";
 import { canonical, type Families, familiesOf, type SettingsTraits } from "../traits.ts";
@@ -64,7 +64,7 @@ export function defineGatewayListeners(tools: ListenerTools): (view: ProxyView) 
         for (const name of namesOf(traits)) yield () => void listener.try({ traits, name });
       },
       set: () => set(traits),
-      provenance: (name) => objectsBehind(ctx.engine, listener, { traits, name }),
+      provenance: (name) => provenanceOf(tools, traits, name),
     };
   };
 }
@@ -96,4 +96,13 @@ function defineListener(tools: ListenerTools): Query<ListenerKey, Encoded | unde
       return input === undefined ? undefined : built(input);
     },
   });
+}
+
+/** The Gateways whose servers stand on the port, and the VirtualServices that say where their connections go. */
+function provenanceOf({ ctx }: ListenerTools, { query, families, settings }: GatewayTraits, name: string): readonly string[] {
+  const port = ctx.lookups.mergedGateway(query).ports.find((one) => gatewayListenerName(one, families) === name);
+  if (port === undefined) return [];
+  const gateways = [...new Set(port.servers.map(({ gateway }) => gateway))];
+  const routes = port.kind === "http" ? [] : gateways.flatMap((gateway) => ctx.lookups.gatewayVirtualServices(gateway, query.namespace));
+  return [...new Set([...gateways.map((gateway) => `Gateway/${gateway}`), ...routes, ...settings.telemetry])];
 }

@@ -15,6 +15,8 @@ export interface InboundPort {
   readonly servicePort: number;
   /** Host of the service; undefined for ports a Sidecar declares. */
   readonly host: string | undefined;
+  /** Key of the object the service was made from. */
+  readonly object: string | undefined;
   readonly protocol: Protocol;
   readonly kind: InboundKind;
   /** Address of the listener, where a Sidecar names one or the port gets a listener of its own. */
@@ -66,6 +68,7 @@ function servedPorts(ctx: Pick<GenerateContext, "registry" | "settings">, query:
       port: endpoint.port,
       servicePort: servicePort.number,
       host: service.host,
+      object: service.objectKey,
       protocol,
       kind: kindOf(protocol, ctx.settings.sniffInbound),
       bind: undefined,
@@ -84,6 +87,7 @@ function declaredPorts(sidecar: Sidecar, query: PortsQuery, sniff: boolean): rea
         port: port.number,
         servicePort: port.number,
         host: undefined,
+        object: undefined,
         protocol,
         kind: kindOf(protocol, sniff),
         bind: bind || (bindToPort ? (query.addresses[0] ?? "127.0.0.1") : undefined),

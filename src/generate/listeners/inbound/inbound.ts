@@ -29,6 +29,8 @@ export const inboundTraits = (view: ProxyView, settings: SettingsTraits): Inboun
 export interface Inbound {
   readonly id: string;
   readonly listeners: readonly Encoded[];
+  /** Keys of the objects whose services are served here. */
+  readonly services: readonly string[];
 }
 
 /**
@@ -42,22 +44,24 @@ export function defineInbound(tools: ListenerTools): Query<InboundTraits, Inboun
   return ctx.engine.query<InboundTraits, Inbound>({
     name: "inboundListeners",
     id: canonical,
-    same: (a, b) => a.id === b.id,
+    same: (a, b) => a.id === b.id && a.services.join() === b.services.join(),
     compute: ({ ports, settings, families, labels, hasIdentity }) => {
       const mesh = ctx.inputs.mesh.get("mesh");
       if (mesh === undefined) throw new Error("there is no MeshConfig");
       // A workload without a certificate cannot end mutual TLS, whatever policies say.
       const modes = hasIdentity ? modesOf({ namespace: ports.namespace, labels }) : { mode: "disable" as const, ports: [] };
+      const served = portsOf(ports);
       const inputs = inboundListeners({
         families,
         interception: ports.interception,
-        ports: portsOf(ports),
+        ports: served,
         modes,
         settings: tools.settings({ ...settings, side: "server" }),
         mesh,
       });
       const listeners = inputs.map((input) => tools.built(input));
-      return { id: contentHash(listeners.map(({ version }) => version).join()), listeners };
+      const services = [...new Set(served.flatMap(({ object }) => object ?? []))];
+      return { id: contentHash(listeners.map(({ version }) => version).join()), listeners, services };
     },
   });
 }

@@ -2,7 +2,7 @@ import type { Query } from "../../../engine/index.ts";
 import type { ListenerInput } from "../../../envoy/listener/listener.ts";
 import type { ProxyView } from "../../../model/proxy.ts";
 import type { Encoded, ResourceSet } from "../../../wire/encoded.ts";
-import { createCollector, sameResourceSet } from "../../resource-set.ts";
+import { createCollector, policiesBehind, sameResourceSet } from "../../resource-set.ts";
 import type { ListenerTools } from "../listener-source.ts";
 import type { SettingsTraits } from "../traits.ts";
 import { defineL4Rules } from "./l4-rules.ts";
@@ -34,6 +34,11 @@ export interface Outbound {
   names(traits: OutboundTraits): readonly string[];
   readonly listener: Query<ListenerKey, Encoded | undefined>;
   listenerKey(traits: OutboundTraits, name: string): ListenerKey;
+  /**
+   * Objects a listener was made from: what its query read, and the services that stand on it. An HTTP listener is the same whichever
+   * services those are, so it does not read them, but without them there would be none.
+   */
+  provenance(traits: OutboundTraits, name: string): readonly string[];
   readonly set: Query<OutboundTraits, ResourceSet>;
   /**
    * Listeners for endpoints of headless services that are the proxy itself: what a workload sends to its own address does not pass its
@@ -55,7 +60,14 @@ export function defineOutbound(tools: ListenerTools): Outbound {
   const listener = defineListener(tools);
   const listenerKey = (traits: OutboundTraits, name: string): ListenerKey => {
     const group = isService(name) ? index.group({ index: keyOf(traits), name }) : NO_SLOTS;
-    return { traits, name, group, rules: group.slots.map((slot) => (slot.kind === "http" ? [] : rules.forHost({ ...traits.scope, egress: slot.egress }, slot.service.host))) };
+    return {
+      traits,
+      name,
+      group,
+      rules: group.slots.map((slot) =>
+        slot.kind === "http" ? [] : rules.forHost({ ...traits.scope, egress: slot.egress }, slot.service.host),
+      ),
+    };
   };
   return {
     traitsOf: (view, settings) => outboundTraits({ ctx, sourceLabelKeys: rules.sourceLabelKeys }, view, settings),
@@ -76,6 +88,17 @@ export function defineOutbound(tools: ListenerTools): Outbound {
         return collector.set;
       },
     }),
+    provenance: (traits, name) => {
+      const key = listenerKey(traits, name);
+      const services = key.group.slots.flatMap(({ service }) => ctx.registry.service(service)?.objectKey ?? []);
+      return [
+        ...new Set([
+          ...(traits.scope.sidecar === undefined ? [] : [traits.scope.sidecar]),
+          ...services,
+          ...policiesBehind(ctx, listener, key),
+        ]),
+      ];
+    },
     ownEndpoints: (traits, addresses) =>
       index
         .ofEndpoints(keyOf(traits))
@@ -108,7 +131,14 @@ function inputOf(tools: ListenerTools, { traits, name, group: { slots }, rules }
   if (name === HTTP_PROXY) return httpProxyListener(families, httpProxyPort(tools, traits), settings);
   const rulesFor = (slot: Slot): readonly string[] => rules[slots.indexOf(slot)] ?? [];
   const chains = { ctx, rulesFor, namespace: traits.scope.namespace, settings, sourceLabels, ruleLabels };
-  return outboundListener({ name, slots, settings, scope: policy, sniff: ctx.settings.sniffOutbound, tcpChains: (slot) => tcpChains(chains, slot) });
+  return outboundListener({
+    name,
+    slots,
+    settings,
+    scope: policy,
+    sniff: ctx.settings.sniffOutbound,
+    tcpChains: (slot) => tcpChains(chains, slot),
+  });
 }
 
 const httpProxyPort = ({ ctx }: ListenerTools, traits: OutboundTraits): number =>

@@ -94,8 +94,7 @@ function plainChains(chaining: Chaining): readonly FilterChainInput[] {
   return [...chains, chain({ tcp: toTarget(ctx, ownTarget(chaining), forwarding) }, { destinations: slot.ranges })];
 }
 
-const subjectOf = ({ slot, namespace, sourceLabels }: Chaining) =>
-  meshSubject({ port: slot.port, namespace, labels: sourceLabels });
+const subjectOf = ({ slot, namespace, sourceLabels }: Chaining) => meshSubject({ port: slot.port, namespace, labels: sourceLabels });
 
 /** A listener on a port of its own (Sidecar egress) leads to the only port of the service, or to the port of the same number. */
 function ownTarget({ slot, service }: Chaining) {

@@ -63,7 +63,7 @@ const DEFAULT_JSON: JsonObject = {
   x_forwarded_for: "%REQ(X-FORWARDED-FOR)%",
 };
 
-/** Objects that peers left about themselves on a connection: logged for TCP unless a provider names others. */
+/** Objects that peers left about themselves on a connection: sent along unless a provider names others. */
 const PEER_OBJECTS = ["upstream_peer", "downstream_peer"];
 
 /** Access logs of one side: what Telemetry objects say, and where none says anything the mesh's log file. */
@@ -103,8 +103,11 @@ function meshLogFile(mesh: MeshConfig): readonly AccessLogInput[] {
   return [{ kind: "file", path: mesh.accessLogFile, format: meshFormat(mesh), omitEmptyValues: false }];
 }
 
+/** Istio's reference: a newline is added to formats that do not end with one. */
+const asLine = (format: string): string => (format.endsWith("\n") ? format : `${format}\n`);
+
 function meshFormat(mesh: MeshConfig): { readonly text: string } | { readonly json: JsonObject } {
-  if (mesh.accessLogEncoding !== MeshConfig_AccessLogEncoding.JSON) return { text: mesh.accessLogFormat || DEFAULT_TEXT };
+  if (mesh.accessLogEncoding !== MeshConfig_AccessLogEncoding.JSON) return { text: asLine(mesh.accessLogFormat || DEFAULT_TEXT) };
   return { json: mesh.accessLogFormat === "" ? DEFAULT_JSON : jsonFormat(mesh.accessLogFormat) };
 }
 
@@ -127,7 +130,7 @@ function providerLog(mesh: MeshConfig, { provider }: MeshConfig_ExtensionProvide
         labels !== undefined
           ? { json: Object.keys(labels).length === 0 ? DEFAULT_JSON : labels }
           : text !== ""
-            ? { text }
+            ? { text: asLine(text) }
             : meshFormat(mesh);
       return { kind: "file", path: path || "/dev/stdout", format, omitEmptyValues };
     }
@@ -139,10 +142,24 @@ function providerLog(mesh: MeshConfig, { provider }: MeshConfig_ExtensionProvide
         kind: http === undefined ? "grpcTcp" : "grpcHttp",
         logName: logName || (http === undefined ? "tcp_envoy_accesslog" : "http_envoy_accesslog"),
         ...providerCluster(service, port),
-        filterState: filterStateObjectsToLog.length > 0 ? filterStateObjectsToLog : http === undefined ? PEER_OBJECTS : [],
+        filterState: filterStateObjectsToLog.length > 0 ? filterStateObjectsToLog : PEER_OBJECTS,
         requestHeaders: http?.additionalRequestHeadersToLog ?? [],
         responseHeaders: http?.additionalResponseHeadersToLog ?? [],
         responseTrailers: http?.additionalResponseTrailersToLog ?? [],
+      };
+    }
+    case "envoyOtelAls": {
+      const { service, port, logName, logFormat } = provider.value;
+      const attributes = Object.entries(logFormat?.labels ?? {}).flatMap(([key, value]) =>
+        typeof value === "string" ? [{ key, value }] : [],
+      );
+      return {
+        kind: "otel",
+        logName: logName || "otel_envoy_accesslog",
+        ...providerCluster(service, port),
+        filterState: PEER_OBJECTS,
+        body: logFormat?.text || DEFAULT_TEXT,
+        attributes: attributes.sort((a, b) => (a.key < b.key ? -1 : 1)),
       };
     }
     default:

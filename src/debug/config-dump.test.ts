@@ -1,0 +1,59 @@
+import assert from "node:assert/strict";
+import { describe, it } from "vitest";
+import { messageRegistry } from "../wire/json.ts";
+import type { ClustersDump } from "./api-types.ts";
+import { configDump } from "./config-dump.ts";
+import { clusterOf, dumpOf, setOf, streamOf, testView, typeStateOf } from "./stream-fixture.ts";
+
+const options = async () => ({ registry: await messageRegistry(), why: undefined, pause: () => undefined });
+
+describe("configDump", () => {
+  it("shows acknowledged resources as active, offered ones as warming, and refused ones with the reason", async () => {
+    const kept = clusterOf("kept");
+    const old = clusterOf("changed", "1");
+    const next = clusterOf("changed", "2");
+    const refused = clusterOf("refused", "2");
+    const held = [kept, old, clusterOf("refused", "1")];
+    const state = streamOf([
+      typeStateOf({ rejected: [{ name: "refused", version: refused.version, error: "no good", fallback: undefined }] }),
+    ]);
+    const dump = await configDump(dumpOf(testView(), held, setOf(kept, next, refused)), state, await options());
+    const [clusters] = dump.configs as readonly [ClustersDump];
+    const summary = (list: ClustersDump["dynamicActiveClusters"]) =>
+      list?.map(({ cluster, clientStatus, errorState }) => [(cluster as { name: string }).name, clientStatus, errorState?.details]);
+    assert.deepEqual(summary(clusters.dynamicActiveClusters), [
+      ["changed", "REQUESTED", undefined],
+      ["kept", "ACKED", undefined],
+      ["refused", "NACKED", "no good"],
+    ]);
+    assert.deepEqual(summary(clusters.dynamicWarmingClusters), [
+      ["changed", "REQUESTED", undefined],
+      ["refused", "NACKED", "no good"],
+    ]);
+    assert.equal(clusters.dynamicActiveClusters?.[1]?.versionInfo, kept.version);
+  });
+
+  it("has the four parts of Envoy's dump in its order, empty lists left out", async () => {
+    const dump = await configDump({ ...dumpOf(testView(), [], setOf()), types: [] }, undefined, await options());
+    const types = ["ClustersConfigDump", "ListenersConfigDump", "RoutesConfigDump", "EndpointsConfigDump"];
+    assert.deepEqual(
+      dump.configs,
+      types.map((type) => ({ "@type": `type.googleapis.com/envoy.admin.v3.${type}` })),
+    );
+  });
+
+  it("adds the objects a resource was made from where asked, and gives way when told to", async () => {
+    let pauses = 0;
+    const why = (_type: string, name: string) => [{ object: `ServiceEntry/shop/${name}`, at: "a.yaml:1" }];
+    const pause = async () => void pauses++;
+    const dump = await configDump(dumpOf(testView(), [clusterOf("a")], setOf(clusterOf("a"))), undefined, {
+      ...(await options()),
+      why,
+      pause,
+    });
+    assert.deepEqual((dump.configs[0] as ClustersDump).dynamicActiveClusters?.[0]?.why, [
+      { object: "ServiceEntry/shop/a", at: "a.yaml:1" },
+    ]);
+    assert.equal(pauses, 1);
+  });
+});

@@ -1,0 +1,175 @@
+import assert from "node:assert/strict";
+import { describe, it } from "vitest";
+import { manualClock } from "../../test/support/manual-clock.ts";
+import { silentLog } from "../base/log.ts";
+import { readDocuments } from "../config/documents/read-documents.ts";
+import { judgeMesh } from "../config/mesh/load-mesh.ts";
+import { readObject } from "../config/read-object.ts";
+import { createStore } from "../config/store/store.ts";
+import { createWorld } from "../generate/world.ts";
+import type { ConfigDump, ConfigRecord, MeshState, PortEndpoints, ProblemRecord, RegistryService } from "./api-types.ts";
+import type { DebugDeps } from "./debug-deps.ts";
+import { debugRoutes } from "./debug-routes.ts";
+import type { HttpAnswer } from "./http-route.ts";
+import { dumpOf, streamOf, testView, typeStateOf } from "./stream-fixture.ts";
+
+const CONFIG = `apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: reviews}
+spec:
+  hosts: [reviews.example]
+  ports: [{number: 80, name: http, protocol: HTTP}]
+  resolution: STATIC
+  endpoints: [{address: 10.0.0.7, labels: {version: v1}}]
+---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: reviews}
+spec: {host: reviews.example}
+---
+apiVersion: v1
+kind: Secret
+metadata:
+  name: key
+  annotations: {kubectl.kubernetes.io/last-applied-configuration: '{"stringData":{"tls.key":"hunter2"}}'}
+type: kubernetes.io/tls
+stringData: {tls.key: hunter2}
+`;
+
+async function control(text = CONFIG) {
+  const clock = manualClock();
+  const settings = {
+    clusterDomain: "cluster.local",
+    clusterId: "Kubernetes",
+    sniffOutbound: true,
+    sniffInbound: true,
+    edsForHeadless: false,
+    defaultRequestTimeoutMs: 0,
+    autoAddressRanges: [],
+  };
+  const world = createWorld(settings);
+  const load = judgeMesh({ layers: [], networks: undefined, faults: [], paths: [], hash: "" }, { baseDir: "/", env: {} });
+  if (!load.ok) throw new Error("the defaults are good");
+  world.inputs.mesh.set("mesh", load.config.mesh);
+  const store = createStore({ engine: world.engine, inputs: world.inputs, sources: ["files"], readObject, log: silentLog, clock });
+  const say = (content: string) =>
+    store.apply("files", {
+      type: "reset",
+      objects: [...readDocuments(content, { source: "files", file: "conf/shop/a.yaml", scope: "shop/a.yaml", defaultNamespace: "shop" })],
+    });
+  await say(text);
+  const view = testView();
+  const clusters = world.providers[0]?.offered(view, { wildcard: true, names: { id: 0, names: new Set() } });
+  const xds: DebugDeps["xds"] = {
+    state: () => [streamOf([typeStateOf({})])],
+    dump: (id) => (id === "1" && clusters !== undefined ? dumpOf(view, [...clusters.resources.values()], clusters) : undefined),
+  };
+  const mesh = { current: load.config, problems: [], waiting: [{ field: "listen.grpcAddr", needsRestart: true, sentence: "later" }] };
+  const routes = debugRoutes({ store, world, xds, mesh, clock, instance: "istiod-0" });
+  const ask = async (path: string): Promise<HttpAnswer> => {
+    const url = new URL(path, "http://host");
+    const route = routes.find((candidate) => candidate.path === url.pathname);
+    assert.ok(route, path);
+    const answer = await route.answer(url.searchParams);
+    return { ...answer, body: JSON.parse(JSON.stringify(answer.body)) };
+  };
+  return { routes, say, page: async <T>(path: string): Promise<T> => (await ask(path)).body as T, ask };
+}
+
+describe("debugRoutes", () => {
+  it("wants the token for every page, and lists them", async () => {
+    const { routes, page } = await control();
+    assert.ok(routes.every(({ open }) => !open));
+    const listed = (await page<{ path: string }[]>("/debug/list")).map(({ path }) => path);
+    assert.deepEqual(
+      listed,
+      routes
+        .map(({ path }) => path)
+        .filter((path) => path !== "/debug/list")
+        .sort(),
+    );
+  });
+
+  it("answers every page with JSON", async () => {
+    const { routes, ask } = await control();
+    for (const { path } of routes)
+      assert.equal((await ask(path === "/debug/config_dump" ? `${path}?proxyID=web.shop` : path)).status, 200, path);
+  });
+
+  it("shows objects in Kubernetes' shape with their place, by kind, plural or short name", async () => {
+    const { page } = await control();
+    for (const type of ["DestinationRule", "destinationrules", "dr"]) {
+      const [rule, ...others] = await page<ConfigRecord[]>(`/debug/configz?type=${type}`);
+      assert.equal(others.length, 0);
+      assert.deepEqual(rule, {
+        apiVersion: "networking.istio.io/v1",
+        kind: "DestinationRule",
+        metadata: { name: "reviews", namespace: "shop" },
+        spec: { host: "reviews.example" },
+        origin: { source: "files", at: "conf/shop/a.yaml:10" },
+      });
+    }
+  });
+
+  it("never shows what is in a Secret", async () => {
+    const { page } = await control();
+    const secrets = await page<ConfigRecord[]>("/debug/configz?type=Secret");
+    assert.deepEqual(secrets[0]?.data, { "tls.key": "[redacted]" });
+    assert.equal(secrets[0]?.type, "kubernetes.io/tls");
+    assert.ok(!JSON.stringify(await page("/debug/configz")).includes("hunter2"));
+  });
+
+  it("marks a last good version, and says what is wrong with the document", async () => {
+    const { say, page } = await control();
+    await say(CONFIG.replace("spec: {host: reviews.example}", "spec: {hosts: reviews.example}"));
+    const [rule] = await page<ConfigRecord[]>("/debug/configz?type=dr");
+    assert.equal(rule?.origin.stale, true);
+    assert.deepEqual(rule?.spec, { host: "reviews.example" });
+    const problems = await page<ProblemRecord[]>("/debug/problems");
+    assert.deepEqual(
+      problems.map(({ code, path, line }) => [code, path, line]),
+      [["schema.unknown-field", "spec.hosts", 13]],
+    );
+  });
+
+  it("shows services and endpoints with the object they come from", async () => {
+    const { page } = await control();
+    const [service] = await page<RegistryService[]>("/debug/registryz");
+    assert.equal(service?.hostname, "reviews.example");
+    assert.deepEqual(service?.origin, { object: "ServiceEntry/shop/reviews", at: "conf/shop/a.yaml:1" });
+    const [port] = await page<PortEndpoints[]>("/debug/endpointz?host=reviews.example");
+    assert.equal(port?.svc, "reviews.example:80");
+    assert.deepEqual(
+      port?.ep.map(({ address, health }) => [address, health]),
+      [["10.0.0.7", "healthy"]],
+    );
+    assert.deepEqual(await page("/debug/endpointz?host=other"), []);
+  });
+
+  it("finds a proxy by name.namespace, name or node id, and says so when it is not there", async () => {
+    const { ask } = await control();
+    for (const id of ["web.shop", "web", testView().id])
+      assert.equal((await ask(`/debug/config_dump?proxyID=${encodeURIComponent(id)}`)).status, 200, id);
+    assert.equal((await ask("/debug/config_dump?proxyID=other.shop")).status, 404);
+    assert.equal((await ask("/debug/config_dump")).status, 400);
+  });
+
+  it("tells of each resource the objects it was made from", async () => {
+    const { page } = await control();
+    const dump = await page<ConfigDump>("/debug/config_dump?proxyID=web.shop&why");
+    const part = dump.configs[0];
+    assert.ok(part !== undefined && "dynamicActiveClusters" in part);
+    const cluster = part.dynamicActiveClusters?.find((one) => (one.cluster as { name: string }).name === "outbound|80||reviews.example");
+    assert.deepEqual(cluster?.why?.map(({ object, at }) => `${object} ${at}`).sort(), [
+      "DestinationRule/shop/reviews conf/shop/a.yaml:10",
+      "ServiceEntry/shop/reviews conf/shop/a.yaml:1",
+    ]);
+  });
+
+  it("shows what of mesh.yaml is in force and what waits for a restart", async () => {
+    const mesh = await (await control()).page<MeshState>("/debug/mesh");
+    assert.equal((mesh.mesh as { trustDomain: string }).trustDomain, "cluster.local");
+    assert.deepEqual(mesh.needsRestart, [{ field: "listen.grpcAddr", sentence: "later" }]);
+    assert.deepEqual(mesh.reloadProblems, []);
+  });
+});

@@ -1,0 +1,70 @@
+import type { Query } from "../../engine/index.ts";
+import type { VirtualHostInput } from "../../envoy/route/route-input.ts";
+import { type EncodedDomains, encodeDomains } from "../../envoy/route/route-table.ts";
+import { isHttp } from "../../model/protocol.ts";
+import { type ServiceRef, serviceKey } from "../../model/service.ts";
+import type { GenerateContext } from "../context.ts";
+import { domainsOf, type Nearness } from "./domains.ts";
+import { plainHost } from "./hosts.ts";
+
+/** A service at a port, ready to be put into any client's table. */
+export interface PlainHost extends ServiceRef {
+  /** The virtual host for clients that have no DestinationRule of their own for it. */
+  readonly body: Uint8Array;
+  /** Keys of the DestinationRules `body` was made with. */
+  readonly rules: string;
+  readonly domains: Readonly<Record<Nearness, EncodedDomains>>;
+}
+
+export interface PortQuery {
+  readonly port: number;
+  readonly dnsCapture: boolean;
+}
+
+/** No namespace has this name: it stands for clients without rules of their own. */
+const OUTSIDER = "";
+
+/**
+ * Every HTTP service at a port, by service key. One list for all namespaces: a table reads it once instead of every service in it,
+ * and takes the encoded parts as they are.
+ */
+export function definePlainHosts(ctx: GenerateContext, body: Query<VirtualHostInput, Uint8Array>): Query<PortQuery, ReadonlyMap<string, PlainHost>> {
+  const one = ctx.engine.query<ServiceRef & PortQuery, PlainHost | undefined>({
+    name: "plainHost",
+    id: (key) => `${serviceKey(key)}|${key.port}|${key.dnsCapture}`,
+    compute: (key) => hostAt(ctx, body, key),
+  });
+  return ctx.engine.query<PortQuery, ReadonlyMap<string, PlainHost>>({
+    name: "plainHosts",
+    id: ({ port, dnsCapture }) => `${port}|${dnsCapture}`,
+    same: sameMembers,
+    compute: (key) => {
+      const refs = ctx.registry.namespaces().flatMap((namespace) => ctx.registry.servicesIn(namespace));
+      const hosts = refs.map((ref) => one({ ...ref, ...key })).filter((host) => host !== undefined);
+      return new Map(hosts.map((host) => [serviceKey(host), host]));
+    },
+  });
+}
+
+/** The DestinationRules a client uses for a host, as one text to compare. */
+export const rulesOf = (ctx: GenerateContext, client: string, { host, namespace }: ServiceRef): string =>
+  ctx.lookups.destinationRuleKeys({ host, clientNamespace: client, serviceNamespace: namespace, labels: undefined }).join();
+
+function hostAt(ctx: GenerateContext, body: Query<VirtualHostInput, Uint8Array>, key: ServiceRef & PortQuery): PlainHost | undefined {
+  const service = ctx.registry.service(key);
+  if (service?.ports.some(({ number, protocol }) => number === key.port && (isHttp(protocol) || protocol === "Auto")) !== true) return undefined;
+  const domains = (nearness: Nearness): EncodedDomains => encodeDomains(domainsOf(service, nearness, key.dnsCapture));
+  return {
+    namespace: key.namespace,
+    host: key.host,
+    body: body(plainHost(ctx, { namespace: OUTSIDER, labels: undefined }, key)),
+    rules: rulesOf(ctx, OUTSIDER, key),
+    domains: { own: domains("own"), foreign: domains("foreign"), none: domains("none") },
+  };
+}
+
+function sameMembers(a: ReadonlyMap<string, PlainHost>, b: ReadonlyMap<string, PlainHost>): boolean {
+  if (a.size !== b.size) return false;
+  for (const [key, host] of a) if (b.get(key) !== host) return false;
+  return true;
+}
