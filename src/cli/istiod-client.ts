@@ -27,24 +27,37 @@ const TIMEOUT_MS = 15_000;
 const DEFAULT_PORT = 8080;
 
 /** The base directory, as istiod finds it. */
-export const baseDirOf = (host: Pick<Host, "env" | "cwd">): string => resolve(host.cwd, host.env["ISTIO_HOME"] || ".");
+export const baseDirOf = (host: Pick<Host, "env" | "cwd">): string => resolve(host.cwd, host.env.ISTIO_HOME || ".");
 
 /** Finds the control plane of this machine, or the one that is named. Nothing is asked yet. */
 export async function istiodClient(args: Arguments, host: Host): Promise<IstiodClient> {
   const address = await addressOf(args, host);
-  const tokenFile = resolve(host.cwd, args.text("token-file") ?? debugTokenPath(baseDirOf(host)));
-  const token = await readFile(tokenFile, "utf8").then(
-    (text) => text.trim(),
-    (error: unknown) => {
-      if (args.has("token-file")) throw new EdgeError("file_unreadable", `the token file ${tokenFile} cannot be read: ${messageOf(error)}`);
-      return "";
-    },
-  );
-  return { address, get: <T>(path: string) => getPage<T>({ address, path, token, tokenFile }) };
+  const token = await tokenFor(address, args, host);
+  return { address, get: <T>(path: string) => getPage<T>({ address, path, token }) };
+}
+
+/** What to show at the door, and the words for when it is refused. */
+interface Token {
+  readonly text: string;
+  readonly refused: string;
+}
+
+const LOOPBACK = /^https?:\/\/(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/;
+
+/** The token of this machine stays on it: another one gets only what `--token-file` names. */
+async function tokenFor(address: string, args: Arguments, host: Host): Promise<Token> {
+  const named = args.text("token-file");
+  if (named === undefined && !LOOPBACK.test(address)) return { text: "", refused: "it runs on another machine, so none was sent" };
+  const file = resolve(host.cwd, named ?? debugTokenPath(baseDirOf(host)));
+  const text = await readFile(file, "utf8").catch((error: unknown) => {
+    if (named !== undefined) throw new EdgeError("file_unreadable", `the token file ${file} cannot be read: ${messageOf(error)}`);
+    return "";
+  });
+  return { text: text.trim(), refused: text === "" ? `there is no token in ${file}` : `the token in ${file} is not the right one` };
 }
 
 async function addressOf(args: Arguments, host: Host): Promise<string> {
-  const named = args.text("istiod") ?? host.env["ISTIOD_DEBUG_ADDRESS"] ?? "";
+  const named = args.text("istiod") ?? host.env.ISTIOD_DEBUG_ADDRESS ?? "";
   if (named !== "") {
     const url = URL.parse(named.includes("://") ? named : `http://${named}`);
     if (url === null || !["http:", "https:"].includes(url.protocol))
@@ -65,19 +78,18 @@ async function listenAddress(host: Host): Promise<string> {
   const written = files.layers
     .map(({ content }) => at(content as Json, "listen", "httpAddr"))
     .findLast((address) => typeof address === "string");
-  return host.env["HTTP_ADDR"] ?? (typeof written === "string" ? written : "");
+  return host.env.HTTP_ADDR ?? (typeof written === "string" ? written : "");
 }
 
 interface Page {
   readonly address: string;
   readonly path: string;
-  readonly token: string;
-  readonly tokenFile: string;
+  readonly token: Token;
 }
 
-async function getPage<T>({ address, path, token, tokenFile }: Page): Promise<T> {
+async function getPage<T>({ address, path, token }: Page): Promise<T> {
   const response = await fetch(`${address}${path}`, {
-    headers: token === "" ? {} : { authorization: `Bearer ${token}` },
+    headers: token.text === "" ? {} : { authorization: `Bearer ${token.text}` },
     redirect: "error",
     signal: AbortSignal.timeout(TIMEOUT_MS),
   }).catch((cause: unknown) => {
@@ -86,8 +98,7 @@ async function getPage<T>({ address, path, token, tokenFile }: Page): Promise<T>
   const body: unknown = await response.json().catch(() => undefined);
   if (response.ok && body !== undefined) return body as T;
   if (response.status === 401) {
-    const tried = token === "" ? `there is no token in ${tokenFile}` : `the token in ${tokenFile} is not the right one`;
-    throw new EdgeError("control_plane_unreachable", `istiod at ${address} wants its debug token, and ${tried}`, {
+    throw new EdgeError("control_plane_unreachable", `istiod at ${address} wants its debug token, and ${token.refused}`, {
       hint: "run istioctl with the ISTIO_HOME of istiod, or name the file with --token-file",
     });
   }

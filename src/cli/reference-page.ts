@@ -27,7 +27,7 @@ const INTRODUCTION: readonly string[] = [
   "  stdout; what goes wrong is one sentence on stderr.",
   "- **Exit status.** 0 all is well; 1 something is wrong, be it a document that is invalid or a control plane that cannot be reached; 2 bad usage.",
   "- **Which istiod.** `--istiod`, else `ISTIOD_DEBUG_ADDRESS`, else `listen.httpAddr` of `etc/istio/mesh.yaml` under `$ISTIO_HOME` (or the working directory), else",
-  "  `http://127.0.0.1:8080`. The debug pages want the token that istiod keeps in `var/lib/istio/debug.token`; it is found under `$ISTIO_HOME`, or named with `--token-file`.",
+  "  `http://127.0.0.1:8080`. The debug pages want the token that istiod keeps in `var/lib/istio/debug.token`; it is found under `$ISTIO_HOME` (and then sent to this machine only), or named with `--token-file`.",
 ];
 
 /** What a usage text is too short for. */

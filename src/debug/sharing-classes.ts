@@ -76,8 +76,8 @@ const ATTRIBUTES: Readonly<Record<string, (view: ProxyView) => string>> = {
 /** Attributes with one value in each class, and not the same one in all of them. */
 function splitBy(classes: readonly (readonly ProxyView[])[]): readonly string[] {
   if (classes.length < 2) return [];
-  return Object.entries(ATTRIBUTES).flatMap(([name, valueOf]) => {
-    const values = classes.map((views) => new Set(views.map(valueOf)));
+  return Object.entries(ATTRIBUTES).flatMap(([name, attribute]) => {
+    const values = classes.map((views) => new Set(views.map(attribute)));
     const explains = values.every((one) => one.size === 1) && new Set(values.flatMap((one) => [...one])).size > 1;
     return explains ? [name] : [];
   });

@@ -63,7 +63,15 @@ interface Draft {
   initialVersions: Map<string, string>;
 }
 
-const emptyRequest = (): Draft => ({ typeUrl: "", node: undefined, nonce: "", error: undefined, names: [], unsubscribe: [], initialVersions: new Map() });
+const emptyRequest = (): Draft => ({
+  typeUrl: "",
+  node: undefined,
+  nonce: "",
+  error: undefined,
+  names: [],
+  unsubscribe: [],
+  initialVersions: new Map(),
+});
 
 const LENGTH_DELIMITED: WireType = 2;
 

@@ -13,15 +13,28 @@ import { CLUSTER_TYPE, LISTENER_TYPE } from "./type-urls.ts";
 describe("encode", () => {
   it("gives equal bytes whatever order maps were filled in", () => {
     const json = fc.letrec((tie) => ({
-      value: fc.oneof({ maxDepth: 3 }, fc.string(), fc.double({ noNaN: true, noDefaultInfinity: true }), fc.boolean(), fc.array(tie("value"), { maxLength: 3 }), tie("object")),
+      value: fc.oneof(
+        { maxDepth: 3 },
+        fc.string(),
+        fc.double({ noNaN: true, noDefaultInfinity: true }),
+        fc.boolean(),
+        fc.array(tie("value"), { maxLength: 3 }),
+        tie("object"),
+      ),
       object: fc.dictionary(fc.string(), tie("value"), { maxKeys: 5 }),
     }));
     fc.assert(
       fc.property(fc.dictionary(fc.string(), json.object as fc.Arbitrary<Record<string, never>>, { maxKeys: 6 }), (filterMetadata) => {
         const message = create(ClusterSchema, { name: "a", metadata: { filterMetadata } });
-        const turned = create(ClusterSchema, { name: "a", metadata: { filterMetadata: reversed(filterMetadata) as typeof filterMetadata } });
+        const turned = create(ClusterSchema, {
+          name: "a",
+          metadata: { filterMetadata: reversed(filterMetadata) as typeof filterMetadata },
+        });
         assert.deepEqual(encode(ClusterSchema, message), encode(ClusterSchema, turned));
-        assert.deepEqual(fromBinary(ClusterSchema, encode(ClusterSchema, turned)).metadata, fromBinary(ClusterSchema, toBinary(ClusterSchema, message)).metadata);
+        assert.deepEqual(
+          fromBinary(ClusterSchema, encode(ClusterSchema, turned)).metadata,
+          fromBinary(ClusterSchema, toBinary(ClusterSchema, message)).metadata,
+        );
       }),
     );
   });
@@ -49,13 +62,21 @@ describe("encodedJson", () => {
         {
           filters: [
             { name: "tcp", configType: { case: "typedConfig", value: anyOf(TcpProxySchema, create(TcpProxySchema, { statPrefix: "x" })) } },
-            { name: "struct", configType: { case: "typedConfig", value: typedStruct("type.googleapis.com/envoy.x.v3.Y", { b: 1, a: "z" }) } },
-            { name: "odd", configType: { case: "typedConfig", value: { typeUrl: "type.googleapis.com/no.such.Type", value: new Uint8Array([8, 1]) } } },
+            {
+              name: "struct",
+              configType: { case: "typedConfig", value: typedStruct("type.googleapis.com/envoy.x.v3.Y", { b: 1, a: "z" }) },
+            },
+            {
+              name: "odd",
+              configType: { case: "typedConfig", value: { typeUrl: "type.googleapis.com/no.such.Type", value: new Uint8Array([8, 1]) } },
+            },
           ],
         },
       ],
     });
-    const json = encodedJson(registry, encoded(LISTENER_TYPE, "l", ListenerSchema, listener)) as { filterChains: { filters: { typedConfig: unknown }[] }[] };
+    const json = encodedJson(registry, encoded(LISTENER_TYPE, "l", ListenerSchema, listener)) as {
+      filterChains: { filters: { typedConfig: unknown }[] }[];
+    };
     assert.deepEqual(
       json.filterChains[0]?.filters.map((filter) => filter.typedConfig),
       [

@@ -35,4 +35,5 @@ export function encodedBytes(typeUrl: string, name: string, body: Uint8Array): E
 }
 
 /** Equal content. Meant as `same` of queries that yield resources, so that a change stops where the bytes are as before. */
-export const sameEncoded = (a: Encoded, b: Encoded): boolean => a === b || (a.version === b.version && a.name === b.name && a.typeUrl === b.typeUrl);
+export const sameEncoded = (a: Encoded, b: Encoded): boolean =>
+  a === b || (a.version === b.version && a.name === b.name && a.typeUrl === b.typeUrl);

@@ -30,7 +30,10 @@ export function openAdsClient(options: AdsClientOptions): AdsClient {
   });
   const path = options.variant === "delta" ? DELTA_METHOD : SOTW_METHOD;
   const identity = (bytes: Buffer): Buffer => bytes;
-  const call = options.metadata === undefined ? client.makeBidiStreamRequest(path, identity, identity) : client.makeBidiStreamRequest(path, identity, identity, options.metadata);
+  const call =
+    options.metadata === undefined
+      ? client.makeBidiStreamRequest(path, identity, identity)
+      : client.makeBidiStreamRequest(path, identity, identity, options.metadata);
   let failure: Error | undefined;
   call.on("data", options.message);
   call.on("error", (error) => {

@@ -78,7 +78,8 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     (variant: DiscoveryVariant): handleBidiStreamingCall<Buffer, Buffer> =>
     (call) => {
       call.on("error", () => {});
-      if (streams >= settings.maxStreams) return refuse(call, GRPC_STATUS.RESOURCE_EXHAUSTED, `this control plane serves ${settings.maxStreams} streams already`);
+      if (streams >= settings.maxStreams)
+        return refuse(call, GRPC_STATUS.RESOURCE_EXHAUSTED, `this control plane serves ${settings.maxStreams} streams already`);
       streams += 1;
       serveStream(call, { variant, accept: options.accept, connections, closed: () => (streams -= 1) });
     };
@@ -116,7 +117,10 @@ function serverOptions(settings: GrpcServerSettings): ServerOptions {
     "grpc.max_send_message_length": -1,
     "grpc.max_concurrent_streams": settings.maxStreamsPerConnection,
     "grpc.enable_channelz": 0,
-    ...(settings.maxConnectionAgeMs > 0 && { "grpc.max_connection_age_ms": settings.maxConnectionAgeMs, "grpc.max_connection_age_grace_ms": 10_000 }),
+    ...(settings.maxConnectionAgeMs > 0 && {
+      "grpc.max_connection_age_ms": settings.maxConnectionAgeMs,
+      "grpc.max_connection_age_grace_ms": 10_000,
+    }),
   };
 }
 

@@ -1,4 +1,13 @@
-import { createRegistry, type DescFile, type DescMessage, fromBinary, type JsonValue, type Message, type Registry, toJson } from "@bufbuild/protobuf";
+import {
+  createRegistry,
+  type DescFile,
+  type DescMessage,
+  fromBinary,
+  type JsonValue,
+  type Message,
+  type Registry,
+  toJson,
+} from "@bufbuild/protobuf";
 import { EmptySchema } from "@bufbuild/protobuf/wkt";
 import type { Encoded } from "./encoded.ts";
 
@@ -27,7 +36,11 @@ export function encodedJson(registry: Registry, resource: Pick<Encoded, "typeUrl
 /** An unknown type inside an `Any` is read as an empty message, whose JSON is its `@type` alone. */
 function tolerant(registry: Registry): Registry {
   const unknown = (typeName: string): DescMessage => Object.create(EmptySchema, { typeName: { value: typeName } }) as DescMessage;
-  return { ...registry, [Symbol.iterator]: () => registry[Symbol.iterator](), getMessage: (typeName) => registry.getMessage(typeName) ?? unknown(typeName) };
+  return {
+    ...registry,
+    [Symbol.iterator]: () => registry[Symbol.iterator](),
+    getMessage: (typeName) => registry.getMessage(typeName) ?? unknown(typeName),
+  };
 }
 
 function withImports(files: readonly DescFile[]): readonly DescFile[] {

@@ -30,12 +30,18 @@ export function openListener(address: string, maxConnections: number, accept: (s
       reject(new EdgeError("port_taken", `cannot listen on ${address}: ${messageOf(error)}`, { cause: error, hint }));
     });
     server.listen(listenOptions(address), () => {
-      resolve({ port: portOf(server), abort: (peer) => sockets.get(peer)?.destroy(), written: (peer) => taken(sockets.get(peer)), close: () => server.close() });
+      resolve({
+        port: portOf(server),
+        abort: (peer) => sockets.get(peer)?.destroy(),
+        written: (peer) => taken(sockets.get(peer)),
+        close: () => server.close(),
+      });
     });
   });
 }
 
-const taken = (socket: Socket | undefined): number | undefined => (socket === undefined ? undefined : socket.bytesWritten - socket.writableLength);
+const taken = (socket: Socket | undefined): number | undefined =>
+  socket === undefined ? undefined : socket.bytesWritten - socket.writableLength;
 
 function listenOptions(address: string): ListenOptions {
   if (address.startsWith("unix:")) return { path: address.slice("unix:".length).replace(/^\/\/(?=\/)/, "") };

@@ -12,8 +12,18 @@ import { readDeltaRequest, readSotwRequest } from "./discovery-request.ts";
 import { encodedBytes } from "./encode.ts";
 import { deltaResponse, responseSize, sotwResponse } from "./response-frame.ts";
 
-const resources = fc.uniqueArray(fc.record({ name: fc.string({ unit: "grapheme", minLength: 1 }), body: fc.uint8Array({ maxLength: 400 }) }), { selector: (one) => one.name, maxLength: 20 });
-const content = fc.record({ resources, removed: fc.array(fc.string({ minLength: 1 })), typeUrl: fc.string({ minLength: 1 }), version: fc.string(), nonce: fc.string(), controlPlane: fc.string() });
+const resources = fc.uniqueArray(
+  fc.record({ name: fc.string({ unit: "grapheme", minLength: 1 }), body: fc.uint8Array({ maxLength: 400 }) }),
+  { selector: (one) => one.name, maxLength: 20 },
+);
+const content = fc.record({
+  resources,
+  removed: fc.array(fc.string({ minLength: 1 })),
+  typeUrl: fc.string({ minLength: 1 }),
+  version: fc.string(),
+  nonce: fc.string(),
+  controlPlane: fc.string(),
+});
 
 describe("responses put together from encoded parts", () => {
   it("read back as what went in", () => {
@@ -22,11 +32,20 @@ describe("responses put together from encoded parts", () => {
         const encoded = given.resources.map(({ name, body }) => encodedBytes(given.typeUrl, name, body));
         const bytes = deltaResponse({ ...given, resources: encoded });
         const delta = fromBinary(DeltaDiscoveryResponseSchema, bytes);
-        assert.deepEqual(delta.resources.map((one) => [one.name, one.version, one.resource?.typeUrl, [...(one.resource?.value ?? [])]]), encoded.map((one) => [one.name, one.version, one.typeUrl, [...one.body]]));
-        assert.deepEqual([delta.typeUrl, delta.systemVersionInfo, delta.nonce, delta.removedResources], [given.typeUrl, given.version, given.nonce, given.removed]);
+        assert.deepEqual(
+          delta.resources.map((one) => [one.name, one.version, one.resource?.typeUrl, [...(one.resource?.value ?? [])]]),
+          encoded.map((one) => [one.name, one.version, one.typeUrl, [...one.body]]),
+        );
+        assert.deepEqual(
+          [delta.typeUrl, delta.systemVersionInfo, delta.nonce, delta.removedResources],
+          [given.typeUrl, given.version, given.nonce, given.removed],
+        );
         assert.equal(delta.controlPlane?.identifier ?? "", given.controlPlane);
         const sotw = fromBinary(DiscoveryResponseSchema, sotwResponse({ ...given, resources: encoded }));
-        assert.deepEqual(sotw.resources.map((any) => [any.typeUrl, [...any.value]]), encoded.map((one) => [one.typeUrl, [...one.body]]));
+        assert.deepEqual(
+          sotw.resources.map((any) => [any.typeUrl, [...any.value]]),
+          encoded.map((one) => [one.typeUrl, [...one.body]]),
+        );
         assert.deepEqual([sotw.typeUrl, sotw.versionInfo, sotw.nonce], [given.typeUrl, given.version, given.nonce]);
         assert.ok(responseSize(encoded, []) >= encoded.reduce((sum, one) => sum + one.body.length, 0));
       }),
@@ -36,7 +55,14 @@ describe("responses put together from encoded parts", () => {
 
 describe("requests read by hand", () => {
   const text = fc.string({ unit: "grapheme" });
-  const fields = fc.record({ typeUrl: text, nonce: text, names: fc.array(text), unsubscribe: fc.array(text), versions: fc.dictionary(text, text), error: fc.option(text) });
+  const fields = fc.record({
+    typeUrl: text,
+    nonce: text,
+    names: fc.array(text),
+    unsubscribe: fc.array(text),
+    versions: fc.dictionary(text, text),
+    error: fc.option(text),
+  });
 
   it("say what the library reads", () => {
     fc.assert(
@@ -52,9 +78,18 @@ describe("requests read by hand", () => {
           ...errorDetail,
         });
         const read = readDeltaRequest(toBinary(DeltaDiscoveryRequestSchema, delta));
-        assert.deepEqual([read.typeUrl, read.nonce, read.names, read.unsubscribe, read.error?.message], [typeUrl, nonce, names, unsubscribe, error ?? undefined]);
+        assert.deepEqual(
+          [read.typeUrl, read.nonce, read.names, read.unsubscribe, read.error?.message],
+          [typeUrl, nonce, names, unsubscribe, error ?? undefined],
+        );
         assert.deepEqual(read.initialVersions, new Map(Object.entries(delta.initialResourceVersions)));
-        const sotw = create(DiscoveryRequestSchema, { typeUrl, responseNonce: nonce, resourceNames: names, versionInfo: nonce, ...errorDetail });
+        const sotw = create(DiscoveryRequestSchema, {
+          typeUrl,
+          responseNonce: nonce,
+          resourceNames: names,
+          versionInfo: nonce,
+          ...errorDetail,
+        });
         const other = readSotwRequest(toBinary(DiscoveryRequestSchema, sotw));
         assert.deepEqual([other.typeUrl, other.nonce, other.names, other.error?.message], [typeUrl, nonce, names, error ?? undefined]);
       }),

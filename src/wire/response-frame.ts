@@ -16,7 +16,11 @@ export interface ResponseContent {
  * a copy and its small envelope, which is made once per resource.
  */
 export function deltaResponse(content: ResponseContent): Buffer {
-  const tail = [textField(5, content.nonce), ...content.removed.map((name) => textField(6, name)), messageField(7, [textField(1, content.controlPlane)])];
+  const tail = [
+    textField(5, content.nonce),
+    ...content.removed.map((name) => textField(6, name)),
+    messageField(7, [textField(1, content.controlPlane)]),
+  ];
   return assemble([textField(1, content.version), textField(4, content.typeUrl)], content.resources, { envelopeOf: deltaEnvelope, tail });
 }
 

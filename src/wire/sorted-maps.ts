@@ -38,12 +38,13 @@ function leadsToMap(field: DescField, seen: Set<DescMessage>): boolean {
   return found;
 }
 
-const messageOfField = (field: DescField): DescMessage | undefined => (field.fieldKind === "message" || field.fieldKind === "list" ? field.message : undefined);
+const messageOfField = (field: DescField): DescMessage | undefined =>
+  field.fieldKind === "message" || field.fieldKind === "list" ? field.message : undefined;
 
 function sortMessage(fields: readonly DescField[], message: Fields): Fields {
   let copy: Record<string, unknown> | undefined;
   for (const field of fields) {
-    const { key, value } = valueOf(field, message);
+    const { key, value } = fieldValue(field, message);
     if (value === undefined) continue;
     const sorted = sortField(field, value);
     if (sorted === value) continue;
@@ -53,7 +54,7 @@ function sortMessage(fields: readonly DescField[], message: Fields): Fields {
   return copy ?? message;
 }
 
-function valueOf(field: DescField, message: Fields): { readonly key: string; readonly value: unknown } {
+function fieldValue(field: DescField, message: Fields): { readonly key: string; readonly value: unknown } {
   if (field.oneof === undefined) return { key: field.localName, value: message[field.localName] };
   const choice = message[field.oneof.localName] as { readonly case?: string; readonly value?: unknown } | undefined;
   return { key: field.oneof.localName, value: choice?.case === field.localName ? choice.value : undefined };

@@ -7,7 +7,7 @@ import { type Diff, diff, EMPTY_SET, isEmptyDiff, substitute } from "./diff.ts";
 import type { Frame } from "./frames.ts";
 import { ABSENT, believe, type Holding, heldResource, NOTHING_HELD, type Plan, plan, restrict, UNKNOWN } from "./holding.ts";
 import type { LastGood } from "./last-good.ts";
-import { NO_NAMES, type NameSets } from "./name-sets.ts";
+import { type NameSets, NO_NAMES } from "./name-sets.ts";
 import type { NameSet, ResourceProvider } from "./provider.ts";
 import { Rejections } from "./rejections.ts";
 import { type Judgement, judgeDelta, judgeSotw, type Subscription } from "./subscription.ts";

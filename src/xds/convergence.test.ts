@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { describe, it } from "vitest";
 import { manualClock } from "../../test/support/manual-clock.ts";
-import { connect, envoyProviders, ModelClient, resource, type Seen, testView } from "../../test/support/xds-model.ts";
+import { connect, envoyProviders, type ModelClient, resource, type Seen, testView } from "../../test/support/xds-model.ts";
 import { silentLog } from "../base/log.ts";
 import type { DiscoveryVariant } from "../wire/discovery-stream.ts";
 import { CLUSTER_TYPE, ENDPOINT_TYPE } from "../wire/type-urls.ts";
@@ -46,7 +46,12 @@ describe("any sequence of changes, subscriptions, answers and reconnects", () =>
 class World {
   readonly #table = envoyProviders();
   readonly #clock = manualClock();
-  readonly #server = createXdsServer({ providers: this.#table.all, viewOf: (node) => testView(node.id), clock: this.#clock, log: silentLog });
+  readonly #server = createXdsServer({
+    providers: this.#table.all,
+    viewOf: (node) => testView(node.id),
+    clock: this.#clock,
+    log: silentLog,
+  });
   readonly #variant: DiscoveryVariant;
   readonly #connection;
   #holdsBack = false;
@@ -58,7 +63,12 @@ class World {
 
   constructor(variant: DiscoveryVariant) {
     this.#variant = variant;
-    this.#connection = connect(this.#server, { variant, answers: false, judge: (response, contents) => this.#judge(response, contents), appliesAnyway });
+    this.#connection = connect(this.#server, {
+      variant,
+      answers: false,
+      judge: (response, contents) => this.#judge(response, contents),
+      appliesAnyway,
+    });
     this.#client.subscribe(CLUSTER_TYPE);
   }
 
@@ -88,11 +98,13 @@ class World {
       case "reconnect":
         for (const held of [CLUSTER_TYPE, ENDPOINT_TYPE]) if (this.#variant === "sotw") this.#excuseAll(held, "reconnect");
         if (this.#warming().length > 0) this.#excuseAll(ENDPOINT_TYPE, "still warming");
-        for (const one of this.#client.wanted(ENDPOINT_TYPE)) if (!this.#client.held(ENDPOINT_TYPE).has(one)) this.#excused.set(`${ENDPOINT_TYPE} ${one}`, "asked for again");
+        for (const one of this.#client.wanted(ENDPOINT_TYPE))
+          if (!this.#client.held(ENDPOINT_TYPE).has(one)) this.#excused.set(`${ENDPOINT_TYPE} ${one}`, "asked for again");
         this.#unanswered.length = 0;
         return this.#connection.again(this.#warming().length > 0 ? [ENDPOINT_TYPE, CLUSTER_TYPE] : [CLUSTER_TYPE, ENDPOINT_TYPE]);
       case "subscribe":
-        if (this.#variant === "delta" || !this.#client.wanted(ENDPOINT_TYPE).has(one.name)) this.#excused.set(`${ENDPOINT_TYPE} ${one.name}`, "subscribed");
+        if (this.#variant === "delta" || !this.#client.wanted(ENDPOINT_TYPE).has(one.name))
+          this.#excused.set(`${ENDPOINT_TYPE} ${one.name}`, "subscribed");
         return this.#client.subscribe(ENDPOINT_TYPE, [one.name]);
       case "unsubscribe":
         if (this.#client.wanted(ENDPOINT_TYPE).size > 0) this.#client.unsubscribe(ENDPOINT_TYPE, [one.name]);
@@ -141,17 +153,24 @@ class World {
     const whole = this.#variant === "sotw" && typeUrl === CLUSTER_TYPE;
     for (const [one, version] of contents) {
       const excuse = this.#excused.get(`${typeUrl} ${one}`);
-      if (!whole && excuse === undefined && this.#client.held(typeUrl).get(one) === version) this.#faults.push(`${typeUrl} ${one} is sent twice`);
+      if (!whole && excuse === undefined && this.#client.held(typeUrl).get(one) === version)
+        this.#faults.push(`${typeUrl} ${one} is sent twice`);
       if (bad.length === 0) this.#excused.delete(`${typeUrl} ${one}`);
       else this.#excused.set(`${typeUrl} ${one}`, "rejected");
       if (typeUrl === CLUSTER_TYPE) this.#excused.set(`${ENDPOINT_TYPE} ${one}`, "its cluster was sent");
     }
     for (const one of response.removed) {
-      if (!this.#client.held(typeUrl).has(one) && !this.#excused.has(`${typeUrl} ${one}`)) this.#faults.push(`${typeUrl} ${one} is removed in vain`);
+      if (!this.#client.held(typeUrl).has(one) && !this.#excused.has(`${typeUrl} ${one}`))
+        this.#faults.push(`${typeUrl} ${one} is removed in vain`);
       if (bad.length === 0) this.#excused.delete(`${typeUrl} ${one}`);
     }
     const vague = bad.some(([one, version]) => version === resource(typeUrl, one, "vague").version);
-    const error = bad.length === 0 ? undefined : vague ? "it is wrong" : `Error adding/updating cluster(s) ${bad.map(([one]) => `${one}: bad`).join(", ")}`;
+    const error =
+      bad.length === 0
+        ? undefined
+        : vague
+          ? "it is wrong"
+          : `Error adding/updating cluster(s) ${bad.map(([one]) => `${one}: bad`).join(", ")}`;
     this.#unanswered.push({ response, error });
     return error;
   }
@@ -160,7 +179,9 @@ class World {
   #checkCompanions(): void {
     if (this.#variant === "sotw") return;
     for (const one of this.#warming()) {
-      const offered = this.#table.endpoints.offered(testView(""), { wildcard: true, names: { id: 0, names: new Set() } }).resources.get(one);
+      const offered = this.#table.endpoints
+        .offered(testView(""), { wildcard: true, names: { id: 0, names: new Set() } })
+        .resources.get(one);
       if (offered !== undefined && !isBad(ENDPOINT_TYPE, one, offered.version)) this.#faults.push(`${one} warms for ever`);
     }
   }
@@ -170,7 +191,9 @@ class World {
     const { seen } = this.#client;
     return [...this.#client.wanted(ENDPOINT_TYPE)].filter((one) => {
       const cluster = seen.findLastIndex((response) => response.typeUrl === CLUSTER_TYPE && response.names.includes(one));
-      const endpoint = seen.findLastIndex((response) => response.typeUrl === ENDPOINT_TYPE && (response.names.includes(one) || response.removed.includes(one)));
+      const endpoint = seen.findLastIndex(
+        (response) => response.typeUrl === ENDPOINT_TYPE && (response.names.includes(one) || response.removed.includes(one)),
+      );
       return cluster > endpoint;
     });
   }
@@ -198,6 +221,7 @@ class World {
   }
 }
 
-const isBad = (typeUrl: string, one: string, version: string): boolean => ["bad", "vague"].some((word) => resource(typeUrl, one, word).version === version);
+const isBad = (typeUrl: string, one: string, version: string): boolean =>
+  ["bad", "vague"].some((word) => resource(typeUrl, one, word).version === version);
 
 const appliesAnyway = (typeUrl: string, one: string, version: string): boolean => typeUrl === CLUSTER_TYPE && !isBad(typeUrl, one, version);

@@ -20,7 +20,11 @@ describe("debounce", () => {
     debounce.note("c");
     clock.advance(300);
     debounce.note("d");
-    assert.deepEqual(passed, [[0, "a"], [200, "b,c"], [400, "d"]]);
+    assert.deepEqual(passed, [
+      [0, "a"],
+      [200, "b,c"],
+      [400, "d"],
+    ]);
   });
 
   it("lets nothing wait longer than the maximum", () => {
@@ -29,7 +33,10 @@ describe("debounce", () => {
       debounce.note(String(turn));
       clock.advance(50);
     }
-    assert.deepEqual(passed.map(([at]) => at), [0, 1_050, 2_050]);
+    assert.deepEqual(
+      passed.map(([at]) => at),
+      [0, 1_050, 2_050],
+    );
     clock.advance(200);
     assert.equal(passed.map(([, batch]) => batch).join(), Array.from({ length: 60 }, (_, turn) => turn).join());
   });
@@ -40,7 +47,11 @@ describe("debounce", () => {
     debounce.note("b");
     debounce.note("endpoint", true);
     clock.advance(100);
-    assert.deepEqual(passed, [[0, "a"], [0, "endpoint"], [100, "b"]]);
+    assert.deepEqual(passed, [
+      [0, "a"],
+      [0, "endpoint"],
+      [100, "b"],
+    ]);
   });
 
   it("can be flushed and stopped", () => {
@@ -51,6 +62,9 @@ describe("debounce", () => {
     debounce.note("c");
     debounce.stop();
     clock.advance(5_000);
-    assert.deepEqual(passed, [[0, "a"], [0, "b"]]);
+    assert.deepEqual(passed, [
+      [0, "a"],
+      [0, "b"],
+    ]);
   });
 });

@@ -49,7 +49,10 @@ const substitutions = new WeakMap<ResourceSet, Map<string, ResourceSet>>();
 /** The set with some resources replaced (or, by `undefined`, left out). Equal replacements in the same set give the same object. */
 export function substitute(set: ResourceSet, replacements: ReadonlyMap<string, Encoded | undefined>): ResourceSet {
   if (replacements.size === 0) return set;
-  const key = [...replacements].map(([name, resource]) => `${name}\t${resource?.version ?? ""}`).sort().join("\n");
+  const key = [...replacements]
+    .map(([name, resource]) => `${name}\t${resource?.version ?? ""}`)
+    .sort()
+    .join("\n");
   const known = substitutions.get(set) ?? new Map<string, ResourceSet>();
   substitutions.set(set, known);
   let result = known.get(key);
@@ -71,7 +74,12 @@ const versions = new WeakMap<ResourceSet, string>();
 export function setVersion(set: ResourceSet): string {
   let version = versions.get(set);
   if (version === undefined) {
-    version = contentHash([...set.resources.values()].map((resource) => `${resource.name}\t${resource.version}`).sort().join("\n"));
+    version = contentHash(
+      [...set.resources.values()]
+        .map((resource) => `${resource.name}\t${resource.version}`)
+        .sort()
+        .join("\n"),
+    );
     versions.set(set, version);
   }
   return version;

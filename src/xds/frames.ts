@@ -68,7 +68,14 @@ export function createFrames(controlPlane: string): Frames {
       sequence += 1;
       const nonce = sequence.toString(36);
       const build = variant === "delta" ? deltaResponse : sotwResponse;
-      const frame = { variant, typeUrl, version, sequence, nonce, bytes: build({ typeUrl, version, resources: diff.changed, removed: diff.removed, nonce, controlPlane }) };
+      const frame = {
+        variant,
+        typeUrl,
+        version,
+        sequence,
+        nonce,
+        bytes: build({ typeUrl, version, resources: diff.changed, removed: diff.removed, nonce, controlPlane }),
+      };
       keep(diff, frame);
       return frame;
     },

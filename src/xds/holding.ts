@@ -20,7 +20,8 @@ export interface Holding {
 const NO_EXCEPTIONS: ReadonlyMap<string, string> = new Map();
 export const NOTHING_HELD: Holding = { base: EMPTY_SET, unlike: NO_EXCEPTIONS };
 
-export const heldVersion = (holding: Holding, name: string): string => holding.unlike.get(name) ?? holding.base.resources.get(name)?.version ?? ABSENT;
+export const heldVersion = (holding: Holding, name: string): string =>
+  holding.unlike.get(name) ?? holding.base.resources.get(name)?.version ?? ABSENT;
 
 /** The resource a client holds for certain, or undefined. */
 export function heldResource(holding: Holding, name: string): Encoded | undefined {
@@ -62,7 +63,8 @@ export interface Plan {
 export function plan(holding: Holding, target: ResourceSet, options: PlanOptions): Plan {
   const goal = options.keepRemoved ? withoutRemovals(holding.base, target) : target;
   if (holding.unlike.size > 0) return editedPlan(holding, target, options);
-  if (options.obliged.length === 0) return { diff: diff(holding.base, goal), after: { base: goal, unlike: NO_EXCEPTIONS }, removalsLeft: goal !== target };
+  if (options.obliged.length === 0)
+    return { diff: diff(holding.base, goal), after: { base: goal, unlike: NO_EXCEPTIONS }, removalsLeft: goal !== target };
   const key = `${options.keepRemoved} ${options.obliged.map((set) => set.id).join()} ${[...options.silent].join()}`;
   const known = remember(obligedPlans, [holding.base, target], () => new Map<string, Plan>());
   const result = known.get(key) ?? editedPlan(holding, target, options);
@@ -134,7 +136,8 @@ function oblige(edits: Edits, name: string, { holding, target, goal, options }: 
   else if (holding.base.resources.get(name)?.version === resource.version) edits.send.set(name, resource);
 }
 
-const editsAreEmpty = ({ send, skip, remove, keep }: Edits): boolean => send.size === 0 && skip.size === 0 && remove.size === 0 && keep.size === 0;
+const editsAreEmpty = ({ send, skip, remove, keep }: Edits): boolean =>
+  send.size === 0 && skip.size === 0 && remove.size === 0 && keep.size === 0;
 
 function edited(shared: Diff, { send, skip, remove, keep }: Edits): Diff {
   const changed = shared.changed.filter((resource) => !skip.has(resource.name) && !send.has(resource.name));

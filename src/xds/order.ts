@@ -18,7 +18,8 @@ export function sendBlockedFor(channel: Channel, channels: Channels, { now, time
   let wait = 0;
   for (const typeUrl of channel.provider.sendAfter ?? []) {
     const first = channels.get(typeUrl);
-    if (first?.inFlight !== undefined && first.inFlight.diff.changed.length > 0) wait = Math.max(wait, first.inFlight.sentAt + timeoutMs - now);
+    if (first?.inFlight !== undefined && first.inFlight.diff.changed.length > 0)
+      wait = Math.max(wait, first.inFlight.sentAt + timeoutMs - now);
     else if (first?.waiting === true) wait = Math.max(wait, timeoutMs);
   }
   return wait;
@@ -28,7 +29,11 @@ export function sendBlockedFor(channel: Channel, channels: Channels, { now, time
  * Milliseconds that removals from this type still have to wait for types that may refer to what is removed; 0 means go. A type the client has not
  * asked for yet counts while the stream is young: after a reconnect, clusters come first and routes follow.
  */
-export function removalsBlockedFor(channel: Channel, channels: Channels, { now, timeoutMs, openedAt }: Waiting & { readonly openedAt: number }): number {
+export function removalsBlockedFor(
+  channel: Channel,
+  channels: Channels,
+  { now, timeoutMs, openedAt }: Waiting & { readonly openedAt: number },
+): number {
   const patience = (channel.removalsSince ?? now) + timeoutMs - now;
   let wait = 0;
   for (const typeUrl of channel.provider.removeAfter ?? []) {

@@ -74,7 +74,9 @@ export class Rejections {
 
   /** What was accepted before and now stands in for something else is innocent, unless there is nobody else. */
   #candidates(changed: readonly Encoded[]): readonly Encoded[] {
-    const fresh = changed.filter(({ name, version }) => version !== (this.#rejected.get(name)?.fallback ?? this.#fallbacks.get(name))?.version);
+    const fresh = changed.filter(
+      ({ name, version }) => version !== (this.#rejected.get(name)?.fallback ?? this.#fallbacks.get(name))?.version,
+    );
     return fresh.length > 0 ? fresh : changed;
   }
 

@@ -18,7 +18,13 @@ beforeEach(() => {
   clock = manualClock();
   table = envoyProviders();
   rounds = [];
-  server = createXdsServer({ providers: table.all, viewOf: (node) => testView(node.id), clock, log: silentLog, pushed: (summary) => rounds.push(summary) });
+  server = createXdsServer({
+    providers: table.all,
+    viewOf: (node) => testView(node.id),
+    clock,
+    log: silentLog,
+    pushed: (summary) => rounds.push(summary),
+  });
 });
 
 /** Answers lead to further work: settled when nothing happens any more. */
@@ -35,7 +41,13 @@ async function push(): Promise<void> {
 }
 
 const brief = (seen: readonly Seen[]): string[] =>
-  seen.map((one) => [shortTypeName(one.typeUrl), ...(one.names.length > 0 ? [[...one.names].sort().join()] : []), ...(one.removed.length > 0 ? [`-${[...one.removed].sort().join()}`] : [])].join(" "));
+  seen.map((one) =>
+    [
+      shortTypeName(one.typeUrl),
+      ...(one.names.length > 0 ? [[...one.names].sort().join()] : []),
+      ...(one.removed.length > 0 ? [`-${[...one.removed].sort().join()}`] : []),
+    ].join(" "),
+  );
 
 describe("a delta stream", () => {
   it("is sent everything once, then only what changed", async () => {
@@ -100,7 +112,11 @@ describe("a delta stream", () => {
     table.clusters.set("a", "2");
     connection.again();
     await settle();
-    assert.deepEqual(brief(connection.client.seen), ["cds a", "eds a"], "the assignment of the changed cluster follows, although unchanged");
+    assert.deepEqual(
+      brief(connection.client.seen),
+      ["cds a", "eds a"],
+      "the assignment of the changed cluster follows, although unchanged",
+    );
     assert.ok(server.state()[0]?.types.every((type) => type.inSync));
   });
 
@@ -240,14 +256,18 @@ describe("a rejection", () => {
         bad.add(offered.resources.get("cluster-7")?.version ?? "");
         await push();
         await settle();
-        for (const [name, { version }] of offered.resources) assert.equal(client.held(CLUSTER_TYPE).get(name), name === "cluster-7" ? goodVersion : version, name);
+        for (const [name, { version }] of offered.resources)
+          assert.equal(client.held(CLUSTER_TYPE).get(name), name === "cluster-7" ? goodVersion : version, name);
         const before = nacks;
         assert.ok(named ? before === 1 : before <= 7, `${before} rejections`);
         await push();
         table.clusters.set("cluster-1", "again");
         await push();
         assert.equal(nacks, before, "not sent again");
-        assert.deepEqual(server.state()[0]?.types[0]?.rejected.map((one) => one.name), ["cluster-7"]);
+        assert.deepEqual(
+          server.state()[0]?.types[0]?.rejected.map((one) => one.name),
+          ["cluster-7"],
+        );
         table.clusters.set("cluster-7", "mended");
         await push();
         assert.equal(nacks, before);
@@ -306,7 +326,13 @@ describe("a push", () => {
     table.clusters.set("b", "1");
     await push();
     assert.equal(rounds.length, 1);
-    assert.deepEqual(rounds[0]?.resources, new Map([[CLUSTER_TYPE, 2], [ENDPOINT_TYPE, 1]]));
+    assert.deepEqual(
+      rounds[0]?.resources,
+      new Map([
+        [CLUSTER_TYPE, 2],
+        [ENDPOINT_TYPE, 1],
+      ]),
+    );
     assert.equal(rounds[0]?.proxies, 3);
     await push();
     assert.equal(rounds[1]?.proxies, 0);

@@ -12,7 +12,7 @@ import { noMetrics, type XdsMetrics } from "./metrics.ts";
 import { createNameSets } from "./name-sets.ts";
 import type { ResourceProvider } from "./provider.ts";
 import { PushQueue } from "./push-queue.ts";
-import { Rounds, type RoundSummary } from "./rounds.ts";
+import { type RoundSummary, Rounds } from "./rounds.ts";
 import { SendBudget } from "./send-budget.ts";
 import { DEFAULT_XDS_SETTINGS, type XdsSettings } from "./settings.ts";
 import type { StreamDump, StreamState } from "./state.ts";
@@ -92,7 +92,12 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
     frames: createFrames(settings.controlPlane),
     lastGood: new LastGood(),
     budget: new SendBudget({ totalBytes: settings.unsentBytes, windowBytes: settings.windowBytes, slowMs: WATCH_MS }),
-    rounds: new Rounds({ clock, timeoutMs: settings.roundTimeoutMs, done: (summary) => options.pushed?.(summary), converged: metrics.converged }),
+    rounds: new Rounds({
+      clock,
+      timeoutMs: settings.roundTimeoutMs,
+      done: (summary) => options.pushed?.(summary),
+      converged: metrics.converged,
+    }),
     enqueue: (stream, urgent) => {
       queue.add(stream, urgent);
       start();

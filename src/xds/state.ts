@@ -32,7 +32,12 @@ export interface TypeState {
   readonly lastError: string | undefined;
   readonly lastNackAt: number | undefined;
   /** Rejected by this proxy and not sent again until their content changes. */
-  readonly rejected: readonly { readonly name: string; readonly version: string; readonly error: string; readonly fallback: string | undefined }[];
+  readonly rejected: readonly {
+    readonly name: string;
+    readonly version: string;
+    readonly error: string;
+    readonly fallback: string | undefined;
+  }[];
   /** Could not be made: the last good version is served, where there is one. */
   readonly failed: readonly FailedResource[];
 }
@@ -63,7 +68,14 @@ export interface ChannelRecord {
   lastNackAt: number | undefined;
 }
 
-export const newRecord = (): ChannelRecord => ({ sentAt: undefined, ackedNonce: undefined, ackedAt: undefined, nacks: 0, lastError: undefined, lastNackAt: undefined });
+export const newRecord = (): ChannelRecord => ({
+  sentAt: undefined,
+  ackedNonce: undefined,
+  ackedAt: undefined,
+  nacks: 0,
+  lastError: undefined,
+  lastNackAt: undefined,
+});
 
 export function typeState(channel: Channel, record: ChannelRecord): TypeState {
   const { subscription, rejections } = channel;
@@ -75,7 +87,12 @@ export function typeState(channel: Channel, record: ChannelRecord): TypeState {
     inSync: channel.settled,
     sentNonce: channel.lastNonce,
     ...record,
-    rejected: [...rejections.rejected].map(([name, { version, error, fallback }]) => ({ name, version, error, fallback: fallback?.version })),
+    rejected: [...rejections.rejected].map(([name, { version, error, fallback }]) => ({
+      name,
+      version,
+      error,
+      fallback: fallback?.version,
+    })),
     failed: channel.failed,
   };
 }

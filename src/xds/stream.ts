@@ -1,8 +1,7 @@
-import { fromBinary } from "@bufbuild/protobuf";
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import { type Node, NodeSchema } from "../gen/envoy/config/core/v3/base_pb.js";
+import type { Node } from "../gen/envoy/config/core/v3/base_pb.js";
 import type { ProxyView } from "../model/proxy.ts";
 import { type DiscoveryRequest, readDeltaRequest, readSotwRequest } from "../wire/discovery-request.ts";
 import type { DiscoveryStream, DiscoveryStreamEvents, Peer } from "../wire/discovery-stream.ts";
@@ -11,6 +10,7 @@ import { shortTypeName } from "../wire/type-urls.ts";
 import { Channel, type Outgoing, type Received } from "./channel.ts";
 import { setVersion } from "./diff.ts";
 import type { Frames } from "./frames.ts";
+import { Identity } from "./identity.ts";
 import type { LastGood } from "./last-good.ts";
 import type { XdsMetrics } from "./metrics.ts";
 import type { NameSets } from "./name-sets.ts";
@@ -51,6 +51,7 @@ export class XdsStream implements DiscoveryStreamEvents {
   readonly #channels = new Map<string, Channel>();
   readonly #records = new Map<Channel, ChannelRecord>();
   readonly #obligations: Obligations;
+  readonly #identity: Identity;
   readonly #openedAt: number;
   readonly #urgentTurn = { wake: (): void => this.#deps.enqueue(this, true) };
   readonly #turn = { wake: (): void => this.#deps.enqueue(this, false) };
@@ -61,9 +62,6 @@ export class XdsStream implements DiscoveryStreamEvents {
   #progress = { bytes: 0, at: 0 };
   /** The client has answered on this stream: it reads. */
   #known = false;
-  #node: Node | undefined;
-  #view: ProxyView | undefined;
-  #viewIsOld = true;
   #open = true;
 
   constructor(id: string, stream: DiscoveryStream, deps: StreamDeps) {
@@ -71,19 +69,20 @@ export class XdsStream implements DiscoveryStreamEvents {
     this.#stream = stream;
     this.#deps = deps;
     this.#obligations = new Obligations(deps.names);
+    this.#identity = new Identity(deps.viewOf);
     this.connectedAt = deps.clock.now();
     this.#openedAt = deps.clock.monotonic();
   }
 
   get nodeId(): string {
-    return this.#node?.id ?? "";
+    return this.#identity.node?.id ?? "";
   }
 
   /** Takes a request in. Bytes that are no request end the stream. */
   message(bytes: Uint8Array): void {
     if (!this.#open) return;
     const request = this.#read(bytes);
-    if (request === undefined || !this.#identified(request)) return;
+    if (request === undefined || !this.#knows(request.node)) return;
     const provider = this.#deps.providers.get(request.typeUrl);
     if (provider === undefined) {
       this.#deps.log.debug({ node: this.nodeId, type: request.typeUrl.slice(0, 200) }, "request for a type that is not served");
@@ -91,7 +90,10 @@ export class XdsStream implements DiscoveryStreamEvents {
     }
     const channel = this.#channel(provider);
     const received = channel.receive(request, this.#trusted(provider));
-    if ((channel.subscription?.names.names.size ?? 0) > this.#deps.settings.maxNames) return this.#tooManyNames();
+    if ((channel.subscription?.names.names.size ?? 0) > this.#deps.settings.maxNames) {
+      this.#tooManyNames();
+      return;
+    }
     this.#obligations.claim(channel);
     this.#note(channel, received, request);
     this.#continue();
@@ -124,7 +126,7 @@ export class XdsStream implements DiscoveryStreamEvents {
 
   /** Inputs changed: everything has to be looked at again. */
   refresh(): void {
-    this.#viewIsOld = true;
+    this.#identity.age();
     for (const channel of this.#channels.values()) channel.dirty = true;
     this.#deps.enqueue(this, false);
     this.#continue();
@@ -135,13 +137,17 @@ export class XdsStream implements DiscoveryStreamEvents {
     const [oldest] = this.#unsent;
     const bytes = oldest === undefined ? 0 : this.#stream.progress();
     if (oldest === undefined || bytes !== this.#progress.bytes) this.#progress = { bytes, at: now };
-    const namelessMs = this.#node === undefined ? now - this.#openedAt : 0;
-    return { stalledMs: oldest === undefined ? 0 : now - Math.max(this.#progress.at, oldest.since), unsentMs: now - (oldest?.since ?? now), namelessMs };
+    const namelessMs = this.#identity.node === undefined ? now - this.#openedAt : 0;
+    return {
+      stalledMs: oldest === undefined ? 0 : now - Math.max(this.#progress.at, oldest.since),
+      unsentMs: now - (oldest?.since ?? now),
+      namelessMs,
+    };
   }
 
   /** Sends what is due, type by type, pausing where the caller likes. */
   *work(urgentOnly: boolean): Iterable<void> {
-    if (this.#node === undefined || !this.#lookAgain()) return;
+    if (this.#identity.node === undefined || !this.#knows(undefined)) return;
     for (const provider of this.#deps.providers.values()) {
       const channel = this.#channels.get(provider.typeUrl);
       if (channel !== undefined && (!urgentOnly || isUrgent(channel))) yield* this.#serve(channel);
@@ -156,12 +162,11 @@ export class XdsStream implements DiscoveryStreamEvents {
   state(): StreamState {
     const types = [...this.#channels.values()].map((channel) => typeState(channel, this.#record(channel)));
     const { variant, peer } = this.#stream;
-    return { id: this.id, node: this.nodeId, variant, peer: peer.address, connectedAt: this.connectedAt, view: this.#view, types };
+    return { id: this.id, node: this.nodeId, variant, peer: peer.address, connectedAt: this.connectedAt, view: this.#identity.view, types };
   }
 
   dump(): StreamDump | undefined {
-    const node = this.#node;
-    const view = this.#view;
+    const { node, view } = this.#identity;
     if (node === undefined || view === undefined) return undefined;
     const types = [...this.#channels.values()].flatMap((channel) => {
       const wanted = channel.subscription;
@@ -186,35 +191,17 @@ export class XdsStream implements DiscoveryStreamEvents {
     this.close(GRPC_STATUS.RESOURCE_EXHAUSTED, `more than ${this.#deps.settings.maxNames} names of one type`);
   }
 
-  /** Only the first request has to say who is calling; what later ones say of it is not read. */
-  #identified(request: DiscoveryRequest): boolean {
-    if (this.#node !== undefined) return true;
-    const { maxNodeBytes } = this.#deps.settings;
-    if (request.node === undefined || request.node.length === 0) this.close(GRPC_STATUS.INVALID_ARGUMENT, "the first request of a stream must carry a node");
-    else if (request.node.length > maxNodeBytes) this.close(GRPC_STATUS.INVALID_ARGUMENT, `node is larger than ${maxNodeBytes} bytes`);
-    else {
-      try {
-        this.#node = fromBinary(NodeSchema, request.node);
-      } catch (error) {
-        this.close(GRPC_STATUS.INVALID_ARGUMENT, `node cannot be read: ${messageOf(error)}`);
-      }
-    }
-    return this.#node !== undefined && this.#lookAgain();
-  }
-
-  /** Asks anew who the proxy is, if inputs changed. A proxy that may no longer be what it says is turned away. */
-  #lookAgain(): boolean {
-    if (!this.#open || this.#node === undefined) return false;
-    if (!this.#viewIsOld) return true;
+  /** Whether we know who is calling, as of the latest inputs. One who may not be what it says is turned away. */
+  #knows(node: Uint8Array | undefined): boolean {
+    if (!this.#open) return false;
     try {
-      this.#view = this.#deps.viewOf(this.#node, this.#stream.peer);
-      this.#viewIsOld = false;
-      return true;
+      this.#identity.introduce(node, this.#deps.settings.maxNodeBytes);
+      this.#identity.look(this.#stream.peer);
     } catch (error) {
       if (error instanceof StreamRefusal) this.close(error.status, error.message);
       else this.#failed(error, "who a proxy is cannot be worked out");
-      return this.#open && this.#view !== undefined;
     }
+    return this.#open && this.#identity.view !== undefined;
   }
 
   #channel(provider: ResourceProvider): Channel {
@@ -256,12 +243,16 @@ export class XdsStream implements DiscoveryStreamEvents {
     record.lastNackAt = clock.now();
     metrics.rejected(typeUrl, this.nodeId);
     this.#deps.rounds.rejected(this);
-    log.warn({ node: this.nodeId, type: shortTypeName(typeUrl), resources: offenders.map((name) => this.#origin(channel, name)), error }, "proxy rejected configuration");
+    log.warn(
+      { node: this.nodeId, type: shortTypeName(typeUrl), resources: offenders.map((name) => this.#origin(channel, name)), error },
+      "proxy rejected configuration",
+    );
   }
 
   #origin(channel: Channel, name: string): { readonly name: string; readonly from: readonly string[] } {
     try {
-      return { name, from: this.#view === undefined ? [] : channel.provider.provenance(this.#view, name) };
+      const { view } = this.#identity;
+      return { name, from: view === undefined ? [] : channel.provider.provenance(view, name) };
     } catch {
       return { name, from: [] };
     }
@@ -276,8 +267,8 @@ export class XdsStream implements DiscoveryStreamEvents {
   }
 
   *#serve(channel: Channel): Iterable<void> {
-    const subscription = channel.subscription;
-    const view = this.#view;
+    const { subscription } = channel;
+    const { view } = this.#identity;
     if (!channel.ready || subscription === undefined || view === undefined) return;
     const startedAt = this.#deps.clock.monotonic();
     try {
@@ -318,12 +309,24 @@ export class XdsStream implements DiscoveryStreamEvents {
     const { clock, frames, budget, metrics, rounds } = this.#deps;
     const { typeUrl, companion } = channel.provider;
     const { content, plan } = outgoing;
-    const frame = frames.frame({ variant: this.#stream.variant, typeUrl, version: setVersion(plan.after.base), content, after: channel.lastSequence });
+    const frame = frames.frame({
+      variant: this.#stream.variant,
+      typeUrl,
+      version: setVersion(plan.after.base),
+      content,
+      after: channel.lastSequence,
+    });
     channel.sent(outgoing, frame, ticket.since);
     this.#record(channel).sentAt = clock.now();
     rounds.sent(this, typeUrl, plan.diff);
     this.#unsent.add(ticket);
-    metrics.sent({ typeUrl, bytes: frame.bytes.length, changed: plan.diff.changed.length, removed: plan.diff.removed.length, ms: clock.monotonic() - startedAt });
+    metrics.sent({
+      typeUrl,
+      bytes: frame.bytes.length,
+      changed: plan.diff.changed.length,
+      removed: plan.diff.removed.length,
+      ms: clock.monotonic() - startedAt,
+    });
     this.#stream.send(frame.bytes, () => {
       if (!this.#unsent.delete(ticket)) return;
       budget.give(ticket);
@@ -336,7 +339,10 @@ export class XdsStream implements DiscoveryStreamEvents {
   }
 
   #sendBlocked(channel: Channel): boolean {
-    const wait = sendBlockedFor(channel, this.#channels, { now: this.#deps.clock.monotonic(), timeoutMs: this.#deps.settings.orderTimeoutMs });
+    const wait = sendBlockedFor(channel, this.#channels, {
+      now: this.#deps.clock.monotonic(),
+      timeoutMs: this.#deps.settings.orderTimeoutMs,
+    });
     if (wait > 0) this.#wakeAfter(wait);
     return wait > 0;
   }

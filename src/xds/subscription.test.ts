@@ -19,7 +19,8 @@ const request = (given: Partial<DiscoveryRequest>): DiscoveryRequest => ({
 });
 
 /** `*` and the names, as one word. */
-const wanted = ({ subscription }: Judgement): string => [...(subscription.wildcard ? ["*"] : []), ...[...subscription.names.names].sort()].join();
+const wanted = ({ subscription }: Judgement): string =>
+  [...(subscription.wildcard ? ["*"] : []), ...[...subscription.names.names].sort()].join();
 
 interface Case {
   readonly rule: string;
@@ -41,10 +42,38 @@ const sotw: readonly Case[] = [
   { rule: "a name alone ends the old everything", before: [{}], given: { names: ["a"] }, want: "a", asked: ["a"] },
   { rule: "naming nothing after a name is nothing", before: [{ names: ["a"] }], given: {}, want: "", dropped: ["a"] },
   { rule: "each list is whole", before: [{ names: ["a", "b"] }], given: { names: ["b", "c"] }, want: "b,c", asked: ["c"], dropped: ["a"] },
-  { rule: "the nonce in flight acknowledges", before: [{}], given: { nonce: "1" }, nonces: { inFlight: "1", last: "1" }, want: "*", verdict: "ack" },
-  { rule: "with an error it rejects", before: [{}], given: { nonce: "1", error: { code: 3, message: "no" } }, nonces: { inFlight: "1", last: "1" }, want: "*", verdict: "nack" },
-  { rule: "the last nonce, answered already, says nothing", before: [{}], given: { nonce: "1" }, nonces: { last: "1" }, want: "*", verdict: "none" },
-  { rule: "an old nonce makes the whole request stale", before: [{ names: ["a"] }], given: { nonce: "1", names: ["b"] }, nonces: { inFlight: "2", last: "2" }, want: "a", verdict: "stale" },
+  {
+    rule: "the nonce in flight acknowledges",
+    before: [{}],
+    given: { nonce: "1" },
+    nonces: { inFlight: "1", last: "1" },
+    want: "*",
+    verdict: "ack",
+  },
+  {
+    rule: "with an error it rejects",
+    before: [{}],
+    given: { nonce: "1", error: { code: 3, message: "no" } },
+    nonces: { inFlight: "1", last: "1" },
+    want: "*",
+    verdict: "nack",
+  },
+  {
+    rule: "the last nonce, answered already, says nothing",
+    before: [{}],
+    given: { nonce: "1" },
+    nonces: { last: "1" },
+    want: "*",
+    verdict: "none",
+  },
+  {
+    rule: "an old nonce makes the whole request stale",
+    before: [{ names: ["a"] }],
+    given: { nonce: "1", names: ["b"] },
+    nonces: { inFlight: "2", last: "2" },
+    want: "a",
+    verdict: "stale",
+  },
 ];
 
 const delta: readonly Case[] = [
@@ -52,16 +81,52 @@ const delta: readonly Case[] = [
   { rule: "naming nothing at first is nothing for types known by name only", given: { typeUrl: ENDPOINT_TYPE }, want: "" },
   { rule: "a name adds to the old everything", before: [{}], given: { names: ["a"] }, want: "*,a", asked: ["a"] },
   { rule: "only unsubscribing `*` ends it", before: [{}, { names: ["a"] }], given: { unsubscribe: ["*"] }, want: "a" },
-  { rule: "leaving the last name does not bring everything back", before: [{ names: ["a"] }], given: { unsubscribe: ["a"] }, want: "", dropped: ["a"] },
+  {
+    rule: "leaving the last name does not bring everything back",
+    before: [{ names: ["a"] }],
+    given: { unsubscribe: ["a"] },
+    want: "",
+    dropped: ["a"],
+  },
   { rule: "a name at first is that name", given: { names: ["a"] }, want: "a", asked: ["a"] },
   { rule: "`*` can be joined later", before: [{ names: ["a"] }], given: { names: ["*"] }, want: "*,a" },
   { rule: "a name subscribed to again is asked for again", before: [{ names: ["a"] }], given: { names: ["a"] }, want: "a", asked: ["a"] },
   { rule: "a name left under `*` is answered", before: [{ names: ["*", "a"] }], given: { unsubscribe: ["a"] }, want: "*", asked: ["a"] },
   { rule: "leaving what was never wanted is nothing", before: [{ names: ["a"] }], given: { unsubscribe: ["b"] }, want: "a" },
-  { rule: "subscriptions hold whatever the nonce says", before: [{ names: ["a"] }], given: { nonce: "1", names: ["b"] }, nonces: { inFlight: "2", last: "2" }, want: "a,b", verdict: "stale", asked: ["b"] },
-  { rule: "the nonce in flight acknowledges", before: [{}], given: { nonce: "1" }, nonces: { inFlight: "1", last: "1" }, want: "*", verdict: "ack" },
-  { rule: "with an error it rejects", before: [{}], given: { nonce: "1", error: { code: 3, message: "no" } }, nonces: { inFlight: "1", last: "1" }, want: "*", verdict: "nack" },
-  { rule: "an acknowledgement may carry a subscription", before: [{ names: ["a"] }], given: { nonce: "1", names: ["b"] }, nonces: { inFlight: "1", last: "1" }, want: "a,b", verdict: "ack", asked: ["b"] },
+  {
+    rule: "subscriptions hold whatever the nonce says",
+    before: [{ names: ["a"] }],
+    given: { nonce: "1", names: ["b"] },
+    nonces: { inFlight: "2", last: "2" },
+    want: "a,b",
+    verdict: "stale",
+    asked: ["b"],
+  },
+  {
+    rule: "the nonce in flight acknowledges",
+    before: [{}],
+    given: { nonce: "1" },
+    nonces: { inFlight: "1", last: "1" },
+    want: "*",
+    verdict: "ack",
+  },
+  {
+    rule: "with an error it rejects",
+    before: [{}],
+    given: { nonce: "1", error: { code: 3, message: "no" } },
+    nonces: { inFlight: "1", last: "1" },
+    want: "*",
+    verdict: "nack",
+  },
+  {
+    rule: "an acknowledgement may carry a subscription",
+    before: [{ names: ["a"] }],
+    given: { nonce: "1", names: ["b"] },
+    nonces: { inFlight: "1", last: "1" },
+    want: "a,b",
+    verdict: "ack",
+    asked: ["b"],
+  },
 ];
 
 for (const [variant, judge, table] of [
@@ -73,7 +138,12 @@ for (const [variant, judge, table] of [
       it(one.rule, () => {
         let current: Subscription | undefined;
         for (const earlier of one.before ?? []) {
-          current = judge({ current, request: request({ ...earlier, ...(current !== undefined && { nonce: "0" }) }), nonces: { inFlight: undefined, last: "0" }, names }).subscription;
+          current = judge({
+            current,
+            request: request({ ...earlier, ...(current !== undefined && { nonce: "0" }) }),
+            nonces: { inFlight: undefined, last: "0" },
+            names,
+          }).subscription;
         }
         const nonces = { inFlight: one.nonces?.inFlight, last: one.nonces?.last ?? "0" };
         const nonce = one.given.nonce ?? (current === undefined ? "" : "0");

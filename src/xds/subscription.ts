@@ -1,6 +1,6 @@
 import type { DiscoveryRequest } from "../wire/discovery-request.ts";
 import { ENDPOINT_TYPE, EXTENSION_CONFIG_TYPE, ROUTE_TYPE, SCOPED_ROUTE_TYPE, SECRET_TYPE, VIRTUAL_HOST_TYPE } from "../wire/type-urls.ts";
-import { NO_NAMES, type NameSets } from "./name-sets.ts";
+import { type NameSets, NO_NAMES } from "./name-sets.ts";
 import type { Wanted } from "./provider.ts";
 
 /*
@@ -44,7 +44,14 @@ export interface JudgeInput {
 const WILDCARD = "*";
 
 /** Types that are only ever asked for by name. All others, Istio's own included, give everything to a client that names nothing. */
-const NAMED_ONLY: ReadonlySet<string> = new Set([ENDPOINT_TYPE, ROUTE_TYPE, SCOPED_ROUTE_TYPE, VIRTUAL_HOST_TYPE, SECRET_TYPE, EXTENSION_CONFIG_TYPE]);
+const NAMED_ONLY: ReadonlySet<string> = new Set([
+  ENDPOINT_TYPE,
+  ROUTE_TYPE,
+  SCOPED_ROUTE_TYPE,
+  VIRTUAL_HOST_TYPE,
+  SECRET_TYPE,
+  EXTENSION_CONFIG_TYPE,
+]);
 
 const NOTHING: Subscription = { wildcard: false, names: NO_NAMES, explicit: false };
 
@@ -101,9 +108,17 @@ function verdictOf(request: DiscoveryRequest, nonces: Nonces): Judgement["verdic
   return request.nonce === nonces.last ? "none" : "stale";
 }
 
-const stale = (current: Subscription): Judgement => ({ subscription: current, verdict: "stale", first: false, asked: [], dropped: [], leftWildcard: false });
+const stale = (current: Subscription): Judgement => ({
+  subscription: current,
+  verdict: "stale",
+  first: false,
+  asked: [],
+  dropped: [],
+  leftWildcard: false,
+});
 
 function sameAs(current: Subscription | undefined, next: Subscription): Subscription {
-  const same = current !== undefined && current.wildcard === next.wildcard && current.names === next.names && current.explicit === next.explicit;
+  const same =
+    current !== undefined && current.wildcard === next.wildcard && current.names === next.names && current.explicit === next.explicit;
   return same ? current : next;
 }

@@ -178,8 +178,8 @@ describe("istioctl proxy-config", () => {
   it("cluster --why: names the objects with their places, and marks a last good version", async () => {
     const { lines, data } = await show("cluster", { fqdn: "old.example" }, true);
     assert.equal(lines[2], "    ServiceEntry/shop/old  conf/a.yaml:3 (broken there; last good version in force)");
-    assert.deepEqual(data[0]?.["why"], [{ object: "ServiceEntry/shop/old", at: "conf/a.yaml:3", stale: true }]);
-    assert.equal(data[0]?.["version"], "1");
+    assert.deepEqual(data[0]?.why, [{ object: "ServiceEntry/shop/old", at: "conf/a.yaml:3", stale: true }]);
+    assert.equal(data[0]?.version, "1");
   });
 
   it("listener: a row for each chain with its match and destination", async () => {

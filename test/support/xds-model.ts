@@ -15,7 +15,8 @@ import type { ResourceProvider, Wanted } from "../../src/xds/provider.ts";
 import type { XdsServer } from "../../src/xds/server.ts";
 
 /** A resource whose body says its own name, so that a state-of-the-world client can tell it too. */
-export const resource = (typeUrl: string, name: string, content: string): Encoded => encodedBytes(typeUrl, name, Buffer.from(`${name}=${content}`));
+export const resource = (typeUrl: string, name: string, content: string): Encoded =>
+  encodedBytes(typeUrl, name, Buffer.from(`${name}=${content}`));
 
 /** A provider over a plain map. Sets are shared by all who want the same, as the engine's are. */
 export class MapProvider implements ResourceProvider {
@@ -73,7 +74,10 @@ export class MapProvider implements ResourceProvider {
 
 /** Providers of Envoy's four types, wired as the real ones are. */
 export function envoyProviders() {
-  const clusters = new MapProvider(CLUSTER_TYPE, { companion: { typeUrl: ENDPOINT_TYPE, namesOf: (cluster) => [cluster.name] }, removeAfter: [LISTENER_TYPE, ROUTE_TYPE] });
+  const clusters = new MapProvider(CLUSTER_TYPE, {
+    companion: { typeUrl: ENDPOINT_TYPE, namesOf: (cluster) => [cluster.name] },
+    removeAfter: [LISTENER_TYPE, ROUTE_TYPE],
+  });
   const endpoints = new MapProvider(ENDPOINT_TYPE, { urgent: true, removeAfter: [CLUSTER_TYPE, LISTENER_TYPE, ROUTE_TYPE] });
   const listeners = new MapProvider(LISTENER_TYPE, { sendAfter: [CLUSTER_TYPE] });
   const routes = new MapProvider(ROUTE_TYPE, { sendAfter: [CLUSTER_TYPE] });
@@ -166,7 +170,8 @@ export class ModelClient {
     const error = this.#options.judge?.(seen, contents);
     if (error !== undefined) {
       const applies = this.#options.appliesAnyway ?? (() => false);
-      for (const [name, version] of contents) if ((type.wildcard || type.wanted.has(name)) && applies(seen.typeUrl, name, version)) type.resources.set(name, version);
+      for (const [name, version] of contents)
+        if ((type.wildcard || type.wanted.has(name)) && applies(seen.typeUrl, name, version)) type.resources.set(name, version);
     } else {
       type.version = seen.version;
       if (this.#options.variant === "sotw" && (seen.typeUrl === CLUSTER_TYPE || seen.typeUrl === LISTENER_TYPE)) type.resources.clear();
@@ -180,9 +185,20 @@ export class ModelClient {
     this.#request(response.typeUrl, { nonce: response.nonce, ...(error !== undefined && { error }) });
   }
 
-  #request(typeUrl: string, what: { subscribe?: readonly string[]; unsubscribe?: readonly string[]; versions?: ReadonlyMap<string, string>; nonce?: string; error?: string }): void {
+  #request(
+    typeUrl: string,
+    what: {
+      subscribe?: readonly string[];
+      unsubscribe?: readonly string[];
+      versions?: ReadonlyMap<string, string>;
+      nonce?: string;
+      error?: string;
+    },
+  ): void {
     const type = this.#type(typeUrl);
-    const node = this.#named ? undefined : create(NodeSchema, { id: this.#options.node ?? "sidecar~10.0.0.1~a.default~default.svc.cluster.local" });
+    const node = this.#named
+      ? undefined
+      : create(NodeSchema, { id: this.#options.node ?? "sidecar~10.0.0.1~a.default~default.svc.cluster.local" });
     this.#named = true;
     const errorDetail = what.error === undefined ? {} : { errorDetail: { code: 3, message: what.error } };
     if (this.#options.variant === "delta") {
@@ -228,7 +244,10 @@ function readDelta(bytes: Uint8Array): Read {
   const response = fromBinary(DeltaDiscoveryResponseSchema, bytes);
   const contents = new Map(response.resources.map((one) => [one.name, one.version]));
   const { typeUrl, nonce } = response;
-  return { seen: { typeUrl, names: [...contents.keys()], removed: response.removedResources, nonce, version: response.systemVersionInfo }, contents };
+  return {
+    seen: { typeUrl, names: [...contents.keys()], removed: response.removedResources, nonce, version: response.systemVersionInfo },
+    contents,
+  };
 }
 
 function readSotw(bytes: Uint8Array): Read {

@@ -69,7 +69,7 @@ export function bootstrapInput(args: Arguments, host: Host, socket: string | und
       NAMESPACE: namespace,
       INSTANCE_IPS: addresses.length === 0 ? address : addresses.join(","),
       SERVICE_ACCOUNT: args.text("service-account") ?? "default",
-      CLUSTER_ID: args.text("cluster-id") ?? (host.env["CLUSTER_ID"] || "Kubernetes"),
+      CLUSTER_ID: args.text("cluster-id") ?? (host.env.CLUSTER_ID || "Kubernetes"),
       ISTIO_VERSION: host.istioVersion,
       LABELS: labels,
       ...(type === "sidecar" && { INTERCEPTION_MODE: args.choice("interception", ["REDIRECT", "TPROXY", "NONE"]) ?? "REDIRECT" }),

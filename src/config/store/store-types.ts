@@ -45,7 +45,7 @@ export interface StageSummary {
 export interface ConfigStore {
   /** Sets the sources in order of precedence (an earlier one wins). A source that is left out takes its objects with it at the next commit. */
   setSources(names: readonly string[]): void;
-  /** Brings back the last good versions of before a restart. Call before anything is staged. */
+  /** Brings back the last good versions of before a restart, also for sources that are set later. Call before anything is staged. */
   restore(): Promise<void>;
   /** Judges an event. Events of one source are staged in the order of the calls. */
   stage(source: string, event: SourceEvent): Promise<StageSummary>;

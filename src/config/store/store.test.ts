@@ -169,8 +169,9 @@ describe("last good", () => {
     await before.store.apply("a", replaceEvent("a", { f: ["x!", "y!", "z=2"], g: ["?1"] }));
     expect([...persistence.records.keys()].sort()).toEqual(["a Thing/ns/w", "a Thing/ns/x", "a Thing/ns/y"]);
 
-    const after = storeRig({ persistence });
+    const after = storeRig({ persistence, sources: [] });
     await after.store.restore();
+    after.store.setSources(["b", "a"]);
     expect(after.rows()).toBe("");
     await after.store.apply("a", resetEvent("a", { f: ["x!", "z=2"], g: ["?1"] }));
     expect(after.rows()).toBe("w=1 x=1 z=2");

@@ -53,6 +53,8 @@ class Store implements ConfigStore {
   readonly #sources = new Map<string, SourceQueue>();
   readonly #inForce = new Map<string, InForce>();
   readonly #stale = new Map<string, { readonly since: number; readonly scope: string }>();
+  /** Last good versions of before a restart, by source and key, until the source is set. */
+  readonly #restored = new Map<string, Map<string, GoodVersion>>();
   #order: readonly string[];
   #dropped: SourceState[] = [];
   #reordered = false;
@@ -75,9 +77,10 @@ class Store implements ConfigStore {
       this.#dropped.push(queue.state);
     }
     for (const name of names) {
-      if (!this.#sources.has(name)) {
-        this.#sources.set(name, { state: new SourceState(name), staged: [], latest: new Map(), tail: Promise.resolve() });
-      }
+      if (this.#sources.has(name)) continue;
+      const state = new SourceState(name);
+      this.#adopt(state);
+      this.#sources.set(name, { state, staged: [], latest: new Map(), tail: Promise.resolve() });
     }
     this.#order = [...names];
     this.#reordered = true;
@@ -88,12 +91,14 @@ class Store implements ConfigStore {
       const { content, defaultNamespace, key, origin, scope, slot, source } = record;
       const raw: RawObject = { origin, slot, scope, content, ...(defaultNamespace !== undefined && { defaultNamespace }) };
       const { json, namespace, object, ref } = judge(raw, { scope, index: 0 }, this.#judgeDeps);
-      const state = this.#sources.get(source)?.state;
-      if (state !== undefined && object !== undefined && ref !== undefined && objectKey(ref) === key) {
-        state.remember(key, { object, ref, scope, slot, origin, namespace, json });
-        this.#stale.set(staleId(source, key), { since: this.#options.clock.now(), scope });
-      } else this.#options.persistence?.remove(source, key);
+      if (object === undefined || ref === undefined || objectKey(ref) !== key) {
+        this.#options.persistence?.remove(source, key);
+        continue;
+      }
+      const versions = this.#restored.get(source) ?? new Map<string, GoodVersion>();
+      this.#restored.set(source, versions.set(key, { object, ref, scope, slot, origin, namespace, json }));
     }
+    for (const { state } of this.#sources.values()) this.#adopt(state);
   }
 
   stage(source: string, event: SourceEvent): Promise<StageSummary> {
@@ -217,6 +222,15 @@ class Store implements ConfigStore {
     queue.staged.push({ reset: event.type === "reset", scopes });
     this.#brokenSinceCommit.push(...broken);
     return { documents, reused };
+  }
+
+  /** Gives a source the versions it had in force before a restart. Those of a source that is not configured wait on disk. */
+  #adopt(state: SourceState): void {
+    for (const [key, version] of this.#restored.get(state.name) ?? []) {
+      state.remember(key, version);
+      this.#stale.set(staleId(state.name, key), { since: this.#options.clock.now(), scope: version.scope });
+    }
+    this.#restored.delete(state.name);
   }
 
   /** Moves what is staged into the states of the sources; returns the keys to settle. */

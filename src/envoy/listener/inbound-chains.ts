@@ -1,6 +1,7 @@
 import type { HttpManagerInput } from "../filters/http-connection-manager.ts";
 import type { TcpProxyInput } from "../filters/tcp-proxy.ts";
 import type { DownstreamTlsInput } from "../tls/index.ts";
+import { ANY_IN_MTLS, HTTP_IN_MTLS, PLAIN_HTTP, TCP_IN_MTLS } from "./alpn.ts";
 import type { ChainMatch, FilterChainInput } from "./filter-chain.ts";
 import type { Inspected, ListenerFiltersInput } from "./listener-filters.ts";
 
@@ -9,12 +10,6 @@ export type MtlsMode = "disable" | "permissive" | "strict";
 
 /** What a port speaks, as far as filter chains go; `auto` is found out for each connection. */
 export type InboundKind = "http" | "tcp" | "auto";
-
-/** ALPN tokens by which sidecars say what is inside their mutual TLS. */
-const HTTP_IN_MTLS = ["istio-http/1.0", "istio-http/1.1", "istio-h2"] as const;
-const TCP_IN_MTLS = ["istio-peer-exchange", "istio"] as const;
-const ANY_IN_MTLS = ["istio", "istio-peer-exchange", ...HTTP_IN_MTLS] as const;
-const PLAIN_HTTP = ["http/1.1", "h2c"] as const;
 
 interface ChainShape {
   readonly match: Omit<ChainMatch, "destinationPort">;
@@ -105,7 +100,7 @@ export function inspectorsFor(chains: readonly FilterChainInput[]): Pick<Listene
     [...ports.keys()],
   );
   const http = httpInspected(
-    asking(({ applicationProtocols = [] }) => applicationProtocols.some((one) => one === "http/1.1" || one === "h2c")),
+    asking(({ applicationProtocols = [] }) => PLAIN_HTTP.some((one) => applicationProtocols.includes(one))),
     [...ports.keys()],
   );
   return { ...(tls !== undefined && { tls }), ...(http !== undefined && { http }) };

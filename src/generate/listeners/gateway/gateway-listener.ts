@@ -68,7 +68,7 @@ function plainHttp(parts: GatewayListenerParts, name: string): readonly FilterCh
 function serverChains(parts: GatewayListenerParts, server: GatewayServer, name: string): readonly FilterChainInput[] {
   const { tls } = server.server;
   if (tls?.mode === Mode.AUTO_PASSTHROUGH) return sniRoutedChains(parts, server);
-  if (server.family === "tcp") return [chain(tcpContent(parts, server), {})].flat();
+  if (server.family === "tcp") return chain(tcpContent(parts, server), {});
   if (tls === undefined || passesThrough(tls)) return throughChains(parts, server);
   const ended = tls.mode === Mode.ISTIO_MUTUAL && !parts.hasIdentity ? undefined : serverTls(tls);
   if (ended === undefined) return [];

@@ -1,4 +1,5 @@
 import type { HttpManagerInput } from "../../../envoy/filters/http-connection-manager.ts";
+import { PLAIN_HTTP } from "../../../envoy/listener/alpn.ts";
 import { type FilterChainInput, takesAll } from "../../../envoy/listener/filter-chain.ts";
 import type { ListenerInput } from "../../../envoy/listener/listener.ts";
 import type { Scope } from "../../context.ts";
@@ -6,9 +7,6 @@ import { withoutOverlaps } from "../overlaps.ts";
 import { type ChainSettings, http1Options } from "../settings/chain-settings.ts";
 import type { Slot } from "./slots.ts";
 import { HANDSHAKE_TIMEOUT_MS } from "./tcp-chains.ts";
-
-/** What the HTTP inspector finds plain HTTP to be. */
-export const PLAIN_HTTP = ["http/1.1", "h2c"] as const;
 
 export interface OutboundListenerParts {
   readonly name: string;
@@ -32,8 +30,14 @@ export function outboundListener(parts: OutboundListenerParts): ListenerInput | 
   const tcp = withoutOverlaps(slots.filter(({ kind }) => kind !== "http").flatMap(parts.tcpChains));
   const http = slots.find(({ kind }) => kind !== "tcp");
   const sniffed = http !== undefined && (tcp.length > 0 || (first.wildcard && !first.bindToPort));
-  const chains = http === undefined ? tcp : [httpChain(parts, http, sniffed), ...tcp];
+  // Envoy never goes back from "raw bytes, and HTTP" to a chain that asks for nothing: beside a sniffed chain, what takes all must be the default.
+  const fallback = sniffed ? tcp.find(({ match }) => takesAll(match)) : undefined;
+  const others = tcp.filter((chain) => chain !== fallback);
+  const chains = http === undefined ? others : [httpChain(parts, http, sniffed), ...others];
   const bySni = chains.some(({ match }) => match.serverNames !== undefined);
+  const defaultChain =
+    fallback ??
+    (chains.some(({ match }) => takesAll(match)) ? undefined : unknownTraffic(parts.scope, parts.settings, "PassthroughFilterChain"));
   return {
     name: parts.name,
     bind: first.bind,
@@ -42,9 +46,7 @@ export function outboundListener(parts: OutboundListenerParts): ListenerInput | 
     filters: { ...(bySni && { tls: { on: "all" } }), ...(sniffed && { http: { on: "all" } }) },
     inspectionTimeoutMs: parts.settings.inspectionTimeoutMs,
     chains,
-    ...(!chains.some(({ match }) => takesAll(match)) && {
-      defaultChain: unknownTraffic(parts.scope, parts.settings, "PassthroughFilterChain"),
-    }),
+    ...(defaultChain !== undefined && { defaultChain }),
     accessLogs: [],
   };
 }
