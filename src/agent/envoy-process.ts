@@ -66,7 +66,8 @@ interface Waiting {
 async function waitReady({ child, admin, logFile, clock, timeoutMs }: Waiting): Promise<void> {
   const deadline = clock.monotonic() + timeoutMs;
   while (clock.monotonic() < deadline) {
-    if (child.exitCode !== null || child.signalCode !== null) throw new EdgeError("envoy_missing", `Envoy ended at start: ${await tail(logFile)}`);
+    if (child.exitCode !== null || child.signalCode !== null)
+      throw new EdgeError("envoy_missing", `Envoy ended at start: ${await tail(logFile)}`);
     const state = await admin("/ready").catch(() => "");
     if (state.startsWith("LIVE")) return;
     await clock.sleep(50);

@@ -17,7 +17,9 @@ export function findEnvoy(env: NodeJS.ProcessEnv): string {
   const cached = join(env.XDG_CACHE_HOME || join(homedir(), ".cache"), "istio-ts", `envoy-${ENVOY_VERSION}`, "envoy");
   const found = [...onPath, cached].find(isExecutable);
   if (found === undefined) {
-    throw new EdgeError("envoy_missing", "no Envoy was found", { hint: "run `node tools/setup.mjs envoy`, or set ENVOY_PATH to an Envoy binary" });
+    throw new EdgeError("envoy_missing", "no Envoy was found", {
+      hint: "run `node tools/setup.mjs envoy`, or set ENVOY_PATH to an Envoy binary",
+    });
   }
   return found;
 }

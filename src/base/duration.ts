@@ -5,4 +5,5 @@ export function durationOfMs(ms: number): { seconds: bigint; nanos: number } {
 }
 
 /** A google.protobuf.Duration in milliseconds. */
-export const msOfDuration = (duration: { readonly seconds: bigint; readonly nanos: number }): number => Number(duration.seconds) * 1000 + duration.nanos / 1e6;
+export const msOfDuration = (duration: { readonly seconds: bigint; readonly nanos: number }): number =>
+  Number(duration.seconds) * 1000 + duration.nanos / 1e6;

@@ -11,7 +11,14 @@ export class EdgeError extends Error {
   }
 }
 
-export type EdgeErrorCode = "mesh_config_invalid" | "port_taken" | "file_unreadable" | "control_plane_unreachable" | "envoy_missing" | "not_found" | "usage";
+export type EdgeErrorCode =
+  | "mesh_config_invalid"
+  | "port_taken"
+  | "file_unreadable"
+  | "control_plane_unreachable"
+  | "envoy_missing"
+  | "not_found"
+  | "usage";
 
 /** A bug of ours: states what must hold. */
 export function invariant(condition: unknown, message: string): asserts condition {

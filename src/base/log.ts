@@ -6,7 +6,8 @@ export type Log = Pick<pino.Logger, "debug" | "info" | "warn" | "error">;
 /** Logs to stderr as text lines in Istio's shape (time, level, scope, message), or as JSON where asked. */
 export function createLog(options: { readonly scope: string; readonly level?: string; readonly json?: boolean }): Log {
   const level = options.level ?? "info";
-  if (options.json === true) return pino({ level, base: { scope: options.scope }, timestamp: pino.stdTimeFunctions.isoTime }, pino.destination(2));
+  if (options.json === true)
+    return pino({ level, base: { scope: options.scope }, timestamp: pino.stdTimeFunctions.isoTime }, pino.destination(2));
   const write = (label: string, weight: number) => {
     const enabled = weight >= (pino.levels.values[level] ?? 30);
     return (first: unknown, second?: unknown): void => {
@@ -24,4 +25,5 @@ function textLine(label: string, scope: string, first: unknown, second: unknown)
   return `${[new Date().toISOString(), label, scope, message, ...fields].join("\t")}\n`;
 }
 
-const plain = (value: unknown): string => (typeof value === "string" ? value : value instanceof Error ? value.message : JSON.stringify(value));
+const plain = (value: unknown): string =>
+  typeof value === "string" ? value : value instanceof Error ? value.message : JSON.stringify(value);

@@ -23,7 +23,9 @@ export function readNode(node: Node): NodeFacts | NodeRefusal {
   const parts = node.id.split("~");
   const [type = "", address = "", fullName = "", dnsDomain = ""] = parts;
   if (parts.length !== 4 || !TYPES.includes(type)) {
-    return { refused: `node id ${JSON.stringify(node.id.slice(0, 200))} is not of the form sidecar|router|waypoint~IP~name.namespace~domain` };
+    return {
+      refused: `node id ${JSON.stringify(node.id.slice(0, 200))} is not of the form sidecar|router|waypoint~IP~name.namespace~domain`,
+    };
   }
   const metadata = node.metadata ?? {};
   const dot = fullName.lastIndexOf(".");
@@ -61,7 +63,9 @@ export function defineProxyView(ctx: Pick<GenerateContext, "engine" | "inputs" |
     name: "proxyView",
     id: (facts) => facts.key,
     compute: ({ view }) => {
-      const known = view.addresses.map((address) => ctx.registry.workloadAt(address, view.namespace)).find((workload) => workload !== undefined);
+      const known = view.addresses
+        .map((address) => ctx.registry.workloadAt(address, view.namespace))
+        .find((workload) => workload !== undefined);
       const labels = known?.labels ?? view.labels;
       const merged = {
         ...view,
@@ -97,7 +101,9 @@ function metadataOf(metadata: JsonObject): ProxyMetadata {
     idleTimeout: optional(metadata.IDLE_TIMEOUT),
     unprivilegedPod: flag(metadata.UNPRIVILEGED_POD),
     http10: flag(metadata.HTTP10),
-    requestedNetworkView: text(metadata.REQUESTED_NETWORK_VIEW).split(",").filter((network) => network !== ""),
+    requestedNetworkView: text(metadata.REQUESTED_NETWORK_VIEW)
+      .split(",")
+      .filter((network) => network !== ""),
     vhds: flag(metadata.VHDS),
     proxyConfig: metadata.PROXY_CONFIG === undefined ? "" : JSON.stringify(metadata.PROXY_CONFIG),
     raw: JSON.stringify(metadata),
@@ -106,7 +112,8 @@ function metadataOf(metadata: JsonObject): ProxyMetadata {
 
 const interceptionOf = (mode: string): Interception => (mode === "TPROXY" || mode === "NONE" ? mode : "REDIRECT");
 
-const text = (value: JsonValue | undefined): string => (typeof value === "string" ? value : typeof value === "number" || typeof value === "boolean" ? String(value) : "");
+const text = (value: JsonValue | undefined): string =>
+  typeof value === "string" ? value : typeof value === "number" || typeof value === "boolean" ? String(value) : "";
 
 const flag = (value: JsonValue | undefined): boolean => ["true", "1"].includes(text(value).toLowerCase());
 

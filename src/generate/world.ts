@@ -24,7 +24,11 @@ export interface World {
 export function createWorld(settings: GenerateSettings, options: EngineOptions = {}): World {
   const engine = createEngine(options);
   const inputs = defineInputs(engine);
-  const registry = createRegistry(engine, inputs, { clusterId: settings.clusterId, clusterDomain: settings.clusterDomain, autoAddressRanges: settings.autoAddressRanges });
+  const registry = createRegistry(engine, inputs, {
+    clusterId: settings.clusterId,
+    clusterDomain: settings.clusterDomain,
+    autoAddressRanges: settings.autoAddressRanges,
+  });
   const base = { engine, inputs, registry, settings };
   const context: GenerateContext = { ...base, lookups: createLookups(base) };
   return {
@@ -32,6 +36,11 @@ export function createWorld(settings: GenerateSettings, options: EngineOptions =
     inputs,
     context,
     view: defineProxyView(context),
-    providers: [createClusterProvider(context), createEndpointProvider(context), createListenerProvider(context), createRouteProvider(context)],
+    providers: [
+      createClusterProvider(context),
+      createEndpointProvider(context),
+      createListenerProvider(context),
+      createRouteProvider(context),
+    ],
   };
 }

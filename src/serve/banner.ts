@@ -5,8 +5,13 @@ import type { ControlPlane } from "./control-plane.ts";
 /** Five lines at ready: where configuration is, what is read, who may call, where to look, what to try. */
 export function bannerOf(program: string, baseDir: string, plane: ControlPlane): readonly string[] {
   const { grpc, http, monitoring } = plane.ports;
-  const sources = plane.sources.states().map(({ address }) => address).join(", ") || "none";
-  const dashboard = http === undefined ? "off (listen.httpAddr is empty)" : `http://127.0.0.1:${http.port}/debug/list?token=${plane.debugToken}`;
+  const sources =
+    plane.sources
+      .states()
+      .map(({ address }) => address)
+      .join(", ") || "none";
+  const dashboard =
+    http === undefined ? "off (listen.httpAddr is empty)" : `http://127.0.0.1:${http.port}/debug/list?token=${plane.debugToken}`;
   return [
     `${program} is ready: configuration in ${join(baseDir, "etc/istio")}`,
     `sources: ${sources}`,

@@ -23,7 +23,14 @@ export function countChange(metrics: ControlPlaneMetrics, { added, changed, remo
 /** The one line each applied change gets: what, how many resources and proxies, how long until the last one had it. */
 export function logRound(log: Log, { reason, resources, proxies, ms, rejections, unsettled }: RoundSummary): void {
   const sent = [...resources].map(([typeUrl, count]) => `${shortTypeName(typeUrl)}:${count}`).join(",");
-  const fields = { object: reason, resources: sent || "none", proxies, ms: Math.round(ms), rejections, ...(unsettled > 0 && { unsettled }) };
+  const fields = {
+    object: reason,
+    resources: sent || "none",
+    proxies,
+    ms: Math.round(ms),
+    rejections,
+    ...(unsettled > 0 && { unsettled }),
+  };
   if (rejections > 0) log.warn(fields, "change applied, with rejections");
   else log.info(fields, "change applied");
 }

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { EdgeError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import { loadMesh, type LoadedMesh } from "../config/mesh/load-mesh.ts";
+import { type LoadedMesh, loadMesh } from "../config/mesh/load-mesh.ts";
 import { meshProblemsSentence } from "../config/mesh/mesh-problems.ts";
 import { watchMesh } from "../config/mesh/mesh-source.ts";
 import { readObject } from "../config/read-object.ts";
@@ -18,6 +18,7 @@ import { createDebounce, type Debounce } from "../xds/debounce.ts";
 import { createXdsServer, type XdsServer } from "../xds/server.ts";
 import { countChange, describeChange, logRound } from "./change-log.ts";
 import { ensureDebugToken } from "./debug-token.ts";
+import { generateSettings, ISTIO_API_VERSION } from "./generate-settings.ts";
 import type { HealthCheck } from "./health.ts";
 import { listenHttp } from "./http-server.ts";
 import { leaseProviders, type ProxyLeases } from "./leases.ts";
@@ -26,7 +27,6 @@ import { type ControlPlaneMetrics, createMetrics } from "./metrics.ts";
 import { pages } from "./pages.ts";
 import { createRunningSources, type RunningSources, type SourceMaker } from "./running-sources.ts";
 import { viewOfNode } from "./view-of-node.ts";
-import { generateSettings, ISTIO_API_VERSION } from "./generate-settings.ts";
 
 export interface ControlPlaneOptions {
   readonly program: string;
@@ -76,7 +76,9 @@ const DRAIN_MS = 3_000;
 export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
   const load = await loadMesh(options.baseDir, options.env);
   if (!load.ok) {
-    throw new EdgeError("mesh_config_invalid", meshProblemsSentence(load.problems), { hint: "correct the file; `istioctl validate` checks it" });
+    throw new EdgeError("mesh_config_invalid", meshProblemsSentence(load.problems), {
+      hint: "correct the file; `istioctl validate` checks it",
+    });
   }
   const debugToken = await ensureDebugToken(options.baseDir);
   const { parts, loaded, stopLoop } = await assemble(options, createMeshState(load.config, options.log));
@@ -133,13 +135,24 @@ async function assemble(options: ControlPlaneOptions, mesh: MeshState): Promise<
   await store.restore();
   const metrics = createMetrics(ISTIO_API_VERSION);
   const leases = leaseProviders(world.engine, world.providers);
-  const xds = createXdsServer({ providers: leases.providers, viewOf: viewOfNode(world), clock, log, metrics: metrics.xds, pushed: (summary) => logRound(log, summary) });
-  const { promise: loaded, resolve } = Promise.withResolvers<void>();
-  const debounce = createDebounce<void>({ afterMs: mesh.current.settings.debounceAfterMs, maxMs: mesh.current.settings.debounceMaxMs }, clock, () => {
-    if (!sources.loaded) return;
-    commit({ store, xds, metrics, log });
-    resolve();
+  const xds = createXdsServer({
+    providers: leases.providers,
+    viewOf: viewOfNode(world),
+    clock,
+    log,
+    metrics: metrics.xds,
+    pushed: (summary) => logRound(log, summary),
   });
+  const { promise: loaded, resolve } = Promise.withResolvers<void>();
+  const debounce = createDebounce<void>(
+    { afterMs: mesh.current.settings.debounceAfterMs, maxMs: mesh.current.settings.debounceMaxMs },
+    clock,
+    () => {
+      if (!sources.loaded) return;
+      commit({ store, xds, metrics, log });
+      resolve();
+    },
+  );
   const sources = createRunningSources({ make: firstOf(options.sources), store, log, staged: () => debounce.note() });
   const checks = (): readonly HealthCheck[] => checksOf({ sources, mesh, store });
   const parts: Parts = { options, mesh, world, store, sources, xds, metrics, leases, checks };
@@ -165,7 +178,8 @@ function stopAll(debounce: Debounce<void>, stopSweep: () => void): void {
 
 function commit({ store, xds, metrics, log }: Pick<Parts, "store" | "xds" | "metrics"> & { readonly log: Log }): void {
   const summary = store.commit();
-  for (const key of summary.broken) log.warn({ object: key }, "a document is invalid and left out; `istioctl validate` and /debug/problems say why");
+  for (const key of summary.broken)
+    log.warn({ object: key }, "a document is invalid and left out; `istioctl validate` and /debug/problems say why");
   metrics.rejectedConfig(store.problems().filter(({ level }) => level === "error").length);
   countChange(metrics, summary);
   if (summary.added.length + summary.changed.length + summary.removed.length > 0) xds.push(describeChange(summary));
@@ -190,15 +204,28 @@ async function followMesh({ mesh, world, sources, xds }: Parts, loads: AsyncIter
 function checksOf({ sources, mesh, store }: Pick<Parts, "sources" | "mesh" | "store">): readonly HealthCheck[] {
   const errors = store.problems().filter(({ level }) => level === "error").length;
   return [
-    ...sources.states().map(({ address, loaded, failure }) => ({ name: `source ${address}`, ok: loaded && failure === undefined, blocks: !loaded, detail: failure ?? (loaded ? "loaded" : "loading") })),
-    { name: "mesh.yaml", ok: mesh.problems.length === 0, blocks: false, detail: mesh.problems.length === 0 ? "in force" : meshProblemsSentence(mesh.problems) },
+    ...sources
+      .states()
+      .map(({ address, loaded, failure }) => ({
+        name: `source ${address}`,
+        ok: loaded && failure === undefined,
+        blocks: !loaded,
+        detail: failure ?? (loaded ? "loaded" : "loading"),
+      })),
+    {
+      name: "mesh.yaml",
+      ok: mesh.problems.length === 0,
+      blocks: false,
+      detail: mesh.problems.length === 0 ? "in force" : meshProblemsSentence(mesh.problems),
+    },
     { name: "documents", ok: errors === 0, blocks: false, detail: errors === 0 ? "all valid" : `${errors} problems; see /debug/problems` },
   ];
 }
 
 function observe({ metrics, world, store, mesh, sources }: Parts): void {
   metrics.observe({
-    services: () => world.context.registry.namespaces().reduce((sum, namespace) => sum + world.context.registry.servicesIn(namespace).length, 0),
+    services: () =>
+      world.context.registry.namespaces().reduce((sum, namespace) => sum + world.context.registry.servicesIn(namespace).length, 0),
     virtualServices: () => store.list().filter(({ object }) => object.kind === "VirtualService").length,
     engine: () => world.engine.stats(),
     meshReloadFailed: () => mesh.problems.length > 0,
@@ -235,7 +262,8 @@ async function openPorts(parts: Parts, { grpc, opened, debugToken }: Openings): 
     return { host: at.host, port: (server.address() as AddressInfo).port };
   };
   const grpcAt = services.xds ? addressOf(listen.grpcAddr) : undefined;
-  const grpcPort = grpcAt === undefined ? undefined : { host: grpcAt.host, port: await grpc.listen(`${grpcAt.host || "[::]"}:${grpcAt.port}`) };
+  const grpcPort =
+    grpcAt === undefined ? undefined : { host: grpcAt.host, port: await grpc.listen(`${grpcAt.host || "[::]"}:${grpcAt.port}`) };
   return { grpc: grpcPort, http: await open(listen.httpAddr), monitoring: await open(listen.monitoringAddr) };
 }
 

@@ -18,7 +18,16 @@ export function readyRoute(checks: () => readonly HealthCheck[]): HttpRoute {
     answer(query) {
       const all = checks();
       const ready = all.every(({ ok, blocks }) => ok || !blocks);
-      if (!query.has("verbose")) return { status: ready ? 200 : 503, body: ready ? "ok\n" : `not ready: ${all.filter(({ ok, blocks }) => !ok && blocks).map(({ name }) => name).join(", ")}\n` };
+      if (!query.has("verbose"))
+        return {
+          status: ready ? 200 : 503,
+          body: ready
+            ? "ok\n"
+            : `not ready: ${all
+                .filter(({ ok, blocks }) => !ok && blocks)
+                .map(({ name }) => name)
+                .join(", ")}\n`,
+        };
       return { status: ready ? 200 : 503, body: { ready, checks: all } };
     },
   };

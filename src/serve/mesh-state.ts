@@ -1,8 +1,8 @@
 import type { Log } from "../base/log.ts";
-import type { Problem } from "../config/problem.ts";
 import type { LoadedMesh, MeshLoad } from "../config/mesh/load-mesh.ts";
 import { meshProblemsSentence } from "../config/mesh/mesh-problems.ts";
 import { compareReload, type ReloadChange } from "../config/mesh/reload.ts";
+import type { Problem } from "../config/problem.ts";
 
 /** What of mesh.yaml is in force, and what is not and why. */
 export interface MeshState {

@@ -29,8 +29,16 @@ export function createMetrics(version: string): ControlPlaneMetrics {
   collectDefaultMetrics({ register: registry });
   const own = { registers: [registry] };
   new Gauge({ ...own, name: "pilot_info", help: "Version of this control plane.", labelNames: ["version"] }).set({ version }, 1);
-  new Gauge({ ...own, name: "istio_build", help: "Build of this program.", labelNames: ["component", "tag"] }).set({ component: "pilot", tag: version }, 1);
-  const k8sEvents = new Counter({ ...own, name: "pilot_k8s_cfg_events", help: "Configuration events by kind.", labelNames: ["type", "event"] });
+  new Gauge({ ...own, name: "istio_build", help: "Build of this program.", labelNames: ["component", "tag"] }).set(
+    { component: "pilot", tag: version },
+    1,
+  );
+  const k8sEvents = new Counter({
+    ...own,
+    name: "pilot_k8s_cfg_events",
+    help: "Configuration events by kind.",
+    labelNames: ["type", "event"],
+  });
   const rejected = new Gauge({ ...own, name: "pilot_total_rejected_configs", help: "Objects that are left out because they are invalid." });
   return {
     xds: xdsMetrics(registry, version),
@@ -46,13 +54,50 @@ function xdsMetrics(registry: Registry, version: string): XdsMetrics {
   const own = { registers: [registry] };
   const streams = new Gauge({ ...own, name: "pilot_xds", help: "Proxies connected over xDS.", labelNames: ["version"] });
   const pushes = new Counter({ ...own, name: "pilot_xds_pushes", help: "Responses sent, by type.", labelNames: ["type"] });
-  const size = new Histogram({ ...own, name: "pilot_xds_config_size_bytes", help: "Size of responses, by type.", labelNames: ["type"], buckets: BYTES });
-  const pushTime = new Histogram({ ...own, name: "pilot_xds_push_time", help: "Seconds to work out a response, by type.", labelNames: ["type"], buckets: SECONDS });
-  const sendTime = new Histogram({ ...own, name: "pilot_xds_send_time", help: "Seconds until the network took a response.", buckets: SECONDS });
-  const convergence = new Histogram({ ...own, name: "pilot_proxy_convergence_time", help: "Seconds from a push to a proxy's last acknowledgement.", buckets: SECONDS });
-  const rejects = new Counter({ ...own, name: "pilot_total_xds_rejects", help: "Responses a proxy refused, by type.", labelNames: ["type"] });
-  const rejectsOf = new Map(["cds", "eds", "lds", "rds"].map((type) => [type, new Counter({ ...own, name: `pilot_xds_${type}_reject`, help: `Refused ${type.toUpperCase()} responses.`, labelNames: ["node"] })]));
-  const expired = new Counter({ ...own, name: "pilot_xds_expired_nonce", help: "Answers to responses that were replaced meanwhile.", labelNames: ["type"] });
+  const size = new Histogram({
+    ...own,
+    name: "pilot_xds_config_size_bytes",
+    help: "Size of responses, by type.",
+    labelNames: ["type"],
+    buckets: BYTES,
+  });
+  const pushTime = new Histogram({
+    ...own,
+    name: "pilot_xds_push_time",
+    help: "Seconds to work out a response, by type.",
+    labelNames: ["type"],
+    buckets: SECONDS,
+  });
+  const sendTime = new Histogram({
+    ...own,
+    name: "pilot_xds_send_time",
+    help: "Seconds until the network took a response.",
+    buckets: SECONDS,
+  });
+  const convergence = new Histogram({
+    ...own,
+    name: "pilot_proxy_convergence_time",
+    help: "Seconds from a push to a proxy's last acknowledgement.",
+    buckets: SECONDS,
+  });
+  const rejects = new Counter({
+    ...own,
+    name: "pilot_total_xds_rejects",
+    help: "Responses a proxy refused, by type.",
+    labelNames: ["type"],
+  });
+  const rejectsOf = new Map(
+    ["cds", "eds", "lds", "rds"].map((type) => [
+      type,
+      new Counter({ ...own, name: `pilot_xds_${type}_reject`, help: `Refused ${type.toUpperCase()} responses.`, labelNames: ["node"] }),
+    ]),
+  );
+  const expired = new Counter({
+    ...own,
+    name: "pilot_xds_expired_nonce",
+    help: "Answers to responses that were replaced meanwhile.",
+    labelNames: ["type"],
+  });
   const writeTimeouts = new Counter({ ...own, name: "pilot_xds_write_timeout", help: "Streams that were cut because they did not read." });
   const triggers = new Counter({ ...own, name: "pilot_push_triggers", help: "Pushes by what caused them.", labelNames: ["type"] });
   const internal = new Counter({ ...own, name: "pilot_total_xds_internal_errors", help: "Resources a generator failed to make." });
@@ -95,6 +140,8 @@ function observeGauges(registry: Registry, source: GaugeSource): void {
   gauge("istiod_engine_nodes", "Query results kept.", () => source.engine().nodes);
   gauge("istiod_engine_edges", "Recorded reads between results.", () => source.engine().edges);
   gauge("istiod_engine_inputs", "Input rows.", () => source.engine().inputs);
-  gauge("istiod_mesh_reload_failed", "1 while mesh.yaml is wrong and the last good one is in force.", () => Number(source.meshReloadFailed()));
+  gauge("istiod_mesh_reload_failed", "1 while mesh.yaml is wrong and the last good one is in force.", () =>
+    Number(source.meshReloadFailed()),
+  );
   gauge("istiod_config_sources_failed", "Configuration sources that cannot be read at present.", source.sourcesFailed);
 }

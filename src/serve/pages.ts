@@ -8,7 +8,15 @@ import type { HttpRoute } from "./http-server.ts";
 export function pages(parts: Parts): readonly HttpRoute[] {
   return [
     readyRoute(parts.checks),
-    { path: "/version", open: true, about: "version of this control plane", answer: () => ({ status: 200, body: { version: VERSION, istio: ISTIO_API_VERSION, program: parts.options.program, node: process.version } }) },
+    {
+      path: "/version",
+      open: true,
+      about: "version of this control plane",
+      answer: () => ({
+        status: 200,
+        body: { version: VERSION, istio: ISTIO_API_VERSION, program: parts.options.program, node: process.version },
+      }),
+    },
     {
       path: "/metrics",
       open: true,

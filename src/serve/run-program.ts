@@ -2,8 +2,8 @@ import { resolve } from "node:path";
 import { systemClock } from "../base/clock.ts";
 import { EdgeError, messageOf } from "../base/errors.ts";
 import { createLog } from "../base/log.ts";
-import { fileSource } from "../sources/files/file-source.ts";
 import { baseDirOf, unknownSettings } from "../settings/read-settings.ts";
+import { fileSource } from "../sources/files/file-source.ts";
 import { bannerOf } from "./banner.ts";
 import { type ControlPlane, startControlPlane } from "./control-plane.ts";
 import { ISTIO_API_VERSION, VERSION } from "./generate-settings.ts";
@@ -29,7 +29,14 @@ export async function runProgram(program: Program, process: NodeJS.Process): Pro
   for (const name of unknownSettings(env)) log.info({ name }, "environment variable is not known and ignored");
   const files: SourceMaker = (address) => (address.scheme === "fs" ? fileSource(address.target, { clock: systemClock, log }) : undefined);
   try {
-    const plane = await startControlPlane({ program: program.name, baseDir, env, clock: systemClock, log, sources: [files, ...program.sources] });
+    const plane = await startControlPlane({
+      program: program.name,
+      baseDir,
+      env,
+      clock: systemClock,
+      log,
+      sources: [files, ...program.sources],
+    });
     process.stdout.write(`${bannerOf(program.name, baseDir, plane).join("\n")}\n`);
     return await untilStopped(plane, process);
   } catch (error) {
@@ -44,7 +51,10 @@ function answerFlags(program: Program, args: readonly string[]): { readonly stat
   if (first === undefined) return undefined;
   if (first === "--version") return { status: 0, text: `${program.name} ${VERSION} (Istio API ${ISTIO_API_VERSION})` };
   if (first === "--help" || first === "-h") return { status: 0, text: helpOf(program) };
-  return { status: 2, text: `${program.name} takes no parameters, but was given ${JSON.stringify(first)}; everything is set in etc/istio/mesh.yaml and the environment (see --help)` };
+  return {
+    status: 2,
+    text: `${program.name} takes no parameters, but was given ${JSON.stringify(first)}; everything is set in etc/istio/mesh.yaml and the environment (see --help)`,
+  };
 }
 
 function helpOf({ name, about }: Program): string {

@@ -1,7 +1,7 @@
 import { messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import type { ConfigSource } from "../config/object.ts";
 import type { SourceAddress } from "../config/mesh/source-address.ts";
+import type { ConfigSource } from "../config/object.ts";
 import type { ConfigStore } from "../config/store/store-types.ts";
 
 /** Makes the source an address means; undefined where this program has none of that kind. */

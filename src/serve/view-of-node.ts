@@ -13,7 +13,11 @@ import { StreamRefusal } from "../xds/refusal.ts";
 export function viewOfNode(world: World): (node: Node, peer: Peer) => ProxyView {
   const facts = new WeakMap<Node, NodeFacts>();
   return (node, peer) => {
-    if (!isLocal(peer.address)) throw new StreamRefusal(GRPC_STATUS.UNAUTHENTICATED, "callers from other machines must prove who they are; the plaintext port serves this machine only");
+    if (!isLocal(peer.address))
+      throw new StreamRefusal(
+        GRPC_STATUS.UNAUTHENTICATED,
+        "callers from other machines must prove who they are; the plaintext port serves this machine only",
+      );
     const known = facts.get(node) ?? factsOf(node);
     facts.set(node, known);
     return world.view(known);

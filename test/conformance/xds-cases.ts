@@ -35,7 +35,9 @@ interface Tools {
 }
 
 export const caseNames = (prefixes: readonly string[] = []): readonly string[] =>
-  readdirSync(join(CORPUS, "cases")).sort().filter((name) => prefixes.length === 0 || prefixes.some((prefix) => name.startsWith(prefix)));
+  readdirSync(join(CORPUS, "cases"))
+    .sort()
+    .filter((name) => prefixes.length === 0 || prefixes.some((prefix) => name.startsWith(prefix)));
 
 /** Serves one case with a real control plane over real gRPC and compares what every proxy gets with what Istio sends it. */
 export async function runCase(name: string, options: { readonly delta: boolean }): Promise<readonly CaseResult[]> {
@@ -44,13 +46,16 @@ export async function runCase(name: string, options: { readonly delta: boolean }
   const home = await mkdtemp(join(tmpdir(), "conformance-"));
   await mkdir(join(home, "etc/istio"), { recursive: true });
   await symlink(join(dir, "config"), join(home, "etc/istio/conf"));
-  for (const file of ["mesh.yaml", "networks.yaml"]) if (existsSync(join(dir, file))) await cp(join(dir, file), join(home, "etc/istio", file));
+  for (const file of ["mesh.yaml", "networks.yaml"])
+    if (existsSync(join(dir, file))) await cp(join(dir, file), join(home, "etc/istio", file));
   const env = { GRPC_ADDR: "127.0.0.1:0", HTTP_ADDR: "", MONITORING_ADDR: "" };
-  const files = (address: { readonly scheme: string; readonly target: string }) => (address.scheme === "fs" ? fileSource(address.target, { clock: systemClock, log: silentLog }) : undefined);
+  const files = (address: { readonly scheme: string; readonly target: string }) =>
+    address.scheme === "fs" ? fileSource(address.target, { clock: systemClock, log: silentLog }) : undefined;
   const plane = await startControlPlane({ program: "istiod", baseDir: home, env, clock: systemClock, log: silentLog, sources: [files] });
   try {
     const results: CaseResult[] = [];
-    for (const file of readdirSync(join(dir, "nodes")).sort()) results.push(await runNode(tools, { dir, name, file, port: plane.ports.grpc?.port ?? 0, delta: options.delta }));
+    for (const file of readdirSync(join(dir, "nodes")).sort())
+      results.push(await runNode(tools, { dir, name, file, port: plane.ports.grpc?.port ?? 0, delta: options.delta }));
     return results;
   } finally {
     await plane.stop();
@@ -82,7 +87,10 @@ async function runNode(tools: Tools, { dir, name, file, port, delta }: NodeRun):
 
 async function loadTools(): Promise<Tools> {
   const load = (file: string): Promise<unknown> => import(pathToFileURL(join(CORPUS, file)).href);
-  return { ...((await load("compare.mjs")) as Pick<Tools, "compare" | "printDiffs">), ...((await load("capture.mjs")) as Pick<Tools, "capture">) };
+  return {
+    ...((await load("compare.mjs")) as Pick<Tools, "compare" | "printDiffs">),
+    ...((await load("capture.mjs")) as Pick<Tools, "capture">),
+  };
 }
 
 export function sum(scores: readonly Score[]): Score {

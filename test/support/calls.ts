@@ -26,13 +26,25 @@ const CALL_TIMEOUT_MS = 10_000;
 /** Makes one request on a connection of its own, so that nothing but the configuration of the moment decides where it goes. */
 export function call({ port, address = "127.0.0.1", host, path = "/", method = "GET", headers = {} }: Call): Promise<Answer> {
   return new Promise((resolve, reject) => {
-    const sent = request({ host: address, port, path, method, headers: { ...headers, host }, agent: false, timeout: CALL_TIMEOUT_MS }, (response) => {
-      let body = "";
-      response.setEncoding("utf8").on("data", (text: string) => {
-        body += text;
-      });
-      response.on("error", reject).on("end", () => resolve({ status: response.statusCode ?? 0, headers: response.headers, body, by: String(response.headers["x-served-by"] ?? "") }));
-    });
+    const sent = request(
+      { host: address, port, path, method, headers: { ...headers, host }, agent: false, timeout: CALL_TIMEOUT_MS },
+      (response) => {
+        let body = "";
+        response.setEncoding("utf8").on("data", (text: string) => {
+          body += text;
+        });
+        response
+          .on("error", reject)
+          .on("end", () =>
+            resolve({
+              status: response.statusCode ?? 0,
+              headers: response.headers,
+              body,
+              by: String(response.headers["x-served-by"] ?? ""),
+            }),
+          );
+      },
+    );
     sent.on("timeout", () => sent.destroy(new Error(`no answer from ${address}:${port} in ${CALL_TIMEOUT_MS} ms`)));
     sent.on("error", reject).end();
   });
@@ -53,7 +65,17 @@ export async function tally(count: number, target: Call): Promise<Readonly<Recor
 }
 
 /** Sends lines to a TCP server and gives the first `lines` lines it says; what comes before a premature end is the error's text. */
-export function converse({ port, address = "127.0.0.1", say = "", lines }: { readonly port: number; readonly address?: string; readonly say?: string; readonly lines: number }): Promise<readonly string[]> {
+export function converse({
+  port,
+  address = "127.0.0.1",
+  say = "",
+  lines,
+}: {
+  readonly port: number;
+  readonly address?: string;
+  readonly say?: string;
+  readonly lines: number;
+}): Promise<readonly string[]> {
   return new Promise((resolve, reject) => {
     let heard = "";
     const socket = connect(port, address, () => socket.write(say));

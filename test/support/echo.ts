@@ -1,6 +1,6 @@
 import { createServer as createHttpServer, type IncomingHttpHeaders } from "node:http";
-import { createServer as createTcpServer, type Server } from "node:net";
 import type { AddressInfo } from "node:net";
+import { createServer as createTcpServer, type Server } from "node:net";
 import { onTestFinished } from "vitest";
 
 export interface Hit {
@@ -50,7 +50,10 @@ export async function httpEcho(name: string, options: EchoOptions = {}): Promise
 }
 
 /** A TCP server that greets with its name and echoes lines: server-first, so that protocol detection is tried too. */
-export async function tcpEcho(name: string, options: { readonly host?: string; readonly port?: number } = {}): Promise<{ readonly port: number; readonly connections: () => number }> {
+export async function tcpEcho(
+  name: string,
+  options: { readonly host?: string; readonly port?: number } = {},
+): Promise<{ readonly port: number; readonly connections: () => number }> {
   let connections = 0;
   const server = createTcpServer((socket) => {
     connections += 1;
@@ -63,9 +66,12 @@ export async function tcpEcho(name: string, options: { readonly host?: string; r
 
 async function listen(server: Server, host: string, port: number): Promise<number> {
   await new Promise<void>((resolve, reject) => server.once("error", reject).listen(port, host, resolve));
-  onTestFinished(() => new Promise<void>((resolve) => {
-    server.close(() => resolve());
-    if ("closeAllConnections" in server && typeof server.closeAllConnections === "function") server.closeAllConnections();
-  }));
+  onTestFinished(
+    () =>
+      new Promise<void>((resolve) => {
+        server.close(() => resolve());
+        if ("closeAllConnections" in server && typeof server.closeAllConnections === "function") server.closeAllConnections();
+      }),
+  );
   return (server.address() as AddressInfo).port;
 }

@@ -63,7 +63,11 @@ export async function startIstiod(options: IstiodOptions = {}): Promise<Istiod> 
       child.kill(signal);
     });
   const start = async (): Promise<void> => {
-    child = spawn(process.execPath, [join(import.meta.dirname, "../../dist", `${options.program ?? "istiod"}.mjs`)], { env, cwd: home, stdio: ["ignore", "pipe", "pipe"] });
+    child = spawn(process.execPath, [join(import.meta.dirname, "../../dist", `${options.program ?? "istiod"}.mjs`)], {
+      env,
+      cwd: home,
+      stdio: ["ignore", "pipe", "pipe"],
+    });
     child.stderr?.on("data", (chunk: Buffer) => {
       log += chunk.toString();
     });

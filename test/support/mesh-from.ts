@@ -5,13 +5,13 @@ import { judgeMesh } from "../../src/config/mesh/load-mesh.ts";
 import { objectKey } from "../../src/config/object.ts";
 import type { Problem } from "../../src/config/problem.ts";
 import { readObject } from "../../src/config/read-object.ts";
-import { NodeSchema } from "../../src/gen/envoy/config/core/v3/base_pb.js";
+import { type Node, NodeSchema } from "../../src/gen/envoy/config/core/v3/base_pb.js";
 import type { GenerateSettings } from "../../src/generate/context.ts";
 import { readNode } from "../../src/generate/proxy-view.ts";
 import { createWorld, type World } from "../../src/generate/world.ts";
 import type { ProxyView } from "../../src/model/proxy.ts";
-import { encodedJson, messageRegistry } from "../../src/wire/json.ts";
 import type { ResourceSet } from "../../src/wire/encoded.ts";
+import { encodedJson, messageRegistry } from "../../src/wire/json.ts";
 import { CLUSTER_TYPE, ENDPOINT_TYPE, LISTENER_TYPE, ROUTE_TYPE, shortTypeName } from "../../src/wire/type-urls.ts";
 import { createNameSets, type NameSets } from "../../src/xds/name-sets.ts";
 import type { ResourceProvider } from "../../src/xds/provider.ts";
@@ -32,32 +32,62 @@ export interface TestMesh {
   json(proxy: TestProxy): Promise<Readonly<Record<string, JsonObject>>>;
 }
 
-interface Header {
-  readonly proxies?: readonly { readonly name: string; readonly [field: string]: JsonValue | undefined }[];
+/** A proxy as a header names it; further fields are node metadata. */
+type ProxyFields = { readonly name: string; readonly [field: string]: JsonValue | undefined };
+
+/** The document that may stand first in a test's input. Fields that are not of the mesh belong to the test that reads them. */
+export interface MeshHeader {
+  readonly proxies?: readonly ProxyFields[];
   readonly mesh?: JsonObject;
   readonly settings?: Partial<GenerateSettings>;
 }
 
-const SETTINGS: GenerateSettings = { clusterDomain: "cluster.local", clusterId: "Kubernetes", sniffOutbound: true, sniffInbound: true, edsForHeadless: false, defaultRequestTimeoutMs: 0, autoAddressRanges: ["240.240.0.0/16", "2001:2::/48"] };
+/** The parts of a mesh, for tests that have them apart. */
+export interface MeshParts {
+  /** Texts of one or many documents. */
+  readonly documents: readonly string[];
+  readonly mesh?: JsonObject;
+  readonly networks?: JsonObject;
+  readonly settings?: Partial<GenerateSettings>;
+  readonly nodes: readonly { readonly name: string; readonly node: Node }[];
+}
+
+const SETTINGS: GenerateSettings = {
+  clusterDomain: "cluster.local",
+  clusterId: "Kubernetes",
+  sniffOutbound: true,
+  sniffInbound: true,
+  edsForHeadless: false,
+  defaultRequestTimeoutMs: 0,
+  autoAddressRanges: ["240.240.0.0/16", "2001:2::/48"],
+};
 
 /**
  * Builds a mesh from documents. The first one may be a header with `proxies`, `mesh` and `settings`; the rest are configuration objects.
  * Queries are recomputed on every hit (`recheck`), so an impure one fails the test that uses it.
  */
 export function meshFrom(text: string): TestMesh {
-  const { header, documents } = splitHeader(text);
-  const world = createWorld({ ...SETTINGS, ...header.settings }, { recheck: true });
+  const { header, documents } = splitHeader<MeshHeader>(text);
+  const nodes = (header.proxies ?? [{ name: "client" }]).map((fields) => ({ name: fields.name, node: nodeOf(fields) }));
+  return meshOf({ ...header, documents: [documents], nodes });
+}
+
+/** The same from parts. */
+export function meshOf(parts: MeshParts): TestMesh {
+  const world = createWorld({ ...SETTINGS, ...parts.settings }, { recheck: true });
   const problems: Problem[] = [];
   world.engine.batch(() => {
-    for (const raw of readDocuments(documents, { source: "test", file: "input.yaml", scope: "input.yaml" })) {
-      const read = readObject(raw);
-      problems.push(...read.problems);
-      if (read.object !== undefined) world.inputs.objects.set(objectKey(read.object), read.object);
+    for (const [index, text] of parts.documents.entries()) {
+      for (const raw of readDocuments(text, { source: "test", file: "input.yaml", scope: `input-${index}.yaml` })) {
+        const read = readObject(raw);
+        problems.push(...read.problems);
+        if (read.object !== undefined) world.inputs.objects.set(objectKey(read.object), read.object);
+      }
     }
-    putMesh(world, header.mesh ?? {});
+    putMesh(world, parts);
   });
   const names = createNameSets();
-  const proxies = (header.proxies ?? [{ name: "client" }]).map((fields) => ({ name: fields.name, view: viewOf(world, fields) }));
+  const proxies = parts.nodes.map(({ name, node }) => ({ name, view: viewOf(world, node) }));
   const resources = async (proxy: TestProxy): Promise<ReadonlyMap<string, ResourceSet>> => walk(world, proxy.view, { names, registry: await messageRegistry() });
   return {
     world,
@@ -71,27 +101,32 @@ export function meshFrom(text: string): TestMesh {
   };
 }
 
-function splitHeader(text: string): { readonly header: Header; readonly documents: string } {
+/** Takes the header document off a test's input, where it has one. */
+export function splitHeader<H extends object>(text: string): { readonly header: Partial<H>; readonly documents: string } {
   const end = text.indexOf("\n---\n");
   const first = end < 0 ? text : text.slice(0, end);
   if (/^(kind|apiVersion):/m.test(first)) return { header: {}, documents: text };
-  return { header: (load(first) ?? {}) as Header, documents: end < 0 ? "" : text.slice(end + 5) };
+  return { header: (load(first) ?? {}) as Partial<H>, documents: end < 0 ? "" : text.slice(end + 5) };
 }
 
-function putMesh(world: World, mesh: JsonObject): void {
-  const file = { path: "mesh.yaml", content: mesh, lineOf: () => undefined };
-  const load = judgeMesh({ layers: [file], networks: undefined, faults: [], paths: [], hash: "" }, { baseDir: "/", env: {} });
+function putMesh(world: World, { mesh = {}, networks }: MeshParts): void {
+  const file = (path: string, content: JsonObject) => ({ path, content, lineOf: () => undefined });
+  const snapshot = { layers: [file("mesh.yaml", mesh)], networks: networks === undefined ? undefined : file("networks.yaml", networks), faults: [], paths: [], hash: "" };
+  const load = judgeMesh(snapshot, { baseDir: "/", env: {} });
   if (!load.ok) throw new Error(JSON.stringify(load.problems));
   world.inputs.mesh.set("mesh", load.config.mesh);
   world.inputs.networks.set("networks", load.config.networks);
 }
 
-function viewOf(world: World, fields: { readonly name: string; readonly [field: string]: JsonValue | undefined }): ProxyView {
+function nodeOf(fields: ProxyFields): Node {
   const { name, type = "sidecar", namespace = "default", address = "10.9.9.9", labels = {}, ...metadata } = fields;
-  const node = create(NodeSchema, {
+  return create(NodeSchema, {
     id: `${type}~${address}~${name}.${namespace}~${namespace}.svc.cluster.local`,
     metadata: { NAMESPACE: namespace, LABELS: labels, ISTIO_VERSION: "1.32.0", ...(metadata as JsonObject) },
   });
+}
+
+function viewOf(world: World, node: Node): ProxyView {
   const facts = readNode(node);
   if ("refused" in facts) throw new Error(facts.refused);
   return world.view(facts);
@@ -127,5 +162,7 @@ function walk(world: World, view: ProxyView, { names, registry }: Walker): Reado
 function routeNames(json: JsonValue): readonly string[] {
   if (Array.isArray(json)) return json.flatMap(routeNames);
   if (typeof json !== "object" || json === null) return [];
-  return Object.entries(json).flatMap(([key, value]) => (key === "routeConfigName" && typeof value === "string" ? [value] : routeNames(value)));
+  return Object.entries(json).flatMap(([key, value]) =>
+    key === "routeConfigName" && typeof value === "string" ? [value] : routeNames(value),
+  );
 }

@@ -1,5 +1,5 @@
-import { onTestFinished } from "vitest";
 import { toJsonString } from "@bufbuild/protobuf";
+import { onTestFinished } from "vitest";
 import { type EnvoyProcess, startEnvoy } from "../../src/agent/envoy-process.ts";
 import { findEnvoy } from "../../src/agent/find-envoy.ts";
 import { systemClock } from "../../src/base/clock.ts";
@@ -65,7 +65,8 @@ export async function startProxy(options: ProxyOptions): Promise<Proxy> {
   });
   onTestFinished(() => process.stop());
   if (options.wait !== false) await process.ready(30_000);
-  const stat = async (name: string): Promise<number> => Number(/: (\d+)/.exec(await process.admin(`/stats?filter=^${name.replaceAll(".", "\\.")}$`))?.[1] ?? 0);
+  const stat = async (name: string): Promise<number> =>
+    Number(/: (\d+)/.exec(await process.admin(`/stats?filter=^${name.replaceAll(".", "\\.")}$`))?.[1] ?? 0);
   return {
     ...process,
     stat,

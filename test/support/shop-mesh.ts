@@ -51,7 +51,9 @@ export async function startShop(options: ShopOptions = {}): Promise<ShopMesh> {
   });
   const atEdge = options.place === "gateway";
   const proxy = await startProxy({
-    ...(atEdge ? ({ type: "router", name: "edge", address: "127.0.0.3", labels: { app: "edge" } } as const) : ({ type: "sidecar", name: "client", address: "127.0.0.1" } as const)),
+    ...(atEdge
+      ? ({ type: "router", name: "edge", address: "127.0.0.3", labels: { app: "edge" } } as const)
+      : ({ type: "sidecar", name: "client", address: "127.0.0.1" } as const)),
     xdsPort: (await options.xdsPort?.(istiod)) ?? istiod.grpcPort,
     protocol: options.protocol ?? "delta",
   });

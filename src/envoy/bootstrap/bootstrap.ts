@@ -3,8 +3,8 @@ import { create, type JsonObject, type MessageInitShape } from "@bufbuild/protob
 import { type Bootstrap, BootstrapSchema } from "../../gen/envoy/config/bootstrap/v3/bootstrap_pb.js";
 import { type Cluster, Cluster_DiscoveryType, ClusterSchema } from "../../gen/envoy/config/cluster/v3/cluster_pb.js";
 import { ApiConfigSource_ApiType, ApiVersion, type ConfigSourceSchema } from "../../gen/envoy/config/core/v3/config_source_pb.js";
-import { HttpProtocolOptionsSchema } from "../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js";
 import { UpstreamTlsContextSchema } from "../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js";
+import { HttpProtocolOptionsSchema } from "../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js";
 import type { Locality } from "../../model/locality.ts";
 import { anyOf } from "../../wire/encode.ts";
 import { PROMETHEUS_CLUSTER, prometheusListener, readinessListener } from "./static-listeners.ts";
@@ -35,7 +35,11 @@ export interface DiscoveryServer {
 const XDS_CLUSTER = "xds-grpc";
 const SDS_CLUSTER = "sds-grpc";
 
-const ADS = { configSourceSpecifier: { case: "ads", value: {} }, resourceApiVersion: ApiVersion.V3, initialFetchTimeout: { seconds: 0n } } as const satisfies MessageInitShape<typeof ConfigSourceSchema>;
+const ADS = {
+  configSourceSpecifier: { case: "ads", value: {} },
+  resourceApiVersion: ApiVersion.V3,
+  initialFetchTimeout: { seconds: 0n },
+} as const satisfies MessageInitShape<typeof ConfigSourceSchema>;
 
 /** The bootstrap of one Envoy: who it is, where its control plane is, and the few listeners it has before that answers. */
 export function buildBootstrap(input: BootstrapInput): Bootstrap {
@@ -47,7 +51,10 @@ export function buildBootstrap(input: BootstrapInput): Bootstrap {
       metadata: input.metadata,
     },
     ...(input.adminPort !== 0 && { admin: { address: socketAddress("127.0.0.1", input.adminPort) } }),
-    statsConfig: { useAllDefaultTags: false, statsTags: STATS_TAGS.map(([tagName, value]) => ({ tagName, tagValue: { case: "regex" as const, value } })) },
+    statsConfig: {
+      useAllDefaultTags: false,
+      statsTags: STATS_TAGS.map(([tagName, value]) => ({ tagName, tagValue: { case: "regex" as const, value } })),
+    },
     dynamicResources: {
       ldsConfig: ADS,
       cdsConfig: ADS,
@@ -59,7 +66,11 @@ export function buildBootstrap(input: BootstrapInput): Bootstrap {
       },
     },
     staticResources: {
-      clusters: [discoveryCluster(input.discovery), ...(input.sdsSocket === undefined ? [] : [sdsCluster(input.sdsSocket)]), ...(hasPrometheus(input) ? [adminCluster(input.adminPort)] : [])],
+      clusters: [
+        discoveryCluster(input.discovery),
+        ...(input.sdsSocket === undefined ? [] : [sdsCluster(input.sdsSocket)]),
+        ...(hasPrometheus(input) ? [adminCluster(input.adminPort)] : []),
+      ],
       listeners: [
         ...(input.readinessPort === 0 ? [] : [readinessListener(input.readinessPort)]),
         ...(hasPrometheus(input) ? [prometheusListener(input.prometheusPort)] : []),
@@ -88,12 +99,20 @@ function discoveryCluster(discovery: DiscoveryServer): Cluster {
   const http2 = create(HttpProtocolOptionsSchema, {
     upstreamProtocolOptions: {
       case: "explicitHttpConfig",
-      value: { protocolConfig: { case: "http2ProtocolOptions", value: { connectionKeepalive: { interval: { seconds: 30n }, timeout: { seconds: 10n } } } } },
+      value: {
+        protocolConfig: {
+          case: "http2ProtocolOptions",
+          value: { connectionKeepalive: { interval: { seconds: 30n }, timeout: { seconds: 10n } } },
+        },
+      },
     },
   });
   return create(ClusterSchema, {
     name: XDS_CLUSTER,
-    clusterDiscoveryType: { case: "type", value: isIP(discovery.host) !== 0 ? Cluster_DiscoveryType.STATIC : Cluster_DiscoveryType.STRICT_DNS },
+    clusterDiscoveryType: {
+      case: "type",
+      value: isIP(discovery.host) !== 0 ? Cluster_DiscoveryType.STATIC : Cluster_DiscoveryType.STRICT_DNS,
+    },
     connectTimeout: { seconds: 1n },
     typedExtensionProtocolOptions: { "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": anyOf(HttpProtocolOptionsSchema, http2) },
     loadAssignment: singleEndpoint(XDS_CLUSTER, socketAddress(discovery.host, discovery.port)),
@@ -131,7 +150,9 @@ function adminCluster(port: number): Cluster {
 }
 
 function sdsCluster(socket: string): Cluster {
-  const http2 = create(HttpProtocolOptionsSchema, { upstreamProtocolOptions: { case: "explicitHttpConfig", value: { protocolConfig: { case: "http2ProtocolOptions", value: {} } } } });
+  const http2 = create(HttpProtocolOptionsSchema, {
+    upstreamProtocolOptions: { case: "explicitHttpConfig", value: { protocolConfig: { case: "http2ProtocolOptions", value: {} } } },
+  });
   return create(ClusterSchema, {
     name: SDS_CLUSTER,
     clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.STATIC },

@@ -3,16 +3,24 @@ import { type Listener, ListenerSchema } from "../../gen/envoy/config/listener/v
 import type { RouteSchema } from "../../gen/envoy/config/route/v3/route_components_pb.js";
 import { HealthCheckSchema } from "../../gen/envoy/extensions/filters/http/health_check/v3/health_check_pb.js";
 import { RouterSchema } from "../../gen/envoy/extensions/filters/http/router/v3/router_pb.js";
-import { type HttpConnectionManager, HttpConnectionManagerSchema } from "../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
+import {
+  type HttpConnectionManager,
+  HttpConnectionManagerSchema,
+} from "../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
 import { anyOf } from "../../wire/encode.ts";
 
 /** `/healthz/ready` answers as soon as Envoy has its first configuration: what a kubelet or a load balancer asks. */
 export function readinessListener(port: number): Listener {
   const health = create(HealthCheckSchema, {
     passThroughMode: false,
-    headers: [{ name: ":path", headerMatchSpecifier: { case: "stringMatch", value: { matchPattern: { case: "exact", value: "/healthz/ready" } } } }],
+    headers: [
+      { name: ":path", headerMatchSpecifier: { case: "stringMatch", value: { matchPattern: { case: "exact", value: "/healthz/ready" } } } },
+    ],
   });
-  return httpListener("readiness", port, { filters: [{ name: "envoy.filters.http.health_check", config: anyOf(HealthCheckSchema, health) }], routes: [NOT_FOUND] });
+  return httpListener("readiness", port, {
+    filters: [{ name: "envoy.filters.http.health_check", config: anyOf(HealthCheckSchema, health) }],
+    routes: [NOT_FOUND],
+  });
 }
 
 export const PROMETHEUS_CLUSTER = "prometheus_stats";
@@ -28,7 +36,10 @@ export function prometheusListener(port: number): Listener {
 
 type RouteInit = MessageInitShape<typeof RouteSchema>;
 
-const NOT_FOUND: RouteInit = { match: { pathSpecifier: { case: "prefix", value: "/" } }, action: { case: "directResponse", value: { status: 404 } } };
+const NOT_FOUND: RouteInit = {
+  match: { pathSpecifier: { case: "prefix", value: "/" } },
+  action: { case: "directResponse", value: { status: 404 } },
+};
 
 interface HttpListenerParts {
   readonly filters: readonly { readonly name: string; readonly config: ReturnType<typeof anyOf> }[];
@@ -50,7 +61,12 @@ function httpListener(name: string, port: number, parts: HttpListenerParts): Lis
     ],
   });
   const filter: NonNullable<MessageInitShape<typeof ListenerSchema>["filterChains"]>[number] = {
-    filters: [{ name: "envoy.filters.network.http_connection_manager", configType: { case: "typedConfig", value: anyOf(HttpConnectionManagerSchema, manager) } }],
+    filters: [
+      {
+        name: "envoy.filters.network.http_connection_manager",
+        configType: { case: "typedConfig", value: anyOf(HttpConnectionManagerSchema, manager) },
+      },
+    ],
   };
   return create(ListenerSchema, {
     name,

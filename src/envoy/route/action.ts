@@ -4,9 +4,9 @@ import {
   type DirectResponseActionSchema,
   type RedirectActionSchema,
   RedirectAction_RedirectResponseCode as RedirectCode,
-  type RouteActionSchema,
   type RouteAction_HashPolicySchema,
   type RouteAction_RequestMirrorPolicySchema,
+  type RouteActionSchema,
 } from "../../gen/envoy/config/route/v3/route_components_pb.js";
 import { fractionOf } from "./fraction.ts";
 import { headerAdditions } from "./header-changes.ts";
@@ -22,12 +22,15 @@ export function routeAction(action: RouteTo): MessageInitShape<typeof RouteActio
   const [only] = action.destinations;
   const hostRewrite = action.rewrite?.authority ?? (action.destinations.length === 1 ? only?.hostRewrite : undefined);
   return {
-    clusterSpecifier: action.destinations.length === 1 && only !== undefined ? { case: "cluster", value: only.cluster } : weighted(action.destinations),
+    clusterSpecifier:
+      action.destinations.length === 1 && only !== undefined ? { case: "cluster", value: only.cluster } : weighted(action.destinations),
     timeout,
     maxGrpcTimeout: timeout,
     ...(action.retry !== undefined && { retryPolicy: retryPolicy(action.retry) }),
     ...(action.rewrite?.prefix !== undefined && { prefixRewrite: action.rewrite.prefix }),
-    ...(action.rewrite?.regex !== undefined && { regexRewrite: { pattern: { regex: action.rewrite.regex.pattern }, substitution: action.rewrite.regex.substitution } }),
+    ...(action.rewrite?.regex !== undefined && {
+      regexRewrite: { pattern: { regex: action.rewrite.regex.pattern }, substitution: action.rewrite.regex.substitution },
+    }),
     ...(hostRewrite !== undefined && { hostRewriteSpecifier: { case: "hostRewriteLiteral" as const, value: hostRewrite } }),
     requestMirrorPolicies: action.mirrors.map(mirrorPolicy),
     hashPolicy: action.hashPolicies.map(hashPolicy),
@@ -45,7 +48,9 @@ function weighted(destinations: readonly DestinationInput[]): NonNullable<Messag
         requestHeadersToRemove: [...destination.request.remove],
         responseHeadersToAdd: headerAdditions(destination.response),
         responseHeadersToRemove: [...destination.response.remove],
-        ...(destination.hostRewrite !== undefined && { hostRewriteSpecifier: { case: "hostRewriteLiteral" as const, value: destination.hostRewrite } }),
+        ...(destination.hostRewrite !== undefined && {
+          hostRewriteSpecifier: { case: "hostRewriteLiteral" as const, value: destination.hostRewrite },
+        }),
       })),
     },
   };
@@ -95,7 +100,10 @@ const REDIRECT_CODES: Readonly<Record<number, RedirectCode>> = {
 export function redirectAction(action: Redirect): MessageInitShape<typeof RedirectActionSchema> {
   return {
     hostRedirect: action.authority,
-    pathRewriteSpecifier: action.prefixRewrite !== undefined ? { case: "prefixRewrite", value: action.prefixRewrite } : { case: "pathRedirect", value: action.path },
+    pathRewriteSpecifier:
+      action.prefixRewrite !== undefined
+        ? { case: "prefixRewrite", value: action.prefixRewrite }
+        : { case: "pathRedirect", value: action.path },
     ...(action.scheme !== "" && { schemeRewriteSpecifier: { case: "schemeRedirect" as const, value: action.scheme } }),
     ...(action.port !== undefined && { portRedirect: action.port }),
     responseCode: REDIRECT_CODES[action.code] ?? RedirectCode.MOVED_PERMANENTLY,
@@ -104,6 +112,7 @@ export function redirectAction(action: Redirect): MessageInitShape<typeof Redire
 
 export function directResponseAction({ status, body }: DirectResponse): MessageInitShape<typeof DirectResponseActionSchema> {
   if (body === undefined) return { status };
-  if (body.bytes !== undefined) return { status, body: { specifier: { case: "inlineBytes", value: new Uint8Array(Buffer.from(body.bytes, "base64")) } } };
+  if (body.bytes !== undefined)
+    return { status, body: { specifier: { case: "inlineBytes", value: new Uint8Array(Buffer.from(body.bytes, "base64")) } } };
   return { status, body: { specifier: { case: "inlineString", value: body.text ?? "" } } };
 }

@@ -1,5 +1,5 @@
-import type { Any } from "@bufbuild/protobuf/wkt";
 import { create } from "@bufbuild/protobuf";
+import type { Any } from "@bufbuild/protobuf/wkt";
 import { durationOfMs } from "../../base/duration.ts";
 import { CorsPolicySchema } from "../../gen/envoy/extensions/filters/http/cors/v3/cors_pb.js";
 import { HTTPFaultSchema } from "../../gen/envoy/extensions/filters/http/fault/v3/fault_pb.js";
@@ -9,7 +9,10 @@ import type { CorsInput, FaultInput } from "./route-input.ts";
 import { stringMatcher } from "./text-match.ts";
 
 /** Settings of HTTP filters that one route carries, by the filter's name. */
-export function filterOverrides(route: { readonly cors: CorsInput | undefined; readonly fault: FaultInput | undefined }): Record<string, Any> {
+export function filterOverrides(route: {
+  readonly cors: CorsInput | undefined;
+  readonly fault: FaultInput | undefined;
+}): Record<string, Any> {
   return {
     ...(route.cors !== undefined && { "envoy.filters.http.cors": corsOverride(route.cors) }),
     ...(route.fault !== undefined && { "envoy.filters.http.fault": faultOverride(route.fault) }),
@@ -41,7 +44,10 @@ function faultOverride({ delay, abort }: FaultInput): Any {
       }),
       ...(abort !== undefined && {
         abort: {
-          errorType: abort.status.kind === "http" ? { case: "httpStatus" as const, value: abort.status.code } : { case: "grpcStatus" as const, value: abort.status.code },
+          errorType:
+            abort.status.kind === "http"
+              ? { case: "httpStatus" as const, value: abort.status.code }
+              : { case: "grpcStatus" as const, value: abort.status.code },
           percentage: fractionOf(abort.share),
         },
       }),

@@ -21,10 +21,15 @@ export function retryPolicy(retry: RetryInput): MessageInitShape<typeof RetryPol
     ...(retry.perTryTimeoutMs !== undefined && { perTryTimeout: durationOfMs(retry.perTryTimeoutMs) }),
     ...(retry.backOffMs !== undefined && { retryBackOff: { baseInterval: durationOfMs(retry.backOffMs) } }),
     ...(retry.avoidPreviousHosts && {
-      retryHostPredicate: [{ name: "envoy.retry_host_predicates.previous_hosts", configType: { case: "typedConfig" as const, value: PREVIOUS_HOSTS } }],
+      retryHostPredicate: [
+        { name: "envoy.retry_host_predicates.previous_hosts", configType: { case: "typedConfig" as const, value: PREVIOUS_HOSTS } },
+      ],
     }),
     ...(retry.otherLocalities && {
-      retryPriority: { name: "envoy.retry_priorities.previous_priorities", configType: { case: "typedConfig" as const, value: PREVIOUS_PRIORITIES } },
+      retryPriority: {
+        name: "envoy.retry_priorities.previous_priorities",
+        configType: { case: "typedConfig" as const, value: PREVIOUS_PRIORITIES },
+      },
     }),
   };
 }

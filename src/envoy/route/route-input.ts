@@ -76,7 +76,13 @@ export interface RewriteInput {
 
 export type HashPolicyInput =
   | { readonly kind: "header" | "queryParam"; readonly name: string }
-  | { readonly kind: "cookie"; readonly name: string; readonly path: string; readonly ttlMs: number | undefined; readonly attributes: readonly { readonly name: string; readonly value: string }[] }
+  | {
+      readonly kind: "cookie";
+      readonly name: string;
+      readonly path: string;
+      readonly ttlMs: number | undefined;
+      readonly attributes: readonly { readonly name: string; readonly value: string }[];
+    }
   | { readonly kind: "sourceIp" };
 
 export type ActionInput =
@@ -98,7 +104,11 @@ export type ActionInput =
       readonly port: number | undefined;
       readonly code: number;
     }
-  | { readonly kind: "directResponse"; readonly status: number; readonly body: { readonly text?: string; readonly bytes?: string } | undefined };
+  | {
+      readonly kind: "directResponse";
+      readonly status: number;
+      readonly body: { readonly text?: string; readonly bytes?: string } | undefined;
+    };
 
 export interface CorsInput {
   readonly origins: readonly TextMatch[];

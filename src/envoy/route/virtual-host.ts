@@ -1,5 +1,11 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { type RouteMatchSchema, type RouteSchema, type VirtualHost, VirtualHost_TlsRequirementType, VirtualHostSchema } from "../../gen/envoy/config/route/v3/route_components_pb.js";
+import {
+  type RouteMatchSchema,
+  type RouteSchema,
+  type VirtualHost,
+  VirtualHost_TlsRequirementType,
+  VirtualHostSchema,
+} from "../../gen/envoy/config/route/v3/route_components_pb.js";
 import { directResponseAction, redirectAction, routeAction } from "./action.ts";
 import { filterOverrides } from "./filter-overrides.ts";
 import { headerAdditions } from "./header-changes.ts";

@@ -42,7 +42,8 @@ export function defineDestinationRules(ctx: Context): DestinationRuleLookups {
   const traits = ctx.engine.query<string, RuleTraits | undefined>({ name: "destinationRuleTraits", compute: (key) => traitsOf(ctx, key) });
   const index = ctx.engine.query<string, HostIndex>({
     name: "destinationRuleHosts",
-    compute: (namespace) => indexOf(ctx.inputs.objects.keys("kindNamespace", `DestinationRule/${namespace}`), (key) => traits(key)?.host ?? ""),
+    compute: (namespace) =>
+      indexOf(ctx.inputs.objects.keys("kindNamespace", `DestinationRule/${namespace}`), (key) => traits(key)?.host ?? ""),
   });
   const merged = defineMerged(ctx);
   const candidates = (namespace: string, host: string): readonly RuleTraits[] =>
@@ -58,7 +59,8 @@ export function defineDestinationRules(ctx: Context): DestinationRuleLookups {
     const root = ctx.inputs.mesh.get("mesh")?.rootNamespace ?? "istio-system";
     const own = clientNamespace === root ? [] : selectFor(candidates(clientNamespace, host), labels);
     if (own.length > 0) return own;
-    const shared = serviceNamespace === clientNamespace ? [] : selectFor(visible(candidates(serviceNamespace, host), clientNamespace), undefined);
+    const shared =
+      serviceNamespace === clientNamespace ? [] : selectFor(visible(candidates(serviceNamespace, host), clientNamespace), undefined);
     if (shared.length > 0) return shared;
     return selectFor(visible(candidates(root, host), clientNamespace), clientNamespace === root ? labels : undefined);
   };
@@ -71,25 +73,41 @@ export function defineDestinationRules(ctx: Context): DestinationRuleLookups {
     },
     hasSelectiveDestinationRules: ctx.engine.query<string, boolean>({
       name: "hasSelectiveDestinationRules",
-      compute: (namespace) => ctx.inputs.objects.keys("kindNamespace", `DestinationRule/${namespace}`).some((key) => traits(key)?.selector !== undefined),
+      compute: (namespace) =>
+        ctx.inputs.objects.keys("kindNamespace", `DestinationRule/${namespace}`).some((key) => traits(key)?.selector !== undefined),
     }),
   };
 }
 
-const ruleAt = (ctx: Context, key: string): ConfigObject<DestinationRule> | undefined => ctx.inputs.objects.get(key) as ConfigObject<DestinationRule> | undefined;
+const ruleAt = (ctx: Context, key: string): ConfigObject<DestinationRule> | undefined =>
+  ctx.inputs.objects.get(key) as ConfigObject<DestinationRule> | undefined;
 
 function traitsOf(ctx: Context, key: string): RuleTraits | undefined {
   const object = ruleAt(ctx, key);
   if (object === undefined) return undefined;
   const { name, namespace, createdAt, spec } = object;
-  return { key, name, namespace, createdAt, host: resolveShortName(spec.host, namespace, ctx.settings.clusterDomain), exportTo: spec.exportTo, selector: spec.workloadSelector?.matchLabels };
+  return {
+    key,
+    name,
+    namespace,
+    createdAt,
+    host: resolveShortName(spec.host, namespace, ctx.settings.clusterDomain),
+    exportTo: spec.exportTo,
+    selector: spec.workloadSelector?.matchLabels,
+  };
 }
 
-function defineMerged(ctx: Context): Query<{ readonly keys: readonly string[]; readonly host: string }, ResolvedDestinationRule | undefined> {
+function defineMerged(
+  ctx: Context,
+): Query<{ readonly keys: readonly string[]; readonly host: string }, ResolvedDestinationRule | undefined> {
   return ctx.engine.query<{ readonly keys: readonly string[]; readonly host: string }, ResolvedDestinationRule | undefined>({
     name: "destinationRule",
     id: ({ keys, host }) => (keys.length === 1 ? `${keys[0]}` : `${host}|${keys.join()}`),
-    compute: ({ keys, host }) => merge(keys.map((key) => ruleAt(ctx, key)).filter((object) => object !== undefined), host),
+    compute: ({ keys, host }) =>
+      merge(
+        keys.map((key) => ruleAt(ctx, key)).filter((object) => object !== undefined),
+        host,
+      ),
   });
 }
 

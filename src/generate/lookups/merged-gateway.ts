@@ -18,7 +18,9 @@ export function gatewayQueryOf(ctx: Context, view: Pick<ProxyView, "namespace" |
   for (const { servicePort, endpoint } of view.addresses.flatMap((address) => ctx.registry.instancesAt(address, view.namespace))) {
     targets.set(servicePort.number, (targets.get(servicePort.number) ?? new Set()).add(endpoint.port));
   }
-  const targetPorts = [...targets].map(([port, numbers]) => ({ port, targets: [...numbers].sort((a, b) => a - b) })).sort((a, b) => a.port - b.port);
+  const targetPorts = [...targets]
+    .map(([port, numbers]) => ({ port, targets: [...numbers].sort((a, b) => a - b) }))
+    .sort((a, b) => a.port - b.port);
   return { namespace: view.namespace, labels: view.labels, targetPorts };
 }
 

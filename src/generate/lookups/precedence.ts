@@ -1,7 +1,10 @@
 import type { ConfigObject } from "../../config/object.ts";
 
 /** Istio's order between objects of one kind: older first, then by name, then by namespace. The earlier one wins a conflict. */
-export function byPrecedence(a: Pick<ConfigObject, "createdAt" | "name" | "namespace">, b: Pick<ConfigObject, "createdAt" | "name" | "namespace">): number {
+export function byPrecedence(
+  a: Pick<ConfigObject, "createdAt" | "name" | "namespace">,
+  b: Pick<ConfigObject, "createdAt" | "name" | "namespace">,
+): number {
   return a.createdAt - b.createdAt || compareText(a.name, b.name) || compareText(a.namespace, b.namespace);
 }
 

@@ -1,9 +1,13 @@
 import { hostsOverlap, matchesHost } from "../../base/hostname.ts";
 import type { ConfigObject } from "../../config/object.ts";
 import type { Query } from "../../engine/index.ts";
-import { OutboundTrafficPolicy_Mode } from "../../gen/istio/networking/v1alpha3/sidecar_pb.js";
-import { CaptureMode, type IstioEgressListener, type Sidecar } from "../../gen/istio/networking/v1alpha3/sidecar_pb.js";
 import { MeshConfig_OutboundTrafficPolicy_Mode } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
+import {
+  CaptureMode,
+  type IstioEgressListener,
+  OutboundTrafficPolicy_Mode,
+  type Sidecar,
+} from "../../gen/istio/networking/v1alpha3/sidecar_pb.js";
 import type { ServiceRef } from "../../model/service.ts";
 import { type EgressScope, type GenerateContext, type Scope, type ScopedService, type ScopeKey, scopeId } from "../context.ts";
 import { compareText } from "./precedence.ts";
@@ -24,8 +28,12 @@ export function defineScopes(parts: Parts): Query<ScopeKey, Scope> {
     name: "scope",
     id: scopeId,
     compute: (key) => {
-      const sidecar = key.sidecar === undefined ? undefined : (parts.ctx.inputs.objects.get(key.sidecar) as ConfigObject<Sidecar> | undefined);
-      const egress = sidecar === undefined || sidecar.spec.egress.length === 0 ? [wholeMesh(parts, key.namespace)] : sidecar.spec.egress.map((listener) => importedBy(parts, key.namespace, listener));
+      const sidecar =
+        key.sidecar === undefined ? undefined : (parts.ctx.inputs.objects.get(key.sidecar) as ConfigObject<Sidecar> | undefined);
+      const egress =
+        sidecar === undefined || sidecar.spec.egress.length === 0
+          ? [wholeMesh(parts, key.namespace)]
+          : sidecar.spec.egress.map((listener) => importedBy(parts, key.namespace, listener));
       return { ...key, egress, services: union(egress), ...outboundPolicy(parts.ctx, sidecar?.spec, key.namespace) };
     },
   });
@@ -53,9 +61,18 @@ function importedBy(parts: Parts, namespace: string, listener: IstioEgressListen
     patterns.some((pattern) => (pattern.namespace === "*" || pattern.namespace === owner) && matchesHost(pattern.host, host));
   const virtualServices = parts.virtualServices.boundTo({ gateway: MESH_GATEWAY, namespace }).filter((key) => {
     const resolved = parts.virtualServices.virtualService(key);
-    return resolved?.spec.hosts.some((host) => patterns.some((pattern) => (pattern.namespace === "*" || pattern.namespace === resolved.namespace) && hostsOverlap(pattern.host, host))) === true;
+    return (
+      resolved?.spec.hosts.some((host) =>
+        patterns.some(
+          (pattern) => (pattern.namespace === "*" || pattern.namespace === resolved.namespace) && hostsOverlap(pattern.host, host),
+        ),
+      ) === true
+    );
   });
-  const port = listener.port === undefined ? undefined : { number: listener.port.number, protocol: listener.port.protocol.toUpperCase(), name: listener.port.name };
+  const port =
+    listener.port === undefined
+      ? undefined
+      : { number: listener.port.number, protocol: listener.port.protocol.toUpperCase(), name: listener.port.name };
   const direct = importedServices(parts, namespace, wanted).flatMap((ref) => atPort(parts.ctx, ref, port?.number || undefined));
   const hosts = new Set(direct.map(({ host }) => host));
   const behind = destinationsOf(parts, virtualServices, namespace).filter(({ host }) => !hosts.has(host));
@@ -78,7 +95,11 @@ function patternOf(text: string, own: string): HostPattern | undefined {
 }
 
 /** All declarations of a visible host are candidates here: a pattern may name the namespace, and the own namespace is preferred. */
-function importedServices({ ctx, services }: Parts, viewer: string, wanted: (owner: string, host: string) => boolean): readonly ServiceRef[] {
+function importedServices(
+  { ctx, services }: Parts,
+  viewer: string,
+  wanted: (owner: string, host: string) => boolean,
+): readonly ServiceRef[] {
   return services.visibleTo(viewer).flatMap((ref) => {
     const rivals = ctx.registry.servicesByHost(ref.host).filter((rival) => wanted(rival.namespace, rival.host));
     const chosen = rivals.find(({ namespace }) => namespace === viewer) ?? (wanted(ref.namespace, ref.host) ? ref : rivals[0]);
@@ -104,7 +125,8 @@ function destinationsOf({ services, virtualServices }: Parts, keys: readonly str
   for (const key of keys) {
     const spec = virtualServices.virtualService(key)?.spec;
     if (spec === undefined) continue;
-    for (const { destination } of [...spec.http, ...spec.tcp, ...spec.tls].flatMap((rule) => [...rule.route])) note(destination?.host, destination?.port?.number);
+    for (const { destination } of [...spec.http, ...spec.tcp, ...spec.tls].flatMap((rule) => [...rule.route]))
+      note(destination?.host, destination?.port?.number);
     for (const rule of spec.http) {
       note(rule.mirror?.host, rule.mirror?.port?.number);
       for (const { destination } of rule.mirrors) note(destination?.host, destination?.port?.number);
@@ -112,7 +134,9 @@ function destinationsOf({ services, virtualServices }: Parts, keys: readonly str
   }
   return [...ports].flatMap(([host, numbers]) => {
     const ref = services.visibleService({ host, namespace: viewer });
-    return ref === undefined ? [] : [{ namespace: ref.namespace, host, ports: numbers === undefined ? undefined : [...numbers].sort((a, b) => a - b) }];
+    return ref === undefined
+      ? []
+      : [{ namespace: ref.namespace, host, ports: numbers === undefined ? undefined : [...numbers].sort((a, b) => a - b) }];
   });
 }
 
@@ -122,7 +146,12 @@ function union(egress: readonly EgressScope[]): readonly ScopedService[] {
   const merged = new Map<string, ScopedService>();
   for (const service of egress.flatMap((listener) => [...listener.services, ...listener.destinations])) {
     const seen = merged.get(service.host);
-    const ports = seen === undefined ? service.ports : seen.ports === undefined || service.ports === undefined ? undefined : [...new Set([...seen.ports, ...service.ports])].sort((a, b) => a - b);
+    const ports =
+      seen === undefined
+        ? service.ports
+        : seen.ports === undefined || service.ports === undefined
+          ? undefined
+          : [...new Set([...seen.ports, ...service.ports])].sort((a, b) => a - b);
     merged.set(service.host, { namespace: seen?.namespace ?? service.namespace, host: service.host, ports });
   }
   return [...merged.values()].sort((a, b) => compareText(a.host, b.host));
@@ -138,7 +167,10 @@ function outboundPolicy(ctx: Context, sidecar: Sidecar | undefined, _namespace: 
     };
   }
   const mesh = ctx.inputs.mesh.get("mesh")?.outboundTrafficPolicy;
-  return { outboundPolicy: mesh === undefined || mesh.mode === MeshConfig_OutboundTrafficPolicy_Mode.ALLOW_ANY ? "ALLOW_ANY" : "REGISTRY_ONLY", egressProxy: undefined };
+  return {
+    outboundPolicy: mesh === undefined || mesh.mode === MeshConfig_OutboundTrafficPolicy_Mode.ALLOW_ANY ? "ALLOW_ANY" : "REGISTRY_ONLY",
+    egressProxy: undefined,
+  };
 }
 
 function captureModeOf(mode: CaptureMode): EgressScope["captureMode"] {

@@ -1,8 +1,8 @@
+import { matchesLabels } from "../../base/labels.ts";
 import type { ConfigObject } from "../../config/object.ts";
 import { objectKey } from "../../config/object.ts";
 import type { Query } from "../../engine/index.ts";
 import type { Sidecar } from "../../gen/istio/networking/v1alpha3/sidecar_pb.js";
-import { matchesLabels } from "../../base/labels.ts";
 import type { GenerateContext } from "../context.ts";
 import { byPrecedence } from "./precedence.ts";
 
@@ -18,7 +18,8 @@ export interface SidecarQuery {
 export function defineSidecarChoice(ctx: Pick<GenerateContext, "engine" | "inputs">): Query<SidecarQuery, string | undefined> {
   const inNamespace = ctx.engine.query<string, readonly ConfigObject<Sidecar>[]>({
     name: "sidecarsIn",
-    compute: (namespace) => [...(ctx.inputs.objects.list("kindNamespace", `Sidecar/${namespace}`) as readonly ConfigObject<Sidecar>[])].sort(byPrecedence),
+    compute: (namespace) =>
+      [...(ctx.inputs.objects.list("kindNamespace", `Sidecar/${namespace}`) as readonly ConfigObject<Sidecar>[])].sort(byPrecedence),
   });
   return ctx.engine.query<SidecarQuery, string | undefined>({
     name: "sidecarFor",

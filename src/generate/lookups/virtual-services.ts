@@ -36,7 +36,8 @@ interface Binding {
 }
 
 export function defineVirtualServices(ctx: Context): VirtualServiceLookups {
-  const raw = (key: string): ConfigObject<VirtualService> | undefined => ctx.inputs.objects.get(key) as ConfigObject<VirtualService> | undefined;
+  const raw = (key: string): ConfigObject<VirtualService> | undefined =>
+    ctx.inputs.objects.get(key) as ConfigObject<VirtualService> | undefined;
   const binding = ctx.engine.query<string, Binding | undefined>({ name: "virtualServiceBinding", compute: (key) => bindingOf(raw(key)) });
   const byGateway = ctx.engine.query<string, readonly Binding[]>({
     name: "virtualServicesByGateway",
@@ -55,7 +56,9 @@ export function defineVirtualServices(ctx: Context): VirtualServiceLookups {
       name: "virtualServicesBoundTo",
       id: ({ gateway, namespace }) => `${gateway}|${namespace}`,
       compute: ({ gateway, namespace }) => {
-        const visible = byGateway(gateway).filter(({ exportTo, namespace: owner }) => isExported(exportTo, fallback(), { owner, viewer: namespace }));
+        const visible = byGateway(gateway).filter(({ exportTo, namespace: owner }) =>
+          isExported(exportTo, fallback(), { owner, viewer: namespace }),
+        );
         const rank = (entry: Binding): number => exportRank(entry.exportTo, fallback(), { owner: entry.namespace, viewer: namespace });
         return visible.toSorted((a, b) => rank(a) - rank(b) || byPrecedence(a, b)).map(({ key }) => key);
       },
@@ -71,9 +74,13 @@ function bindingOf(object: ConfigObject<VirtualService> | undefined): Binding | 
   return { key: objectKey(object), name, namespace, createdAt, gateways, exportTo: spec.exportTo };
 }
 
-const fullGateway = (gateway: string, namespace: string): string => (gateway === MESH_GATEWAY || gateway.includes("/") ? gateway : `${namespace}/${gateway}`);
+const fullGateway = (gateway: string, namespace: string): string =>
+  gateway === MESH_GATEWAY || gateway.includes("/") ? gateway : `${namespace}/${gateway}`;
 
-function defineResolved(ctx: Context, raw: (key: string) => ConfigObject<VirtualService> | undefined): Query<string, ResolvedVirtualService | undefined> {
+function defineResolved(
+  ctx: Context,
+  raw: (key: string) => ConfigObject<VirtualService> | undefined,
+): Query<string, ResolvedVirtualService | undefined> {
   const fallback = (): readonly string[] => ctx.inputs.mesh.get("mesh")?.defaultVirtualServiceExportTo ?? [];
   const delegateRules = (rule: HTTPRoute, from: string): readonly HTTPRoute[] => {
     const namespace = rule.delegate?.namespace || from;
@@ -88,7 +95,9 @@ function defineResolved(ctx: Context, raw: (key: string) => ConfigObject<Virtual
       const object = raw(key);
       if (object === undefined) return undefined;
       const spec = withFullHosts(object.spec, object.namespace, ctx.settings.clusterDomain);
-      spec.http = spec.http.flatMap((rule) => (rule.delegate === undefined ? [rule] : mergeDelegate(rule, delegateRules(rule, object.namespace))));
+      spec.http = spec.http.flatMap((rule) =>
+        rule.delegate === undefined ? [rule] : mergeDelegate(rule, delegateRules(rule, object.namespace)),
+      );
       return { key, namespace: object.namespace, name: object.name, createdAt: object.createdAt, spec };
     },
   });

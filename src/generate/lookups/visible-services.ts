@@ -26,7 +26,11 @@ export function defineVisibleServices(ctx: Context): VisibleServices {
   const bucket = ctx.engine.query<string, Bucket>({ name: "exportedServices", compute: (namespace) => bucketOf(ctx, namespace) });
   const everyone = ctx.engine.query<"all", readonly ScopedService[]>({
     name: "publicServices",
-    compute: () => onePerHost(ctx.registry.namespaces().flatMap((namespace) => bucket(namespace).everyone), ctx),
+    compute: () =>
+      onePerHost(
+        ctx.registry.namespaces().flatMap((namespace) => bucket(namespace).everyone),
+        ctx,
+      ),
   });
   const visibleTo = ctx.engine.query<string, readonly ScopedService[]>({
     name: "visibleServices",
@@ -39,7 +43,11 @@ export function defineVisibleServices(ctx: Context): VisibleServices {
       return restricted.length === 0 ? everyone("all") : onePerHost([...everyone("all"), ...restricted], ctx);
     },
   });
-  const exportOf = ctx.engine.query<ServiceRef, readonly string[] | undefined>({ name: "serviceExport", id: serviceKey, compute: (ref) => ctx.registry.service(ref)?.exportTo });
+  const exportOf = ctx.engine.query<ServiceRef, readonly string[] | undefined>({
+    name: "serviceExport",
+    id: serviceKey,
+    compute: (ref) => ctx.registry.service(ref)?.exportTo,
+  });
   const visibleService: VisibleServices["visibleService"] = ({ host, namespace: viewer }) =>
     ctx.registry.servicesByHost(host).find((ref) => {
       const exportTo = exportOf(ref);
@@ -70,5 +78,7 @@ function onePerHost(refs: readonly ServiceRef[], ctx: Context): readonly ScopedS
     if (rivals.length === 1 || first === undefined) return first;
     return ctx.registry.servicesByHost(host).find((ref) => rivals.some((rival) => rival.namespace === ref.namespace)) ?? first;
   });
-  return chosen.flatMap((ref) => (ref === undefined ? [] : [{ namespace: ref.namespace, host: ref.host, ports: undefined }])).sort((a, b) => compareText(a.host, b.host));
+  return chosen
+    .flatMap((ref) => (ref === undefined ? [] : [{ namespace: ref.namespace, host: ref.host, ports: undefined }]))
+    .sort((a, b) => compareText(a.host, b.host));
 }

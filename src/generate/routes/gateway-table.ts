@@ -18,13 +18,18 @@ export interface GatewayTableKey {
 
 /** The virtual hosts of a router's route table; undefined when no server has a table of that name. */
 export function gatewayHosts(ctx: GenerateContext, key: GatewayTableKey): readonly GatewayHost[] | undefined {
-  const servers = ctx.lookups.mergedGateway(key.query).ports.flatMap(({ servers: all }) => all).filter(({ routeName }) => routeName === key.name);
+  const servers = ctx.lookups
+    .mergedGateway(key.query)
+    .ports.flatMap(({ servers: all }) => all)
+    .filter(({ routeName }) => routeName === key.name);
   const [first] = servers;
   if (first === undefined) return undefined;
   const hosts = new Map<string, VirtualHostInput>();
   for (const server of servers) addServer(ctx, key, server, hosts);
   if (hosts.size === 0) return [{ input: blackHoleHost(first.server.port?.number ?? first.port), domain: "*" }];
-  return [...hosts].map(([domain, input]) => ({ input: { ...input, routes: catchAllsLast(input.routes) }, domain })).sort((a, b) => (a.input.name < b.input.name ? -1 : 1));
+  return [...hosts]
+    .map(([domain, input]) => ({ input: { ...input, routes: catchAllsLast(input.routes) }, domain }))
+    .sort((a, b) => (a.input.name < b.input.name ? -1 : 1));
 }
 
 /** Several VirtualServices may share a host on a gateway: their routes follow each other in order of precedence. */
@@ -35,13 +40,24 @@ function addServer(ctx: GenerateContext, key: GatewayTableKey, entry: GatewaySer
   for (const vsKey of ctx.lookups.gatewayVirtualServices(entry.gateway, namespace)) {
     const vs = ctx.lookups.virtualService(vsKey);
     if (vs === undefined || vs.spec.http.length === 0) continue;
-    const shared = sharedHosts(entry.hosts.filter((host) => host.namespace === "*" || host.namespace === vs.namespace).map(({ host }) => host), vs.spec.hosts);
+    const shared = sharedHosts(
+      entry.hosts.filter((host) => host.namespace === "*" || host.namespace === vs.namespace).map(({ host }) => host),
+      vs.spec.hosts,
+    );
     for (const host of shared) {
       const defaultPort = (destination: string): number => singlePort(ctx, destination, namespace) ?? number;
-      const site = siteFor(ctx, { namespace, labels }, { gateway: entry.gateway, port: number, secure: entry.family === "https", operationHost: host, defaultPort });
+      const site = siteFor(
+        ctx,
+        { namespace, labels },
+        { gateway: entry.gateway, port: number, secure: entry.family === "https", operationHost: host, defaultPort },
+      );
       const routes = translateRules(vs, site);
       const known = hosts.get(host);
-      hosts.set(host, { ...(known ?? virtualHost(`${host}:${number}`, [])), routes: [...(known?.routes ?? []), ...routes], requireTls: redirect || known?.requireTls === true });
+      hosts.set(host, {
+        ...(known ?? virtualHost(`${host}:${number}`, [])),
+        routes: [...(known?.routes ?? []), ...routes],
+        requireTls: redirect || known?.requireTls === true,
+      });
     }
   }
   if (!redirect) return;
@@ -50,7 +66,9 @@ function addServer(ctx: GenerateContext, key: GatewayTableKey, entry: GatewaySer
 
 /** Hosts both sides accept, the narrower of the two where one is a wildcard. */
 function sharedHosts(server: readonly string[], service: readonly string[]): readonly string[] {
-  const pairs = service.flatMap((wanted) => server.map((offered) => (matchesHost(offered, wanted) ? wanted : matchesHost(wanted, offered) ? offered : undefined)));
+  const pairs = service.flatMap((wanted) =>
+    server.map((offered) => (matchesHost(offered, wanted) ? wanted : matchesHost(wanted, offered) ? offered : undefined)),
+  );
   return [...new Set(pairs.filter((host) => host !== undefined))];
 }
 

@@ -42,13 +42,20 @@ export interface RouteTarget {
 export function destinationHash(ctx: GenerateContext, client: RouteClient, target: RouteTarget): HashPolicyInput | undefined {
   const serviceNamespace = target.namespace ?? ctx.lookups.visibleService(target.host, client.namespace)?.namespace ?? client.namespace;
   const labels = client.labels !== undefined && ctx.lookups.hasSelectiveDestinationRules(client.namespace) ? client.labels : undefined;
-  return hashPolicyOf(ctx.lookups.destinationRule({ host: target.host, clientNamespace: client.namespace, serviceNamespace, labels }), target);
+  return hashPolicyOf(
+    ctx.lookups.destinationRule({ host: target.host, clientNamespace: client.namespace, serviceNamespace, labels }),
+    target,
+  );
 }
 
 export const meshRetry = (ctx: GenerateContext): HTTPRetry | undefined => ctx.inputs.mesh.get("mesh")?.defaultHttpRetryPolicy;
 
 /** Where rules stand for a listener port; destinations without a port mean `defaultPort`. */
-export function siteFor(ctx: GenerateContext, client: RouteClient, place: Pick<RuleSite, "gateway" | "port" | "secure" | "operationHost"> & { readonly defaultPort: (host: string) => number }): RuleSite {
+export function siteFor(
+  ctx: GenerateContext,
+  client: RouteClient,
+  place: Pick<RuleSite, "gateway" | "port" | "secure" | "operationHost"> & { readonly defaultPort: (host: string) => number },
+): RuleSite {
   return {
     ...place,
     namespace: client.namespace,
@@ -67,21 +74,39 @@ export function plainHost(ctx: GenerateContext, client: RouteClient, target: Ser
   const hashPolicy = destinationHash(ctx, client, { host: target.host, subset: "", port: target.port, namespace: target.namespace });
   const action: ActionInput = {
     kind: "route",
-    destinations: [{ cluster: outboundClusterName({ port: target.port, subset: "", host: target.host }), weight: 0, request: NO_HEADER_CHANGES, response: NO_HEADER_CHANGES, hostRewrite: undefined }],
+    destinations: [
+      {
+        cluster: outboundClusterName({ port: target.port, subset: "", host: target.host }),
+        weight: 0,
+        request: NO_HEADER_CHANGES,
+        response: NO_HEADER_CHANGES,
+        hostRewrite: undefined,
+      },
+    ],
     timeoutMs: ctx.settings.defaultRequestTimeoutMs,
     retry: translateRetry(undefined, meshRetry(ctx), { hashed: hashPolicy !== undefined }),
     rewrite: undefined,
     mirrors: [],
     hashPolicies: hashPolicy === undefined ? [] : [hashPolicy],
   };
-  return virtualHost(`${target.host}:${target.port}`, [{ ...BARE_ROUTE, name: "default", action, operation: `${target.host}:${target.port}/*` }]);
+  return virtualHost(`${target.host}:${target.port}`, [
+    { ...BARE_ROUTE, name: "default", action, operation: `${target.host}:${target.port}/*` },
+  ]);
 }
 
-export const virtualHost = (name: string, routes: readonly RouteInput[]): VirtualHostInput => ({ name, routes, requireTls: false, includeAttemptCount: true });
+export const virtualHost = (name: string, routes: readonly RouteInput[]): VirtualHostInput => ({
+  name,
+  routes,
+  requireTls: false,
+  includeAttemptCount: true,
+});
 
 /** What becomes of hosts nobody declared: passed on to where the client meant them, sent to the egress proxy, or refused. */
 export function unknownHost(scope: Scope): VirtualHostInput {
-  if (scope.outboundPolicy === "REGISTRY_ONLY") return virtualHost("block_all", [{ ...BARE_ROUTE, name: "block_all", action: { kind: "directResponse", status: 502, body: undefined } }]);
+  if (scope.outboundPolicy === "REGISTRY_ONLY")
+    return virtualHost("block_all", [
+      { ...BARE_ROUTE, name: "block_all", action: { kind: "directResponse", status: 502, body: undefined } },
+    ]);
   const cluster = scope.egressProxy === undefined ? PASSTHROUGH_CLUSTER : outboundClusterName(scope.egressProxy);
   const action: ActionInput = {
     kind: "route",
@@ -95,7 +120,12 @@ export function unknownHost(scope: Scope): VirtualHostInput {
   return virtualHost("allow_any", [{ ...BARE_ROUTE, name: "allow_any", action }]);
 }
 
-export const blackHoleHost = (port: number): VirtualHostInput => ({ name: `blackhole:${port}`, routes: [], requireTls: false, includeAttemptCount: false });
+export const blackHoleHost = (port: number): VirtualHostInput => ({
+  name: `blackhole:${port}`,
+  routes: [],
+  requireTls: false,
+  includeAttemptCount: false,
+});
 
 const BARE_ROUTE: Omit<RouteInput, "action"> = {
   name: "",

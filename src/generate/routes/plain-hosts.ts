@@ -28,7 +28,10 @@ const OUTSIDER = "";
  * Every HTTP service at a port, by service key. One list for all namespaces: a table reads it once instead of every service in it,
  * and takes the encoded parts as they are.
  */
-export function definePlainHosts(ctx: GenerateContext, body: Query<VirtualHostInput, Uint8Array>): Query<PortQuery, ReadonlyMap<string, PlainHost>> {
+export function definePlainHosts(
+  ctx: GenerateContext,
+  body: Query<VirtualHostInput, Uint8Array>,
+): Query<PortQuery, ReadonlyMap<string, PlainHost>> {
   const one = ctx.engine.query<ServiceRef & PortQuery, PlainHost | undefined>({
     name: "plainHost",
     id: (key) => `${serviceKey(key)}|${key.port}|${key.dnsCapture}`,
@@ -52,7 +55,8 @@ export const rulesOf = (ctx: GenerateContext, client: string, { host, namespace 
 
 function hostAt(ctx: GenerateContext, body: Query<VirtualHostInput, Uint8Array>, key: ServiceRef & PortQuery): PlainHost | undefined {
   const service = ctx.registry.service(key);
-  if (service?.ports.some(({ number, protocol }) => number === key.port && (isHttp(protocol) || protocol === "Auto")) !== true) return undefined;
+  if (service?.ports.some(({ number, protocol }) => number === key.port && (isHttp(protocol) || protocol === "Auto")) !== true)
+    return undefined;
   const domains = (nearness: Nearness): EncodedDomains => encodeDomains(domainsOf(service, nearness, key.dnsCapture));
   return {
     namespace: key.namespace,

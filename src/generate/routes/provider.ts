@@ -15,7 +15,9 @@ import { defineRuledHosts } from "./ruled-hosts.ts";
 import { HTTP_PROXY_TABLE, type SidecarTableKey, sidecarHosts, type TableParts } from "./sidecar-table.ts";
 
 /** What decides which tables a proxy has, whatever their names. */
-type TableOwner = { readonly kind: "sidecar"; readonly table: Omit<SidecarTableKey, "name"> } | { readonly kind: "router"; readonly query: GatewayQuery };
+type TableOwner =
+  | { readonly kind: "sidecar"; readonly table: Omit<SidecarTableKey, "name"> }
+  | { readonly kind: "router"; readonly query: GatewayQuery };
 
 interface TableKey {
   readonly owner: TableOwner;
@@ -85,7 +87,10 @@ function ownerId(owner: TableOwner): string {
 function defineOwner(ctx: GenerateContext): (view: ProxyView) => TableOwner {
   const ruleAsks = ctx.engine.query<string, boolean>({
     name: "virtualServiceAsksForLabels",
-    compute: (key) => ctx.lookups.virtualService(key)?.spec.http.some((rule) => rule.match.some(({ sourceLabels }) => Object.keys(sourceLabels).length > 0)) === true,
+    compute: (key) =>
+      ctx.lookups
+        .virtualService(key)
+        ?.spec.http.some((rule) => rule.match.some(({ sourceLabels }) => Object.keys(sourceLabels).length > 0)) === true,
   });
   const asksForLabels = ctx.engine.query<ScopeKey, boolean>({
     name: "routesAskForLabels",

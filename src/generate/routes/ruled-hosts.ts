@@ -24,15 +24,22 @@ interface Questions {
  * Bodies of hosts with rules. Most rules ask nothing of the client, so one body serves all namespaces; a client is part of the key
  * only where a rule matches its namespace or labels, or its own DestinationRules may change how a destination is chosen.
  */
-export function defineRuledHosts(ctx: GenerateContext, body: Query<VirtualHostInput, Uint8Array>): (key: RuledHostKey) => Uint8Array | undefined {
+export function defineRuledHosts(
+  ctx: GenerateContext,
+  body: Query<VirtualHostInput, Uint8Array>,
+): (key: RuledHostKey) => Uint8Array | undefined {
   const questions = ctx.engine.query<string, Questions>({ name: "virtualServiceQuestions", compute: (vs) => questionsOf(ctx, vs) });
   const ruled = ctx.engine.query<RuledHostKey, Uint8Array | undefined>({
     name: "ruledHost",
-    id: ({ vs, host, port, client }) => `${vs}|${host}|${port}|${client.namespace}|${client.labels === undefined ? "" : JSON.stringify(client.labels)}`,
+    id: ({ vs, host, port, client }) =>
+      `${vs}|${host}|${port}|${client.namespace}|${client.labels === undefined ? "" : JSON.stringify(client.labels)}`,
     compute: ({ vs, host, port, client }) => {
       const resolved = ctx.lookups.virtualService(vs);
       if (resolved === undefined) return undefined;
-      const routes = translateRules(resolved, siteFor(ctx, client, { gateway: MESH_GATEWAY, port, secure: false, operationHost: host, defaultPort: () => port }));
+      const routes = translateRules(
+        resolved,
+        siteFor(ctx, client, { gateway: MESH_GATEWAY, port, secure: false, operationHost: host, defaultPort: () => port }),
+      );
       return routes.length === 0 ? undefined : body(virtualHost(`${host}:${port}`, routes));
     },
   });

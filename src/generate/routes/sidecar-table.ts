@@ -62,7 +62,13 @@ function egressFor(scope: Scope, port: number): EgressScope | undefined {
 }
 
 function proxyHosts(parts: TableParts, scope: Scope, key: SidecarTableKey): readonly TableHost[] {
-  const numbers = scope.services.flatMap((ref) => parts.ctx.registry.service(ref)?.ports.filter(({ protocol }) => isHttp(protocol) || protocol === "Auto").map(({ number }) => number) ?? []);
+  const numbers = scope.services.flatMap(
+    (ref) =>
+      parts.ctx.registry
+        .service(ref)
+        ?.ports.filter(({ protocol }) => isHttp(protocol) || protocol === "Auto")
+        .map(({ number }) => number) ?? [],
+  );
   return [...new Set(numbers)].flatMap((port) =>
     subjectHosts(parts, key, { port, host: undefined, egress: egressFor(scope, port) }).map(({ body, domains }) => ({
       body,
@@ -80,13 +86,18 @@ function subjectHosts(parts: TableParts, key: SidecarTableKey, subject: TableSub
   const domains = (host: PlainHost): EncodedDomains => host.domains[nearnessOf(host.host, key.dnsDomain)];
   const declared = services.flatMap((service): readonly TableHost[] => {
     const vs = owners.get(service.host);
-    const body = vs === undefined ? plainBody(parts, client, { service, port }) : parts.ruledHost({ vs: vs.key, host: service.host, port, client });
-    return body === undefined ? [{ body: plainBody(parts, client, { service, port }), domains: domains(service) }] : [{ body, domains: domains(service) }];
+    const body =
+      vs === undefined ? plainBody(parts, client, { service, port }) : parts.ruledHost({ vs: vs.key, host: service.host, port, client });
+    return body === undefined
+      ? [{ body: plainBody(parts, client, { service, port }), domains: domains(service) }]
+      : [{ body, domains: domains(service) }];
   });
-  const undeclared = [...bare].filter(([host]) => subject.host === undefined || subject.host === host).flatMap(([host, vs]) => {
-    const body = parts.ruledHost({ vs: vs.key, host, port, client });
-    return body === undefined ? [] : [{ body, domains: encodeDomains([host]) }];
-  });
+  const undeclared = [...bare]
+    .filter(([host]) => subject.host === undefined || subject.host === host)
+    .flatMap(([host, vs]) => {
+      const body = parts.ruledHost({ vs: vs.key, host, port, client });
+      return body === undefined ? [] : [{ body, domains: encodeDomains([host]) }];
+    });
   return [...declared, ...undeclared];
 }
 
@@ -99,7 +110,11 @@ function servicesAt({ plainHosts }: TableParts, key: SidecarTableKey, { egress, 
 }
 
 /** A client with a DestinationRule of its own for the host may hash requests differently; all others share one body. */
-function plainBody({ ctx, body }: TableParts, client: RouteClient, { service, port }: { readonly service: PlainHost; readonly port: number }): Uint8Array {
+function plainBody(
+  { ctx, body }: TableParts,
+  client: RouteClient,
+  { service, port }: { readonly service: PlainHost; readonly port: number },
+): Uint8Array {
   const shared = client.labels === undefined && rulesOf(ctx, client.namespace, service) === service.rules;
   return shared ? service.body : body(plainHost(ctx, client, { namespace: service.namespace, host: service.host, port }));
 }
@@ -116,8 +131,14 @@ interface Claims {
  * Hosts without a service on this port are served beside those that have one, and on port 80 always, because that is where people
  * who call them expect it (Istio does the same).
  */
-function claims(ctx: GenerateContext, { egress, services, port }: { readonly egress: EgressScope; readonly services: readonly PlainHost[]; readonly port: number }): Claims {
-  const resolved = egress.virtualServices.map((vs) => ctx.lookups.virtualService(vs)).filter((vs) => vs !== undefined).filter(({ spec }) => spec.http.length > 0);
+function claims(
+  ctx: GenerateContext,
+  { egress, services, port }: { readonly egress: EgressScope; readonly services: readonly PlainHost[]; readonly port: number },
+): Claims {
+  const resolved = egress.virtualServices
+    .map((vs) => ctx.lookups.virtualService(vs))
+    .filter((vs) => vs !== undefined)
+    .filter(({ spec }) => spec.http.length > 0);
   const declared = new Set(services.map(({ host }) => host));
   const owners = new Map<string, ResolvedVirtualService>();
   const bare = new Map<string, ResolvedVirtualService>();
@@ -125,7 +146,9 @@ function claims(ctx: GenerateContext, { egress, services, port }: { readonly egr
     if (!into.has(host)) into.set(host, vs);
   };
   for (const vs of resolved) for (const host of vs.spec.hosts) if (declared.has(host)) claim(host, vs, owners);
-  const wildcards = resolved.flatMap((vs) => vs.spec.hosts.filter((host) => host.startsWith("*")).map((host) => ({ host, vs }))).sort((a, b) => b.host.length - a.host.length);
+  const wildcards = resolved
+    .flatMap((vs) => vs.spec.hosts.filter((host) => host.startsWith("*")).map((host) => ({ host, vs })))
+    .sort((a, b) => b.host.length - a.host.length);
   if (wildcards.length > 0) {
     for (const { host } of services) {
       const best = wildcards.find((wildcard) => matchesHost(wildcard.host, host));
@@ -135,7 +158,9 @@ function claims(ctx: GenerateContext, { egress, services, port }: { readonly egr
   const speaking = new Set(owners.values());
   for (const vs of resolved) {
     if (port !== 80 && !speaking.has(vs)) continue;
-    for (const host of vs.spec.hosts) if (!declared.has(host) && !(host.startsWith("*") && services.some((service) => matchesHost(host, service.host)))) claim(host, vs, bare);
+    for (const host of vs.spec.hosts)
+      if (!declared.has(host) && !(host.startsWith("*") && services.some((service) => matchesHost(host, service.host))))
+        claim(host, vs, bare);
   }
   return { owners, bare };
 }

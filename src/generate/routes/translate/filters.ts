@@ -1,6 +1,11 @@
 import { msOfDuration } from "../../../base/duration.ts";
 import type { CorsInput, FaultInput, Share } from "../../../envoy/route/route-input.ts";
-import { type CorsPolicy, CorsPolicy_UnmatchedPreflights, type HTTPFaultInjection, type Percent } from "../../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
+import {
+  type CorsPolicy,
+  CorsPolicy_UnmatchedPreflights,
+  type HTTPFaultInjection,
+  type Percent,
+} from "../../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
 import { textOf } from "./match.ts";
 
 export function translateCors(policy: CorsPolicy | undefined): CorsInput | undefined {
@@ -19,9 +24,23 @@ export function translateCors(policy: CorsPolicy | undefined): CorsInput | undef
 }
 
 const GRPC_STATUS: Readonly<Record<string, number>> = {
-  OK: 0, CANCELLED: 1, UNKNOWN: 2, INVALID_ARGUMENT: 3, DEADLINE_EXCEEDED: 4, NOT_FOUND: 5, ALREADY_EXISTS: 6, PERMISSION_DENIED: 7,
-  RESOURCE_EXHAUSTED: 8, FAILED_PRECONDITION: 9, ABORTED: 10, OUT_OF_RANGE: 11, UNIMPLEMENTED: 12, INTERNAL: 13, UNAVAILABLE: 14,
-  DATA_LOSS: 15, UNAUTHENTICATED: 16,
+  OK: 0,
+  CANCELLED: 1,
+  UNKNOWN: 2,
+  INVALID_ARGUMENT: 3,
+  DEADLINE_EXCEEDED: 4,
+  NOT_FOUND: 5,
+  ALREADY_EXISTS: 6,
+  PERMISSION_DENIED: 7,
+  RESOURCE_EXHAUSTED: 8,
+  FAILED_PRECONDITION: 9,
+  ABORTED: 10,
+  OUT_OF_RANGE: 11,
+  UNIMPLEMENTED: 12,
+  INTERNAL: 13,
+  UNAVAILABLE: 14,
+  DATA_LOSS: 15,
+  UNAUTHENTICATED: 16,
 };
 
 export function translateFault(fault: HTTPFaultInjection | undefined): FaultInput | undefined {
@@ -47,5 +66,7 @@ function translateAbort(abort: HTTPFaultInjection["abort"]): FaultInput["abort"]
 
 /** Per cents may have fractions, which parts per million keep; the older integer field counts whole per cents. */
 export function shareOf(percentage: Percent | undefined, percent: number): Share {
-  return percentage === undefined ? { numerator: percent, of: "hundred" } : { numerator: Math.round(percentage.value * 10_000), of: "million" };
+  return percentage === undefined
+    ? { numerator: percent, of: "hundred" }
+    : { numerator: Math.round(percentage.value * 10_000), of: "million" };
 }

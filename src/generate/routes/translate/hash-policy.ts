@@ -1,13 +1,20 @@
 import { msOfDuration } from "../../../base/duration.ts";
 import type { HashPolicyInput } from "../../../envoy/route/route-input.ts";
-import type { LoadBalancerSettings, LoadBalancerSettings_ConsistentHashLB as ConsistentHash } from "../../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
+import type {
+  LoadBalancerSettings_ConsistentHashLB as ConsistentHash,
+  LoadBalancerSettings,
+} from "../../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
 import type { ResolvedDestinationRule } from "../../context.ts";
 
 /** The hash policy a DestinationRule gives a destination: the most specific load-balancer setting that stands for it counts. */
-export function hashPolicyOf(rule: ResolvedDestinationRule | undefined, destination: { readonly subset: string; readonly port: number }): HashPolicyInput | undefined {
+export function hashPolicyOf(
+  rule: ResolvedDestinationRule | undefined,
+  destination: { readonly subset: string; readonly port: number },
+): HashPolicyInput | undefined {
   const subset = rule?.spec.subsets.find(({ name }) => name === destination.subset)?.trafficPolicy;
   const top = rule?.spec.trafficPolicy;
-  const atPort = (policy: typeof top): LoadBalancerSettings | undefined => policy?.portLevelSettings.find(({ port }) => port?.number === destination.port)?.loadBalancer;
+  const atPort = (policy: typeof top): LoadBalancerSettings | undefined =>
+    policy?.portLevelSettings.find(({ port }) => port?.number === destination.port)?.loadBalancer;
   const settings = atPort(subset) ?? subset?.loadBalancer ?? atPort(top) ?? top?.loadBalancer;
   return settings?.lbPolicy.case === "consistentHash" ? translate(settings.lbPolicy.value) : undefined;
 }
@@ -22,7 +29,13 @@ function translate({ hashKey }: ConsistentHash): HashPolicyInput | undefined {
       return hashKey.value ? { kind: "sourceIp" } : undefined;
     case "httpCookie": {
       const { name, path, ttl, attributes } = hashKey.value;
-      return { kind: "cookie", name, path, ttlMs: ttl === undefined ? undefined : msOfDuration(ttl), attributes: attributes.map((entry) => ({ name: entry.name, value: entry.value })) };
+      return {
+        kind: "cookie",
+        name,
+        path,
+        ttlMs: ttl === undefined ? undefined : msOfDuration(ttl),
+        attributes: attributes.map((entry) => ({ name: entry.name, value: entry.value })),
+      };
     }
     case undefined:
       return undefined;

@@ -1,5 +1,5 @@
 import type { HeaderChange, HeaderChanges } from "../../../envoy/route/route-input.ts";
-import type { Headers, Headers_HeaderOperations as HeaderOperations } from "../../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
+import type { Headers_HeaderOperations as HeaderOperations, Headers } from "../../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
 
 const isAuthority = (name: string): boolean => name.toLowerCase() === "host" || name.toLowerCase() === ":authority";
 
@@ -19,8 +19,13 @@ export function joinChanges(first: HeaderChanges, second: HeaderChanges): Header
 
 function changesOf(operations: HeaderOperations | undefined): HeaderChanges {
   if (operations === undefined) return { add: [], remove: [] };
-  const change = (append: boolean) => ([name, value]: [string, string]): HeaderChange => ({ name, value, append });
-  const sorted = (entries: Record<string, string>): [string, string][] => Object.entries(entries).filter(([name]) => !isAuthority(name)).sort(([a], [b]) => (a < b ? -1 : 1));
+  const change =
+    (append: boolean) =>
+    ([name, value]: [string, string]): HeaderChange => ({ name, value, append });
+  const sorted = (entries: Record<string, string>): [string, string][] =>
+    Object.entries(entries)
+      .filter(([name]) => !isAuthority(name))
+      .sort(([a], [b]) => (a < b ? -1 : 1));
   return {
     add: [...sorted(operations.set).map(change(false)), ...sorted(operations.add).map(change(true))],
     remove: operations.remove.filter((name) => !isAuthority(name)),

@@ -10,8 +10,12 @@ export function translateMatch(match: HTTPMatchRequest): MatchInput {
   const wanted = Object.entries(match.headers);
   const unwanted = Object.entries(match.withoutHeaders);
   const headers: HeaderMatch[] = [
-    ...wanted.filter(([name]) => !name.startsWith(CLAIM_PREFIX)).map(([name, value]) => ({ name, match: textOrPresent(value), invert: false })),
-    ...unwanted.filter(([name]) => !name.startsWith(CLAIM_PREFIX)).map(([name, value]) => ({ name, match: textOrPresent(value), invert: true })),
+    ...wanted
+      .filter(([name]) => !name.startsWith(CLAIM_PREFIX))
+      .map(([name, value]) => ({ name, match: textOrPresent(value), invert: false })),
+    ...unwanted
+      .filter(([name]) => !name.startsWith(CLAIM_PREFIX))
+      .map(([name, value]) => ({ name, match: textOrPresent(value), invert: true })),
     ...pseudoHeader(":method", match.method),
     ...pseudoHeader(":authority", match.authority),
     ...pseudoHeader(":scheme", match.scheme),
@@ -27,7 +31,10 @@ export function translateMatch(match: HTTPMatchRequest): MatchInput {
 
 /** Whether nothing that comes after such a match can ever be reached. */
 export function takesEverything(match: MatchInput): boolean {
-  const anyPath = match.path === undefined || (match.path.kind === "prefix" && match.path.value === "/") || (match.path.kind === "regex" && match.path.value === ".*");
+  const anyPath =
+    match.path === undefined ||
+    (match.path.kind === "prefix" && match.path.value === "/") ||
+    (match.path.kind === "regex" && match.path.value === ".*");
   return anyPath && match.headers.length === 0 && match.queryParams.length === 0 && match.claims.length === 0;
 }
 
@@ -51,7 +58,9 @@ function claimsOf(headers: readonly (readonly [string, StringMatch])[], invert: 
   return headers.flatMap(([name, value]) => {
     if (!name.startsWith(CLAIM_PREFIX)) return [];
     const rest = name.slice(CLAIM_PREFIX.length);
-    const path = rest.startsWith("[") ? [...rest.matchAll(/\[([^\]]+)\]/g)].map(([, key = ""]) => key) : rest.split(".").filter((key) => key !== "");
+    const path = rest.startsWith("[")
+      ? [...rest.matchAll(/\[([^\]]+)\]/g)].map(([, key = ""]) => key)
+      : rest.split(".").filter((key) => key !== "");
     return [{ path, match: textOf(value) ?? { kind: "prefix" as const, value: "" }, invert }];
   });
 }

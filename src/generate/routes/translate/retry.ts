@@ -7,10 +7,21 @@ const DEFAULT_RETRY_ON = "connect-failure,refused-stream,unavailable,cancelled,r
 const DEFAULT_ATTEMPTS = 2;
 
 /** The retry policy of a route: the rule's own, else the mesh's default, else Istio's. Zero attempts switch it off. */
-export function translateRetry(own: HTTPRetry | undefined, meshDefault: HTTPRetry | undefined, options: { readonly hashed: boolean }): RetryInput | undefined {
+export function translateRetry(
+  own: HTTPRetry | undefined,
+  meshDefault: HTTPRetry | undefined,
+  options: { readonly hashed: boolean },
+): RetryInput | undefined {
   const policy = own ?? meshDefault;
   if (policy === undefined) {
-    return { attempts: DEFAULT_ATTEMPTS, ...conditions(DEFAULT_RETRY_ON), perTryTimeoutMs: undefined, otherLocalities: false, avoidPreviousHosts: !options.hashed, backOffMs: undefined };
+    return {
+      attempts: DEFAULT_ATTEMPTS,
+      ...conditions(DEFAULT_RETRY_ON),
+      perTryTimeoutMs: undefined,
+      otherLocalities: false,
+      avoidPreviousHosts: !options.hashed,
+      backOffMs: undefined,
+    };
   }
   if (policy.attempts <= 0) return undefined;
   return {
@@ -25,7 +36,10 @@ export function translateRetry(own: HTTPRetry | undefined, meshDefault: HTTPRetr
 
 /** Status codes may stand among the conditions; Envoy wants them in a list of their own. */
 function conditions(retryOn: string): Pick<RetryInput, "retryOn" | "statusCodes"> {
-  const tokens = retryOn.split(",").map((token) => token.trim()).filter((token) => token !== "");
+  const tokens = retryOn
+    .split(",")
+    .map((token) => token.trim())
+    .filter((token) => token !== "");
   const statusCodes = tokens.filter((token) => /^\d{3}$/.test(token)).map(Number);
   const names = tokens.filter((token) => !/^\d+$/.test(token));
   if (statusCodes.length > 0 && !names.includes("retriable-status-codes")) names.push("retriable-status-codes");

@@ -1,8 +1,20 @@
 import { msOfDuration } from "../../../base/duration.ts";
 import { matchesLabels } from "../../../base/labels.ts";
-import type { ActionInput, DestinationInput, HashPolicyInput, MirrorInput, RewriteInput, RouteInput } from "../../../envoy/route/route-input.ts";
+import type {
+  ActionInput,
+  DestinationInput,
+  HashPolicyInput,
+  MirrorInput,
+  RewriteInput,
+  RouteInput,
+} from "../../../envoy/route/route-input.ts";
 import type { Destination } from "../../../gen/istio/networking/v1alpha3/shared_pb.js";
-import { type HTTPMatchRequest, type HTTPRetry, type HTTPRoute, HTTPRedirect_RedirectPortSelection as DerivePort } from "../../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
+import {
+  HTTPRedirect_RedirectPortSelection as DerivePort,
+  type HTTPMatchRequest,
+  type HTTPRetry,
+  type HTTPRoute,
+} from "../../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
 import type { ResolvedVirtualService } from "../../context.ts";
 import { shareOf, translateCors, translateFault } from "./filters.ts";
 import { hostRewriteOf, joinChanges, requestChanges, responseChanges } from "./headers.ts";
@@ -49,7 +61,11 @@ function appliesAt(match: HTTPMatchRequest, site: RuleSite): boolean {
   return matchesLabels(match.sourceLabels, site.labels);
 }
 
-function routeOf(service: ResolvedVirtualService, rule: HTTPRoute, { match, site }: { match: HTTPMatchRequest | undefined; site: RuleSite }): RouteInput | undefined {
+function routeOf(
+  service: ResolvedVirtualService,
+  rule: HTTPRoute,
+  { match, site }: { match: HTTPMatchRequest | undefined; site: RuleSite },
+): RouteInput | undefined {
   const action = actionOf(rule, site);
   if (action === undefined) return undefined;
   const translated = match === undefined ? ANY_REQUEST : translateMatch(match);
@@ -69,13 +85,16 @@ function routeOf(service: ResolvedVirtualService, rule: HTTPRoute, { match, site
   };
 }
 
-const operationPath = (path: RouteInput["match"]["path"]): string => (path === undefined ? "/*" : path.kind === "prefix" ? `${path.value}*` : path.value);
+const operationPath = (path: RouteInput["match"]["path"]): string =>
+  path === undefined ? "/*" : path.kind === "prefix" ? `${path.value}*` : path.value;
 
 function actionOf(rule: HTTPRoute, site: RuleSite): ActionInput | undefined {
   if (rule.redirect !== undefined) return redirectOf(rule.redirect, site);
   if (rule.directResponse !== undefined) return directResponseOf(rule.directResponse);
   const weighted = rule.route.length === 1 ? rule.route : rule.route.filter(({ weight }) => weight > 0);
-  const resolved = weighted.flatMap((route) => (route.destination === undefined ? [] : [{ route, target: site.resolve(route.destination) }]));
+  const resolved = weighted.flatMap((route) =>
+    route.destination === undefined ? [] : [{ route, target: site.resolve(route.destination) }],
+  );
   if (resolved.length === 0) return undefined;
   const hashPolicies = resolved.map(({ target }) => target.hashPolicy).filter((policy) => policy !== undefined);
   const destinations: DestinationInput[] = resolved.map(({ route, target }) => ({
@@ -110,12 +129,22 @@ function rewriteOf(rule: HTTPRoute): RewriteInput | undefined {
 }
 
 function mirrorsOf(rule: HTTPRoute, site: RuleSite): readonly MirrorInput[] {
-  const listed = rule.mirrors.map(({ destination, percentage }) => ({ destination, share: percentage === undefined ? ALL : shareOf(percentage, 0) }));
-  const share = rule.mirrorPercentage !== undefined ? shareOf(rule.mirrorPercentage, 0) : rule.mirrorPercent !== undefined ? shareOf(undefined, rule.mirrorPercent) : ALL;
+  const listed = rule.mirrors.map(({ destination, percentage }) => ({
+    destination,
+    share: percentage === undefined ? ALL : shareOf(percentage, 0),
+  }));
+  const share =
+    rule.mirrorPercentage !== undefined
+      ? shareOf(rule.mirrorPercentage, 0)
+      : rule.mirrorPercent !== undefined
+        ? shareOf(undefined, rule.mirrorPercent)
+        : ALL;
   const single = rule.mirror === undefined ? [] : [{ destination: rule.mirror, share }];
   return [...listed, ...single]
     .filter(({ share: wanted }) => wanted.numerator > 0)
-    .flatMap(({ destination, share: wanted }) => (destination === undefined ? [] : [{ cluster: site.resolve(destination).cluster, share: wanted }]));
+    .flatMap(({ destination, share: wanted }) =>
+      destination === undefined ? [] : [{ cluster: site.resolve(destination).cluster, share: wanted }],
+    );
 }
 
 const ALL = { numerator: 100, of: "hundred" } as const;
@@ -123,13 +152,30 @@ const ALL = { numerator: 100, of: "hundred" } as const;
 function redirectOf(redirect: NonNullable<HTTPRoute["redirect"]>, site: RuleSite): ActionInput {
   const { redirectPort } = redirect;
   const requestPort = site.port === (site.secure ? 443 : 80) ? undefined : site.port;
-  const port = redirectPort.case === "port" ? redirectPort.value : redirectPort.case === "derivePort" && redirectPort.value === DerivePort.FROM_REQUEST_PORT ? requestPort : undefined;
-  return { kind: "redirect", path: redirect.uri, prefixRewrite: undefined, authority: redirect.authority, scheme: redirect.scheme, port, code: redirect.redirectCode || 301 };
+  const port =
+    redirectPort.case === "port"
+      ? redirectPort.value
+      : redirectPort.case === "derivePort" && redirectPort.value === DerivePort.FROM_REQUEST_PORT
+        ? requestPort
+        : undefined;
+  return {
+    kind: "redirect",
+    path: redirect.uri,
+    prefixRewrite: undefined,
+    authority: redirect.authority,
+    scheme: redirect.scheme,
+    port,
+    code: redirect.redirectCode || 301,
+  };
 }
 
 function directResponseOf(response: NonNullable<HTTPRoute["directResponse"]>): ActionInput {
   const specifier = response.body?.specifier;
   const body =
-    specifier?.case === "string" ? { text: specifier.value } : specifier?.case === "bytes" ? { bytes: Buffer.from(specifier.value).toString("base64") } : undefined;
+    specifier?.case === "string"
+      ? { text: specifier.value }
+      : specifier?.case === "bytes"
+        ? { bytes: Buffer.from(specifier.value).toString("base64") }
+        : undefined;
   return { kind: "directResponse", status: response.status, body };
 }
