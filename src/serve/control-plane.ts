@@ -66,6 +66,8 @@ export interface Parts {
   readonly xds: XdsServer;
   readonly metrics: ControlPlaneMetrics;
   readonly leases: ProxyLeases;
+  /** Whether proxies are served yet: not before the first configuration is in force. */
+  readonly serving: { yes: boolean };
   readonly checks: () => readonly HealthCheck[];
 }
 
@@ -94,8 +96,10 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const opened: Server[] = [];
   try {
     parts.sources.set(load.config.process.configSources);
-    const ports = await openPorts(parts, { grpc, opened, debugToken });
-    await loaded;
+    const pagePorts = await openPages(parts, opened, debugToken);
+    await loaded; // A proxy that came back would take a world that is half read for the removal of all the rest.
+    const ports = { ...pagePorts, grpc: await openGrpc(parts, grpc) };
+    parts.serving.yes = true;
     void followMesh(parts, watch.loads(abort.signal));
     return { ports, mesh: parts.mesh, sources: parts.sources, debugToken, rescan: watch.rescan, stop };
   } catch (error) {
@@ -154,8 +158,9 @@ async function assemble(options: ControlPlaneOptions, mesh: MeshState): Promise<
     },
   );
   const sources = createRunningSources({ make: firstOf(options.sources), store, log, staged: () => debounce.note() });
-  const checks = (): readonly HealthCheck[] => checksOf({ sources, mesh, store });
-  const parts: Parts = { options, mesh, world, store, sources, xds, metrics, leases, checks };
+  const serving = { yes: false };
+  const checks = (): readonly HealthCheck[] => checksOf({ sources, mesh, store, serving });
+  const parts: Parts = { options, mesh, world, store, sources, xds, metrics, leases, serving, checks };
   observe(parts);
   const stopSweep = sweepRegularly(parts);
   return { parts, loaded, stopLoop: () => stopAll(debounce, stopSweep) };
@@ -201,7 +206,7 @@ async function followMesh({ mesh, world, sources, xds }: Parts, loads: AsyncIter
   }
 }
 
-function checksOf({ sources, mesh, store }: Pick<Parts, "sources" | "mesh" | "store">): readonly HealthCheck[] {
+function checksOf({ sources, mesh, store, serving }: Pick<Parts, "sources" | "mesh" | "store" | "serving">): readonly HealthCheck[] {
   const errors = store.problems().filter(({ level }) => level === "error").length;
   return [
     ...sources
@@ -212,6 +217,12 @@ function checksOf({ sources, mesh, store }: Pick<Parts, "sources" | "mesh" | "st
         blocks: !loaded,
         detail: failure ?? (loaded ? "loaded" : "loading"),
       })),
+    {
+      name: "start",
+      ok: serving.yes,
+      blocks: !serving.yes,
+      detail: serving.yes ? "proxies are served" : "the first configuration is being worked in",
+    },
     {
       name: "mesh.yaml",
       ok: mesh.problems.length === 0,
@@ -245,14 +256,8 @@ function sweepRegularly({ options, world, xds, leases }: Pick<Parts, "options" |
   return () => cancel();
 }
 
-interface Openings {
-  readonly grpc: GrpcServer;
-  readonly opened: Server[];
-  readonly debugToken: string;
-}
-
-async function openPorts(parts: Parts, { grpc, opened, debugToken }: Openings): Promise<Ports> {
-  const { listen, services } = parts.mesh.current.process;
+async function openPages(parts: Parts, opened: Server[], debugToken: string): Promise<Pick<Ports, "http" | "monitoring">> {
+  const { listen } = parts.mesh.current.process;
   const routes = pages(parts);
   const open = async (address: string): Promise<HostPort | undefined> => {
     const at = addressOf(address);
@@ -261,10 +266,13 @@ async function openPorts(parts: Parts, { grpc, opened, debugToken }: Openings): 
     opened.push(server);
     return { host: at.host, port: (server.address() as AddressInfo).port };
   };
-  const grpcAt = services.xds ? addressOf(listen.grpcAddr) : undefined;
-  const grpcPort =
-    grpcAt === undefined ? undefined : { host: grpcAt.host, port: await grpc.listen(`${grpcAt.host || "[::]"}:${grpcAt.port}`) };
-  return { grpc: grpcPort, http: await open(listen.httpAddr), monitoring: await open(listen.monitoringAddr) };
+  return { http: await open(listen.httpAddr), monitoring: await open(listen.monitoringAddr) };
+}
+
+async function openGrpc({ mesh }: Parts, grpc: GrpcServer): Promise<HostPort | undefined> {
+  const { listen, services } = mesh.current.process;
+  const at = services.xds ? addressOf(listen.grpcAddr) : undefined;
+  return at === undefined ? undefined : { host: at.host, port: await grpc.listen(`${at.host || "[::]"}:${at.port}`) };
 }
 
 /** An empty address turns a port off. */

@@ -36,7 +36,7 @@ describe("any sequence of changes, subscriptions, answers and reconnects", () =>
           for (const one of steps) await world.take(one);
           await world.end();
         }),
-        { numRuns: Number(process.env.RUNS ?? 150) },
+        { numRuns: 300 },
       );
     });
   }

@@ -1,9 +1,8 @@
-import { fromBinary } from "@bufbuild/protobuf";
 import { messageOf } from "../base/errors.ts";
-import { type Node, NodeSchema } from "../gen/envoy/config/core/v3/base_pb.js";
 import type { ProxyView } from "../model/proxy.ts";
 import type { Peer } from "../wire/discovery-stream.ts";
 import { GRPC_STATUS } from "../wire/grpc-status.ts";
+import { type Node, readNodeBytes } from "../wire/node.ts";
 import { StreamRefusal } from "./refusal.ts";
 
 /** Who is on a stream: what it said of itself once, and what that means now. */
@@ -37,7 +36,7 @@ export class Identity {
       throw new StreamRefusal(GRPC_STATUS.INVALID_ARGUMENT, "the first request of a stream must carry a node");
     if (node.length > maxBytes) throw new StreamRefusal(GRPC_STATUS.INVALID_ARGUMENT, `node is larger than ${maxBytes} bytes`);
     try {
-      this.#node = fromBinary(NodeSchema, node);
+      this.#node = readNodeBytes(node);
     } catch (error) {
       throw new StreamRefusal(GRPC_STATUS.INVALID_ARGUMENT, `node cannot be read: ${messageOf(error)}`);
     }

@@ -208,6 +208,25 @@ describe("order", () => {
     });
   }
 
+  it("waits for types a client has not asked for only while the stream is young", async () => {
+    table.clusters.set("old", "1");
+    table.endpoints.set("old", "1");
+    const { client } = connect(server, { variant: "delta" });
+    client.subscribe(CLUSTER_TYPE);
+    client.subscribe(ENDPOINT_TYPE, ["old"]);
+    client.subscribe(LISTENER_TYPE);
+    await settle();
+    client.seen.length = 0;
+    clock.advance(3_000);
+    table.clusters.delete("old");
+    table.endpoints.delete("old");
+    await push();
+    assert.deepEqual(brief(client.seen), []);
+    clock.advance(2_000);
+    await settle();
+    assert.deepEqual(brief(client.seen), ["cds -old", "eds -old"]);
+  });
+
   it("does not wait for ever for a client that does not answer", async () => {
     table.clusters.set("old", "1");
     table.routes.set("80", "to old");

@@ -1,7 +1,7 @@
-import type { Node } from "../gen/envoy/config/core/v3/base_pb.js";
 import type { ProxyView } from "../model/proxy.ts";
 import type { DiscoveryVariant } from "../wire/discovery-stream.ts";
 import type { Encoded, FailedResource, ResourceSet } from "../wire/encoded.ts";
+import type { Node } from "../wire/node.ts";
 import type { Channel } from "./channel.ts";
 import { heldResource } from "./holding.ts";
 import type { Wanted } from "./provider.ts";

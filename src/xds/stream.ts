@@ -1,11 +1,11 @@
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import type { Node } from "../gen/envoy/config/core/v3/base_pb.js";
 import type { ProxyView } from "../model/proxy.ts";
 import { type DiscoveryRequest, readDeltaRequest, readSotwRequest } from "../wire/discovery-request.ts";
 import type { DiscoveryStream, DiscoveryStreamEvents, Peer } from "../wire/discovery-stream.ts";
 import { GRPC_STATUS, type GrpcStatus } from "../wire/grpc-status.ts";
+import type { Node } from "../wire/node.ts";
 import { shortTypeName } from "../wire/type-urls.ts";
 import { Channel, type Outgoing, type Received } from "./channel.ts";
 import { setVersion } from "./diff.ts";
@@ -154,7 +154,10 @@ export class XdsStream implements DiscoveryStreamEvents {
     }
     // Removals wait for types further down the list; those may just have turned out to have nothing to say.
     for (const channel of this.#channels.values()) {
-      if (!urgentOnly && channel.removalsSince !== undefined && this.#removalsWait(channel) === 0) yield* this.#serve(channel);
+      if (urgentOnly || channel.removalsSince === undefined) continue;
+      const wait = this.#removalsWait(channel);
+      if (wait > 0) this.#wakeAfter(wait);
+      else yield* this.#serve(channel);
     }
     this.#settle();
   }

@@ -66,7 +66,7 @@ export async function startProxy(options: ProxyOptions): Promise<Proxy> {
   onTestFinished(() => process.stop());
   if (options.wait !== false) await process.ready(30_000);
   const stat = async (name: string): Promise<number> =>
-    Number(/: (\d+)/.exec(await process.admin(`/stats?filter=^${name.replaceAll(".", "\\.")}$`))?.[1] ?? 0);
+    Number(/: (\d+)/.exec(await process.admin(`/stats?filter=${encodeURIComponent(`^${name.replaceAll(/[.|]/g, "\\$&")}$`)}`))?.[1] ?? 0);
   return {
     ...process,
     stat,
