@@ -12,6 +12,7 @@ import { createLastGood } from "../config/store/last-good.ts";
 import { createStore } from "../config/store/store.ts";
 import type { ConfigStore } from "../config/store/store-types.ts";
 import { createWorld, type World } from "../generate/world.ts";
+import { fileSource } from "../sources/files/file-source.ts";
 import { type HostPort, parseHostPort } from "../settings/host-port.ts";
 import { createGrpcServer, type GrpcServer } from "../wire/grpc-server.ts";
 import { createDebounce, type Debounce } from "../xds/debounce.ts";
@@ -157,7 +158,7 @@ async function assemble(options: ControlPlaneOptions, mesh: MeshState): Promise<
       resolve();
     },
   );
-  const sources = createRunningSources({ make: firstOf(options.sources), store, log, staged: () => debounce.note() });
+  const sources = createRunningSources({ make: firstOf([filesOf(options, mesh), ...options.sources]), store, log, staged: () => debounce.note() });
   const serving = { yes: false };
   const checks = (): readonly HealthCheck[] => checksOf({ sources, mesh, store, serving });
   const parts: Parts = { options, mesh, world, store, sources, xds, metrics, leases, serving, checks };
@@ -165,6 +166,12 @@ async function assemble(options: ControlPlaneOptions, mesh: MeshState): Promise<
   const stopSweep = sweepRegularly(parts);
   return { parts, loaded, stopLoop: () => stopAll(debounce, stopSweep) };
 }
+
+/** Every program reads files. */
+const filesOf =
+  ({ clock, log }: ControlPlaneOptions, mesh: MeshState): SourceMaker =>
+  (address) =>
+    address.scheme === "fs" ? fileSource(address.target, { clock, log, limits: { maxFileBytes: mesh.current.settings.maxConfigFileBytes } }) : undefined;
 
 const firstOf =
   (makers: readonly SourceMaker[]): SourceMaker =>

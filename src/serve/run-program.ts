@@ -2,8 +2,7 @@ import { resolve } from "node:path";
 import { systemClock } from "../base/clock.ts";
 import { EdgeError, messageOf } from "../base/errors.ts";
 import { createLog } from "../base/log.ts";
-import { baseDirOf, unknownSettings } from "../settings/read-settings.ts";
-import { fileSource } from "../sources/files/file-source.ts";
+import { baseDirOf, readSettings, unknownSettings } from "../settings/read-settings.ts";
 import { bannerOf } from "./banner.ts";
 import { type ControlPlane, startControlPlane } from "./control-plane.ts";
 import { ISTIO_API_VERSION, VERSION } from "./generate-settings.ts";
@@ -24,10 +23,10 @@ export async function runProgram(program: Program, process: NodeJS.Process): Pro
     return early.status;
   }
   const { env } = process;
-  const log = createLog({ scope: program.name, level: env.ISTIO_LOG_LEVEL ?? "info", json: env.ISTIO_LOG_AS_JSON === "true" });
+  const { logLevel, logJson } = readSettings(env).settings;
+  const log = createLog({ scope: program.name, level: logLevel, json: logJson });
   const baseDir = resolve(baseDirOf(env, process.cwd()));
   for (const name of unknownSettings(env)) log.info({ name }, "environment variable is not known and ignored");
-  const files: SourceMaker = (address) => (address.scheme === "fs" ? fileSource(address.target, { clock: systemClock, log }) : undefined);
   try {
     const plane = await startControlPlane({
       program: program.name,
@@ -35,7 +34,7 @@ export async function runProgram(program: Program, process: NodeJS.Process): Pro
       env,
       clock: systemClock,
       log,
-      sources: [files, ...program.sources],
+      sources: program.sources,
     });
     process.stdout.write(`${bannerOf(program.name, baseDir, plane).join("\n")}\n`);
     return await untilStopped(plane, process);

@@ -10,9 +10,7 @@ describe("readSettings", () => {
     expect(settings).toEqual({
       home: "",
       podName: "",
-      podNamespace: "istio-system",
       clusterId: "Kubernetes",
-      revision: "",
       trustDomain: "",
       grpcAddr: undefined,
       secureGrpcAddr: undefined,
@@ -21,7 +19,6 @@ describe("readSettings", () => {
       monitoringAddr: undefined,
       debounceAfterMs: 100,
       debounceMaxMs: 10_000,
-      debounceEndpoints: true,
       keepaliveMs: 30_000,
       keepaliveTimeoutMs: 10_000,
       maxRequestBytes: 4_194_304,
@@ -34,6 +31,7 @@ describe("readSettings", () => {
       autoAllocateAddresses: true,
       autoAllocateIpv4: "240.240.0.0/16",
       autoAllocateIpv6: "2001:2::/48",
+      maxConfigFileBytes: 16_777_216,
       envoyPath: "",
       logLevel: "info",
       logJson: false,
@@ -53,15 +51,10 @@ describe("readSettings", () => {
       PILOT_ENABLE_EDS_FOR_HEADLESS_SERVICES: "",
       HTTP_ADDR: "",
       PILOT_DEBOUNCE_AFTER: "",
-      POD_NAMESPACE: "",
+      CLUSTER_ID: "",
     });
     expect(faults).toEqual([]);
-    expect([settings.edsForHeadless, settings.httpAddr, settings.debounceAfterMs, settings.podNamespace]).toEqual([
-      false,
-      "",
-      100,
-      "istio-system",
-    ]);
+    expect([settings.edsForHeadless, settings.httpAddr, settings.debounceAfterMs, settings.clusterId]).toEqual([false, "", 100, "Kubernetes"]);
   });
 
   it("names the variable, its place and the reason of a bad value, and stays complete", () => {

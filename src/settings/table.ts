@@ -13,26 +13,12 @@ export const SETTINGS = {
     about: "Base directory; empty means the working directory.",
   },
   podName: { env: "POD_NAME", type: "string", default: "", restart: true, about: "Name of this control plane instance." },
-  podNamespace: {
-    env: "POD_NAMESPACE",
-    type: "string",
-    default: "istio-system",
-    restart: true,
-    about: "Namespace the control plane belongs to.",
-  },
   clusterId: {
     env: "CLUSTER_ID",
     type: "string",
     default: "Kubernetes",
     restart: true,
     about: "Name of the cluster that objects read here belong to.",
-  },
-  revision: {
-    env: "REVISION",
-    type: "string",
-    default: "",
-    restart: true,
-    about: "Revision of this control plane; empty is the default revision.",
   },
   trustDomain: {
     env: "TRUST_DOMAIN",
@@ -95,13 +81,6 @@ export const SETTINGS = {
     default: "10s",
     restart: true,
     about: "Longest time a change may wait for quiet.",
-  },
-  debounceEndpoints: {
-    env: "PILOT_ENABLE_EDS_DEBOUNCE",
-    type: "bool",
-    default: "true",
-    restart: true,
-    about: "Whether endpoint changes wait for quiet too, or are pushed at once.",
   },
   keepaliveMs: {
     env: "GRPC_KEEPALIVE_INTERVAL",
@@ -191,6 +170,15 @@ export const SETTINGS = {
     default: "2001:2::/48",
     restart: true,
     about: "IPv6 range of the virtual addresses.",
+  },
+
+  maxConfigFileBytes: {
+    env: "ISTIO_MAX_CONFIG_FILE_BYTES",
+    type: "int",
+    default: "16777216",
+    restart: true,
+    own: true,
+    about: "Largest configuration file that is read, in bytes.",
   },
 
   envoyPath: {

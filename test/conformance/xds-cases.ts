@@ -6,7 +6,6 @@ import { pathToFileURL } from "node:url";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { startControlPlane } from "../../src/serve/control-plane.ts";
-import { fileSource } from "../../src/sources/files/file-source.ts";
 
 /** Where the corpus lies, beside the project. */
 export const CORPUS = resolve(import.meta.dirname, "../../../shared/conformance/xds");
@@ -49,9 +48,7 @@ export async function runCase(name: string, options: { readonly delta: boolean }
   for (const file of ["mesh.yaml", "networks.yaml"])
     if (existsSync(join(dir, file))) await cp(join(dir, file), join(home, "etc/istio", file));
   const env = { GRPC_ADDR: "127.0.0.1:0", HTTP_ADDR: "", MONITORING_ADDR: "" };
-  const files = (address: { readonly scheme: string; readonly target: string }) =>
-    address.scheme === "fs" ? fileSource(address.target, { clock: systemClock, log: silentLog }) : undefined;
-  const plane = await startControlPlane({ program: "istiod", baseDir: home, env, clock: systemClock, log: silentLog, sources: [files] });
+  const plane = await startControlPlane({ program: "istiod", baseDir: home, env, clock: systemClock, log: silentLog, sources: [] });
   try {
     const results: CaseResult[] = [];
     for (const file of readdirSync(join(dir, "nodes")).sort())

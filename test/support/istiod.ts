@@ -33,72 +33,107 @@ export interface IstiodOptions {
   /** Files below etc/istio, e.g. `conf/shop.yaml` or `mesh.yaml`. */
   readonly files?: Readonly<Record<string, string>>;
   readonly env?: Readonly<Record<string, string>>;
+  /** Whether there is an etc/istio/conf to begin with (default). */
+  readonly confDir?: boolean;
 }
 
+/** Starts a control plane and resolves when it is ready. */
 export async function startIstiod(options: IstiodOptions = {}): Promise<Istiod> {
-  const home = await tempDir();
-  const [grpcPort, httpPort, monitoringPort] = [await freePort(), await freePort(), await freePort()];
-  const env = {
-    ...process.env,
-    ISTIO_HOME: home,
-    GRPC_ADDR: `127.0.0.1:${grpcPort}`,
-    HTTP_ADDR: `127.0.0.1:${httpPort}`,
-    MONITORING_ADDR: `127.0.0.1:${monitoringPort}`,
-    KUBECONFIG: join(home, "none"),
-    ...options.env,
-  };
-  let child: ChildProcess | undefined;
-  let log = "";
-  let said = "";
-  const write = async (file: string, text: string): Promise<void> => {
-    const path = join(home, "etc/istio", file);
-    await mkdir(dirname(path), { recursive: true });
-    await writeFile(`${path}.tmp~`, text);
-    await rename(`${path}.tmp~`, path);
-  };
-  const stop = (signal: NodeJS.Signals = "SIGTERM"): Promise<number | null> =>
-    new Promise((resolve) => {
-      if (child === undefined || child.exitCode !== null || child.signalCode !== null) return resolve(child?.exitCode ?? null);
-      child.once("exit", (code) => resolve(code));
-      child.kill(signal);
-    });
+  const site = await prepare(options);
+  const { home, grpcPort, httpPort } = site;
+  const program = programOf(options, site);
+  onTestFinished(async () => void (await program.stop("SIGKILL")));
   const start = async (): Promise<void> => {
-    child = spawn(process.execPath, [join(import.meta.dirname, "../../dist", `${options.program ?? "istiod"}.mjs`)], {
-      env,
-      cwd: home,
-      stdio: ["ignore", "pipe", "pipe"],
-    });
-    child.stderr?.on("data", (chunk: Buffer) => {
-      log += chunk.toString();
-    });
-    child.stdout?.on("data", (chunk: Buffer) => {
-      said += chunk.toString();
-    });
+    const child = program.spawn();
     await eventually("istiod is ready", async () => {
-      if (child?.exitCode !== null) throw new Error(`istiod ended with ${child?.exitCode}: ${log}`);
+      if (child.exitCode !== null) throw new Error(`istiod ended with ${child.exitCode}: ${program.log()}`);
       return (await fetch(`http://127.0.0.1:${httpPort}/ready`)).ok;
     });
   };
-  for (const [file, text] of Object.entries(options.files ?? {})) await write(file, text);
-  await mkdir(join(home, "etc/istio/conf"), { recursive: true });
-  onTestFinished(async () => void (await stop("SIGKILL")));
   await start();
   return {
     home,
     grpcPort,
     httpPort,
-    pid: () => child?.pid ?? 0,
-    log: () => log,
-    said: () => said,
-    write,
+    pid: program.pid,
+    log: program.log,
+    said: program.said,
+    write: (file, text) => writeBelow(home, file, text),
     remove: (file) => rm(join(home, "etc/istio", file), { recursive: true }),
-    stop,
+    stop: program.stop,
     start,
     async debug(path) {
       const token = (await readFile(join(home, "var/lib/istio/debug.token"), "utf8")).trim();
       return fetch(`http://127.0.0.1:${httpPort}${path}`, { headers: { authorization: `Bearer ${token}` } });
     },
     metric: async (name, labels = "") => sumSamples(await (await fetch(`http://127.0.0.1:${httpPort}/metrics`)).text(), name, labels),
+  };
+}
+
+/** Runs a control plane that is expected to end by itself. */
+export async function runIstiod(options: IstiodOptions = {}): Promise<{ readonly status: number | null; readonly log: string; readonly said: string }> {
+  const program = programOf(options, await prepare(options));
+  const child = program.spawn();
+  onTestFinished(async () => void (await program.stop("SIGKILL")));
+  const status = await new Promise<number | null>((resolve) => child.once("close", resolve));
+  return { status, log: program.log(), said: program.said() };
+}
+
+interface Site {
+  readonly home: string;
+  readonly grpcPort: number;
+  readonly httpPort: number;
+  readonly monitoringPort: number;
+}
+
+async function prepare({ files = {}, confDir = true }: IstiodOptions): Promise<Site> {
+  const site = { home: await tempDir(), grpcPort: await freePort(), httpPort: await freePort(), monitoringPort: await freePort() };
+  if (confDir) await mkdir(join(site.home, "etc/istio/conf"), { recursive: true });
+  for (const [file, text] of Object.entries(files)) await writeBelow(site.home, file, text);
+  return site;
+}
+
+async function writeBelow(home: string, file: string, text: string): Promise<void> {
+  const path = join(home, "etc/istio", file);
+  await mkdir(dirname(path), { recursive: true });
+  await writeFile(`${path}.tmp~`, text);
+  await rename(`${path}.tmp~`, path);
+}
+
+interface Program {
+  spawn(): ChildProcess;
+  stop(signal?: NodeJS.Signals): Promise<number | null>;
+  readonly pid: () => number;
+  readonly log: () => string;
+  readonly said: () => string;
+}
+
+function programOf(options: IstiodOptions, { home, grpcPort, httpPort, monitoringPort }: Site): Program {
+  const bundle = join(import.meta.dirname, "../../dist", `${options.program ?? "istiod"}.mjs`);
+  const addresses = { GRPC_ADDR: `127.0.0.1:${grpcPort}`, HTTP_ADDR: `127.0.0.1:${httpPort}`, MONITORING_ADDR: `127.0.0.1:${monitoringPort}` };
+  const env = { ...process.env, ISTIO_HOME: home, ...addresses, KUBECONFIG: join(home, "none"), ...options.env };
+  const written = { stdout: "", stderr: "" };
+  let child: ChildProcess | undefined;
+  return {
+    spawn() {
+      const started = spawn(process.execPath, [bundle], { env, cwd: home, stdio: ["ignore", "pipe", "pipe"] });
+      for (const name of ["stdout", "stderr"] as const) {
+        started[name].on("data", (chunk: Buffer) => {
+          written[name] += chunk.toString();
+        });
+      }
+      child = started;
+      return started;
+    },
+    stop: (signal = "SIGTERM") =>
+      new Promise((resolve) => {
+        if (child === undefined || child.exitCode !== null || child.signalCode !== null) return resolve(child?.exitCode ?? null);
+        child.once("exit", (code) => resolve(code));
+        child.kill(signal);
+      }),
+    pid: () => child?.pid ?? 0,
+    log: () => written.stderr,
+    said: () => written.stdout,
   };
 }
 

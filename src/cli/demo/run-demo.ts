@@ -12,7 +12,6 @@ import { buildBootstrap } from "../../envoy/bootstrap/bootstrap.ts";
 import { BootstrapSchema } from "../../gen/envoy/config/bootstrap/v3/bootstrap_pb.js";
 import { NO_LOCALITY } from "../../model/locality.ts";
 import { type ControlPlane, startControlPlane } from "../../serve/control-plane.ts";
-import { fileSource } from "../../sources/files/file-source.ts";
 import { messageRegistry } from "../../wire/json.ts";
 import { DEMO_HOST, DEMO_ROUTES, type DemoPorts, demoServices } from "./scene.ts";
 
@@ -68,9 +67,7 @@ async function writeScene(home: string, ports: DemoPorts): Promise<string> {
 
 function startPlane(home: string, { clock }: DemoOptions): Promise<ControlPlane> {
   const env = { GRPC_ADDR: "127.0.0.1:0", HTTP_ADDR: "127.0.0.1:0", MONITORING_ADDR: "" };
-  const files = (address: { readonly scheme: string; readonly target: string }) =>
-    address.scheme === "fs" ? fileSource(address.target, { clock, log: silentLog }) : undefined;
-  return startControlPlane({ program: "istiod", baseDir: home, env, clock, log: silentLog, sources: [files] });
+  return startControlPlane({ program: "istiod", baseDir: home, env, clock, log: silentLog, sources: [] });
 }
 
 interface EnvoyScene {

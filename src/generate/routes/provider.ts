@@ -3,7 +3,7 @@ import { assembleRouteTable, encodeDomains, type TableHost } from "../../envoy/r
 import type { ProxyView } from "../../model/proxy.ts";
 import { encodedBytes, sameEncoded } from "../../wire/encode.ts";
 import type { Encoded, ResourceSet } from "../../wire/encoded.ts";
-import { LISTENER_TYPE, ROUTE_TYPE } from "../../wire/type-urls.ts";
+import { CLUSTER_TYPE, ROUTE_TYPE } from "../../wire/type-urls.ts";
 import type { NameSet, ResourceProvider } from "../../xds/provider.ts";
 import { type GatewayQuery, type GenerateContext, type ScopeKey, scopeId } from "../context.ts";
 import { gatewayQueryOf } from "../lookups/merged-gateway.ts";
@@ -44,7 +44,7 @@ export function createRouteProvider(ctx: GenerateContext): ResourceProvider {
   });
   return {
     typeUrl: ROUTE_TYPE,
-    sendAfter: [LISTENER_TYPE],
+    sendAfter: [CLUSTER_TYPE],
     *prepare(view, { names }) {
       const owner = ownerOf(view);
       for (const name of names.names) {

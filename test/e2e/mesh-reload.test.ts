@@ -1,0 +1,88 @@
+import { access, readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import type { MeshState } from "../../src/debug/api-types.ts";
+import { call, tally } from "../support/calls.ts";
+import { tempDir } from "../support/cleanup.ts";
+import { runIstiod } from "../support/istiod.ts";
+import { rule, shopRoutes } from "../support/shop.ts";
+import { startShop } from "../support/shop-mesh.ts";
+import { eventually } from "../support/wait.ts";
+
+describe("a bad mesh.yaml", () => {
+  it.for([
+    ["a field that does not exist", "enableTracing: true\nacessLogFile: /dev/stdout\n", /mesh\.yaml:2: .*acessLogFile/],
+    ["a value of the wrong type", "connectTimeout: soon\n", /mesh\.yaml:1: .*connectTimeout/],
+    ["text that is no YAML", "a: [\n", /mesh\.yaml:\d+/],
+    ["an include outside etc/istio", "include: [../../secret.yaml]\n", /mesh\.yaml:1: .*include/],
+  ] as const)("at start (%s) is one sentence and exit status 1", async ([, text, sentence]) => {
+    const { status, log, said } = await runIstiod({ files: { "mesh.yaml": text } });
+    expect(status).toBe(1);
+    expect(log.trim().split("\n")).toHaveLength(1);
+    expect(log).toMatch(sentence);
+    expect(said).toBe("");
+  });
+
+  it("on reload leaves the last good one in force, and shows", async () => {
+    const stranger = "nobody.example.com";
+    const shop = await startShop({ istiod: { files: { "mesh.yaml": "outboundTrafficPolicy: {mode: REGISTRY_ONLY}\n" } } });
+    const { istiod } = shop;
+    const state = async (): Promise<MeshState> => (await (await istiod.debug("/debug/mesh")).json()) as MeshState;
+    const failed = (): Promise<number> => istiod.metric("istiod_mesh_reload_failed");
+    expect((await call({ ...shop.target, host: stranger })).status).toBe(502);
+    expect(await failed()).toBe(0);
+
+    await istiod.write("mesh.yaml", "outboundTrafficPolicy: {mode: ANYTHING_GOES}\n");
+    await eventually("the metric shows it", async () => (await failed()) === 1);
+    expect((await state()).reloadProblems).toMatchObject([{ line: 1 }]);
+    expect((await state()).mesh).toMatchObject({ outboundTrafficPolicy: { mode: "REGISTRY_ONLY" } });
+    expect(istiod.log()).toMatch(/mesh\.yaml:1.*last good/s);
+    const ready = await fetch(`http://127.0.0.1:${istiod.httpPort}/ready?verbose`);
+    expect(ready.status).toBe(200);
+    expect(await ready.json()).toMatchObject({ ready: true, checks: expect.arrayContaining([expect.objectContaining({ name: "mesh.yaml", ok: false, detail: expect.stringContaining("mesh.yaml:1") })]) });
+    expect((await call({ ...shop.target, host: stranger })).status).toBe(502);
+
+    await istiod.write("mesh.yaml", "outboundTrafficPolicy: {mode: REGISTRY_ONLY}\n");
+    await eventually("the metric is calm", async () => (await failed()) === 0);
+    expect((await state()).reloadProblems).toEqual([]);
+  });
+});
+
+describe("a good mesh.yaml on reload", () => {
+  it("takes effect in Envoy: access log and policy for strangers", async () => {
+    const shop = await startShop({ http: rule("v1") });
+    const accessLog = join(await tempDir(), "access.log");
+    await expect(access(accessLog)).rejects.toThrow();
+    await shop.istiod.write("mesh.yaml", `accessLogFile: ${accessLog}\noutboundTrafficPolicy: {mode: REGISTRY_ONLY}\n`);
+    await eventually("strangers are refused", async () => (await call({ ...shop.target, host: "nobody.example.com" })).status === 502);
+    await eventually("the request is logged", async () => {
+      await call({ ...shop.target, path: "/logged" });
+      return (await readFile(accessLog, "utf8")).includes("/logged");
+    });
+    await shop.proxy.assertNothingRejected();
+  });
+
+  it("adds and removes directories of configuration", async () => {
+    const shop = await startShop({ istiod: { files: { "more/routes.yaml": shopRoutes(rule("v2")) } } });
+    expect(Object.keys(await tally(20, shop.target)).sort()).toEqual(["v1", "v2"]);
+
+    const own = "fs://./etc/istio/conf";
+    await shop.istiod.write("mesh.yaml", `configSources: [{address: "${own}"}, {address: "fs://./etc/istio/more"}]\n`);
+    await eventually("the rule of the new directory holds", async () => (await tally(20, shop.target)).v2 === 20);
+    await shop.istiod.write("more/routes.yaml", shopRoutes(rule("v1")));
+    await eventually("the new directory is watched", async () => (await tally(20, shop.target)).v1 === 20);
+    await shop.istiod.write("mesh.yaml", `configSources: [{address: "${own}"}]\n`);
+    await eventually("the rule is gone with its directory", async () => Object.keys(await tally(20, shop.target)).length === 2);
+  });
+
+  it("says what waits for a restart", async () => {
+    const shop = await startShop();
+    await shop.istiod.write("mesh.yaml", "listen: {httpAddr: 127.0.0.1:1}\n");
+    const waiting = await eventually("the field is shown", async () => {
+      const { needsRestart } = (await (await shop.istiod.debug("/debug/mesh")).json()) as MeshState;
+      return needsRestart.length > 0 && needsRestart;
+    });
+    expect(waiting).toMatchObject([{ field: "listen.httpAddr" }]);
+    expect((await call(shop.target)).status).toBe(200);
+  });
+});
