@@ -61,7 +61,7 @@ export class ResponseReader {
     this.#seen.set(typeUrl, versions);
     const known = versions.get(version);
     if (known !== undefined) return known;
-    const body = valueOf(message.subarray(anyStart, anyEnd));
+    const body = anyValue(message.subarray(anyStart, anyEnd));
     const marker = this.#marker !== undefined && body.includes(this.#marker, 0, "latin1") ? this.#marker : undefined;
     const seen: SeenResource = { name: message.toString("utf8", nameStart, nameEnd), refers: referencesOf(typeUrl, body), marker };
     versions.set(version, seen);
@@ -99,12 +99,16 @@ function assignmentOf(cluster: Buffer): readonly string[] {
 
 /** `filter_chains` and `default_filter_chain` → `filters` → `typed_config` → `value` → `rds` → `route_config_name`. */
 function tablesOf(listener: Buffer): readonly string[] {
-  return [3, 25].flatMap((chain) => inside(listener, [chain, 3, 4]).filter(isHttpManager).flatMap((any) => texts(valueOf(any), [3, 2])));
+  return [3, 25].flatMap((chain) =>
+    inside(listener, [chain, 3, 4])
+      .filter(isHttpManager)
+      .flatMap((any) => texts(anyValue(any), [3, 2])),
+  );
 }
 
 const isHttpManager = (any: Buffer): boolean => texts(any, [1])[0]?.endsWith(".HttpConnectionManager") === true;
 
-const valueOf = (any: Buffer): Buffer => inside(any, [2])[0] ?? Buffer.alloc(0);
+const anyValue = (any: Buffer): Buffer => inside(any, [2])[0] ?? Buffer.alloc(0);
 
 const texts = (bytes: Buffer, path: readonly number[]): readonly string[] => inside(bytes, path).map((part) => part.toString("utf8"));
 

@@ -1,7 +1,7 @@
 import { systemClock } from "../src/base/clock.ts";
 import { shortTypeName } from "../src/wire/type-urls.ts";
 import type { Emit, Measurement } from "./measurement.ts";
-import { sceneFiles, sceneProxies, type SceneShape } from "./scene.ts";
+import { type SceneShape, sceneFiles, sceneProxies } from "./scene.ts";
 import { type SceneWorld, sceneWorld } from "./scene-world.ts";
 
 const MB = 1024 * 1024;
@@ -12,12 +12,18 @@ export function measureGeneration(shape: SceneShape, emit: Emit): void {
   const texts = [...sceneFiles(shape)].filter(([file]) => file.startsWith("conf/")).map(([, text]) => text);
   const common = { services: shape.services, endpoints: shape.endpoints };
   const { ms, result: objects } = timed(() => texts.reduce((sum, text) => sum + scene.put(text), 0));
-  emit({ bench: "load", value: ms, unit: "ms", details: { ...common, objects, text_mb: texts.reduce((sum, text) => sum + text.length, 0) / MB } });
+  emit({
+    bench: "load",
+    value: ms,
+    unit: "ms",
+    details: { ...common, objects, text_mb: texts.reduce((sum, text) => sum + text.length, 0) / MB },
+  });
 
   const proxies = sceneProxies(shape);
   const [first, second] = [proxies[0], proxies[shape.classes]];
   const other = proxies[1];
-  if (first === undefined || second === undefined || other === undefined) throw new Error("a scene to generate from needs two proxies of one class, and one of another");
+  if (first === undefined || second === undefined || other === undefined)
+    throw new Error("a scene to generate from needs two proxies of one class, and one of another");
   for (const { bench, proxy } of [
     { bench: "generate-first-proxy", proxy: first },
     { bench: "generate-same-class", proxy: second },

@@ -12,7 +12,13 @@ export type Emit = (measurement: Measurement) => void;
 
 /** The JSON line of a measurement: flat, so that it can be filtered and plotted as it is. */
 export function jsonLine({ bench, value, unit, limit, details }: Measurement): string {
-  return JSON.stringify({ bench, value: round(value), unit, ...(limit !== undefined && { limit, ok: value <= limit }), ...rounded(details) });
+  return JSON.stringify({
+    bench,
+    value: round(value),
+    unit,
+    ...(limit !== undefined && { limit, ok: value <= limit }),
+    ...rounded(details),
+  });
 }
 
 /** The value below which a share of the numbers lies; 0 of none. */

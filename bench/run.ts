@@ -30,7 +30,13 @@ const GROUPS: Readonly<Record<Group, (extent: Extent, emit: Emit) => Promise<voi
 async function main(args: readonly string[]): Promise<number> {
   const { values } = parseArgs({
     args: [...args],
-    options: { quick: { type: "boolean" }, only: { type: "string" }, write: { type: "boolean" }, help: { type: "boolean" }, "in-process": { type: "boolean" } },
+    options: {
+      quick: { type: "boolean" },
+      only: { type: "string" },
+      write: { type: "boolean" },
+      help: { type: "boolean" },
+      "in-process": { type: "boolean" },
+    },
   });
   const { quick = false, only, write = false } = values;
   if (values.help === true || (only !== undefined && !(only in GROUPS))) return say(HELP, values.help === true ? 0 : 2);

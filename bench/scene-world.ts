@@ -81,5 +81,7 @@ function viewOf(world: World, proxy: SceneProxy): ProxyView {
 }
 
 function referred(set: ResourceSet, typeUrl: string): readonly string[] {
-  return [...set.resources.values()].flatMap(({ body }) => referencesOf(typeUrl, Buffer.from(body.buffer, body.byteOffset, body.byteLength)));
+  return [...set.resources.values()].flatMap(({ body }) =>
+    referencesOf(typeUrl, Buffer.from(body.buffer, body.byteOffset, body.byteLength)),
+  );
 }

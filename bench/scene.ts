@@ -41,10 +41,22 @@ export function sceneFiles(shape: SceneShape): ReadonlyMap<string, string> {
     const put = (name: string, documents: readonly string[]): void => {
       if (documents.length > 0) files.set(`conf/${namespace}/${name}.yaml`, documents.join("---\n"));
     };
-    put("services", services.map((service) => serviceText(shape, service)));
-    put("rules", services.filter((service) => service < shape.destinationRules).map((service) => ruleText(shape, service)));
-    put("routes", services.filter((service) => service < shape.virtualServices).map((service) => routeText(shape, service)));
-    put("apps", indexesIn(shape.classes, shape.namespaces, index).map((app) => appText(shape, app)));
+    put(
+      "services",
+      services.map((service) => serviceText(shape, service)),
+    );
+    put(
+      "rules",
+      services.filter((service) => service < shape.destinationRules).map((service) => ruleText(shape, service)),
+    );
+    put(
+      "routes",
+      services.filter((service) => service < shape.virtualServices).map((service) => routeText(shape, service)),
+    );
+    put(
+      "apps",
+      indexesIn(shape.classes, shape.namespaces, index).map((app) => appText(shape, app)),
+    );
   }
   for (const { file, text } of [endpointEdit(0), routeEdit(0), privateEdit(shape, 0)]) files.set(file, text);
   return files;
@@ -79,7 +91,11 @@ export function sceneProxies(shape: SceneShape): readonly SceneProxy[] {
 export function endpointEdit(step: number): SceneEdit {
   const marker = markedAddress(step);
   const endpoints = [`{address: 10.127.3.1, labels: {app: moving}}`, `{address: ${marker}, labels: {app: moving}}`];
-  return { file: "conf/moving-endpoint.yaml", text: entryText({ name: "moving", namespace: namespaceOf(0), vip: vipOf(50_001), port: 80, endpoints }), marker };
+  return {
+    file: "conf/moving-endpoint.yaml",
+    text: entryText({ name: "moving", namespace: namespaceOf(0), vip: vipOf(50_001), port: 80, endpoints }),
+    marker,
+  };
 }
 
 /** One endpoint in a file that holds all services of a namespace: what is added is the reading of the others. */
@@ -159,7 +175,8 @@ function serviceText(shape: SceneShape, index: number): string {
 function appText(shape: SceneShape, index: number): string {
   const name = `app-${index}`;
   const endpoints = indexesIn(shape.proxies, shape.classes, index).map(
-    (proxy) => `{address: ${proxyAddress(proxy)}, labels: {app: ${name}, version: v1, security.istio.io/tlsMode: istio}, serviceAccount: ${name}}`,
+    (proxy) =>
+      `{address: ${proxyAddress(proxy)}, labels: {app: ${name}, version: v1, security.istio.io/tlsMode: istio}, serviceAccount: ${name}}`,
   );
   return entryText({ name, namespace: namespaceIn(shape, index), vip: vipOf(40_000 + index), port: portOf(index), endpoints });
 }
@@ -180,7 +197,9 @@ function routeText(shape: SceneShape, index: number): string {
   const namespace = namespaceIn(shape, index);
   const host = hostOf(`svc-${index}`, namespace);
   const to = (subset: string): string =>
-    index < shape.destinationRules ? `{host: ${host}, subset: ${subset}, port: {number: ${portOf(index)}}}` : `{host: ${host}, port: {number: ${portOf(index)}}}`;
+    index < shape.destinationRules
+      ? `{host: ${host}, subset: ${subset}, port: {number: ${portOf(index)}}}`
+      : `{host: ${host}, port: {number: ${portOf(index)}}}`;
   const weight = 1 + (index % 98);
   return `${headText("VirtualService", `svc-${index}`, namespace)}
   hosts: [${host}]
@@ -200,7 +219,17 @@ function routeText(shape: SceneShape, index: number): string {
 `;
 }
 
-function markedRouteText({ name, namespace, marker, exportTo }: { readonly name: string; readonly namespace: string; readonly marker: string; readonly exportTo: string }): string {
+function markedRouteText({
+  name,
+  namespace,
+  marker,
+  exportTo,
+}: {
+  readonly name: string;
+  readonly namespace: string;
+  readonly marker: string;
+  readonly exportTo: string;
+}): string {
   const host = hostOf(name, namespace);
   return `${headText("VirtualService", name, namespace)}
   hosts: [${host}]

@@ -41,13 +41,18 @@ export async function startServer(home: string, env: Readonly<Record<string, str
     ISTIO_LOG_AS_JSON: "true",
   };
   const start = systemClock.monotonic();
-  const child = spawn(join(ROOT, "bin/istiod"), [], { env: { ...process.env, ...own, ...env }, cwd: home, stdio: ["ignore", "ignore", "pipe"] });
+  const child = spawn(join(ROOT, "bin/istiod"), [], {
+    env: { ...process.env, ...own, ...env },
+    cwd: home,
+    stdio: ["ignore", "ignore", "pipe"],
+  });
   const log = followLog(child);
   const pid = child.pid ?? 0;
   try {
     while (!(await isReady(httpPort))) {
       if (child.exitCode !== null || child.signalCode !== null) throw new Error(`istiod ended before it was ready: ${log.text()}`);
-      if (systemClock.monotonic() - start > READY_TIMEOUT_MS) throw new Error(`istiod is not ready after ${READY_TIMEOUT_MS} ms: ${log.text()}`);
+      if (systemClock.monotonic() - start > READY_TIMEOUT_MS)
+        throw new Error(`istiod is not ready after ${READY_TIMEOUT_MS} ms: ${log.text()}`);
       await systemClock.sleep(POLL_MS);
     }
   } catch (error) {
@@ -56,7 +61,14 @@ export async function startServer(home: string, env: Readonly<Record<string, str
   }
   const readyMs = systemClock.monotonic() - start;
   const { rss, peak } = memoryMb(pid);
-  return { pid, grpcPort, readyMs, atReady: { cpuMs: cpuMs(pid), rssMb: rss, peakMb: peak }, takeChanges: log.takeChanges, stop: (signal) => stop(child, signal) };
+  return {
+    pid,
+    grpcPort,
+    readyMs,
+    atReady: { cpuMs: cpuMs(pid), rssMb: rss, peakMb: peak },
+    takeChanges: log.takeChanges,
+    stop: (signal) => stop(child, signal),
+  };
 }
 
 function isReady(port: number): Promise<boolean> {

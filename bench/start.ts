@@ -32,7 +32,14 @@ export async function measureStart({ shape, starts }: Extent, emit: Emit): Promi
         Object.assign(atReady, server.atReady);
         await server.stop();
       }
-      const details = { starts, min: Math.min(...readies), max: Math.max(...readies), cpu_ms: atReady.cpuMs, rss_mb: atReady.rssMb, peak_mb: atReady.peakMb };
+      const details = {
+        starts,
+        min: Math.min(...readies),
+        max: Math.max(...readies),
+        cpu_ms: atReady.cpuMs,
+        rss_mb: atReady.rssMb,
+        peak_mb: atReady.peakMb,
+      };
       emit({ bench, value: median(readies), unit: "ms", ...(limit !== undefined && { limit }), details });
     };
     await measure("start-empty");

@@ -7,7 +7,20 @@ import type { Client } from "./client.ts";
 import { type Expectation, Fleet, type Propagation } from "./fleet.ts";
 import { type Emit, median, quantile } from "./measurement.ts";
 import { cpuMs, forgetPeak, memoryMb } from "./process-usage.ts";
-import { endpointEdit, everythingEdit, largeFileEdit, privateEdit, privateNamespace, remarkEdit, replaceFile, routeEdit, type SceneEdit, type SceneShape, sceneProxies, writeScene } from "./scene.ts";
+import {
+  endpointEdit,
+  everythingEdit,
+  largeFileEdit,
+  privateEdit,
+  privateNamespace,
+  remarkEdit,
+  replaceFile,
+  routeEdit,
+  type SceneEdit,
+  type SceneShape,
+  sceneProxies,
+  writeScene,
+} from "./scene.ts";
 import { type MeasuredServer, startServer } from "./server.ts";
 
 const ENDPOINT_LIMIT_MS = 100;
@@ -48,7 +61,13 @@ export async function measureStreams(shape: SceneShape, { changes, emit }: Pick<
     for (const change of changesOf(shape)) await measureChange(session, change);
     await measureRemark(session);
     const { rss } = memoryMb(server.pid);
-    emit({ bench: "memory", value: session.peakMb, unit: "MB", limit: MEMORY_LIMIT_MB, details: { ...scene(session), rss_after_init_mb: afterInit, rss_after_changes_mb: rss } });
+    emit({
+      bench: "memory",
+      value: session.peakMb,
+      unit: "MB",
+      limit: MEMORY_LIMIT_MB,
+      details: { ...scene(session), rss_after_init_mb: afterInit, rss_after_changes_mb: rss },
+    });
   } finally {
     fleet.close();
     await server.stop();
@@ -69,20 +88,34 @@ async function connectAll(session: Session): Promise<void> {
       await session.fleet.quiet();
       return served;
     });
-    const details = { ...scene(session), connected: proxies.length, p50: median(times), received_mb: (session.fleet.bytes - bytesBefore) / MB, ...usage };
+    const details = {
+      ...scene(session),
+      connected: proxies.length,
+      p50: median(times),
+      received_mb: (session.fleet.bytes - bytesBefore) / MB,
+      ...usage,
+    };
     session.emit({ bench, value: times.at(-1) ?? 0, unit: "ms", details });
   }
 }
 
 function changesOf(shape: SceneShape): readonly Change[] {
-  const marked = ({ marker }: SceneEdit): Expectation => ({ marker, clients: () => true, reached: (_, { resources }) => resources.some((one) => one.marker === marker) });
+  const marked = ({ marker }: SceneEdit): Expectation => ({
+    marker,
+    clients: () => true,
+    reached: (_, { resources }) => resources.some((one) => one.marker === marker),
+  });
   const namespace = privateNamespace(shape);
   return [
     { bench: "endpoint-change", limit: ENDPOINT_LIMIT_MS, edit: endpointEdit, expect: marked },
     { bench: "endpoint-change-debounced", limit: ENDPOINT_LIMIT_MS, edit: endpointEdit, expect: marked, before: endpointEdit },
     { bench: "endpoint-change-in-large-file", edit: (step) => largeFileEdit(shape, step), expect: marked },
     { bench: "route-change", edit: routeEdit, expect: marked },
-    { bench: "private-route-change", edit: (step) => privateEdit(shape, step), expect: (edit) => ({ ...marked(edit), clients: ({ proxy }) => proxy.namespace === namespace }) },
+    {
+      bench: "private-route-change",
+      edit: (step) => privateEdit(shape, step),
+      expect: (edit) => ({ ...marked(edit), clients: ({ proxy }) => proxy.namespace === namespace }),
+    },
     { bench: "change-of-everything", edit: everythingEdit, expect: () => ({ clients: () => true, reached: hasEverythingAgain }) },
   ];
 }
@@ -158,12 +191,21 @@ async function measureRemark(session: Session): Promise<void> {
     await systemClock.sleep(REMARK_MS);
     await fleet.quiet();
     const apply = await replaceFile(home, remarkEdit(shape, nextStep()));
-    return fleet.observe(async () => {
-      await apply();
-      await systemClock.sleep(REMARK_MS);
-    }, { clients: () => false, reached: () => false });
+    return fleet.observe(
+      async () => {
+        await apply();
+        await systemClock.sleep(REMARK_MS);
+      },
+      { clients: () => false, reached: () => false },
+    );
   });
-  session.emit({ bench: "change-without-effect", value: result.messages, unit: "messages", limit: 0, details: { ...scene(session), touched: result.touched, cpu_ms: usage.cpu_ms } });
+  session.emit({
+    bench: "change-without-effect",
+    value: result.messages,
+    unit: "messages",
+    limit: 0,
+    details: { ...scene(session), touched: result.touched, cpu_ms: usage.cpu_ms },
+  });
 }
 
 const scene = ({ shape: { services, endpoints, classes }, fleet }: Session) => ({ services, endpoints, streams: fleet.size, classes });

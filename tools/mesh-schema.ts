@@ -1,5 +1,3 @@
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { MeshConfigSchema } from "../src/gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import { MeshNetworksSchema } from "../src/gen/istio/mesh/v1alpha1/mesh_networks_pb.js";
 import { PROCESS_FIELDS } from "../src/settings/process-fields.ts";
@@ -44,8 +42,4 @@ export function meshSchema(): Schema {
     properties,
     $defs: Object.fromEntries(Object.entries(messages.definitions).sort(([a], [b]) => (a < b ? -1 : 1))),
   };
-}
-
-if (import.meta.main) {
-  for (const [path, text] of Object.entries(meshDocs())) writeFileSync(join(import.meta.dirname, "..", path), text);
 }

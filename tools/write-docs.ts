@@ -1,9 +1,10 @@
 // Writes the reference pages that are made from the code: `node tools/write-docs.ts`. A test compares them.
 import { writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { COMMANDS } from "../src/cli/commands/index.ts";
 import { referencePage } from "../src/cli/reference-page.ts";
 import { PROBLEM_CODES } from "../src/config/problem-codes.ts";
+import { meshDocs } from "./mesh-schema.ts";
 
 /** A page under docs/ and what must stand in it. */
 export interface GeneratedDoc {
@@ -15,6 +16,7 @@ export interface GeneratedDoc {
 export const GENERATED_DOCS: readonly GeneratedDoc[] = [
   { file: "problems.md", text: problemsDoc },
   { file: "istioctl.md", text: () => referencePage(COMMANDS) },
+  ...Object.entries(meshDocs()).map(([path, text]) => ({ file: basename(path), text: () => text })),
 ];
 
 export const DOCS_FOLDER = join(import.meta.dirname, "../docs");

@@ -15,6 +15,8 @@ export interface EnvoyOptions {
   readonly adminPort: number;
   readonly clock: Clock;
   readonly logLevel?: string;
+  /** Further flags of the command line. */
+  readonly flags?: readonly string[];
 }
 
 /** A running Envoy. `stop` ends it and waits. */
@@ -34,9 +36,8 @@ export async function startEnvoy(options: EnvoyOptions): Promise<EnvoyProcess> {
   const logFile = join(options.workDir, `${options.name}.log`);
   await writeFile(file, options.bootstrap, { mode: 0o600 });
   const log = openSync(logFile, "a", 0o600);
-  const child = spawn(options.binary, ["-c", file, "--disable-hot-restart", "-l", options.logLevel ?? "warning", "--drain-time-s", "1"], {
-    stdio: ["ignore", log, log],
-  });
+  const flags = ["-c", file, "--disable-hot-restart", "-l", options.logLevel ?? "warning", "--drain-time-s", "1", ...(options.flags ?? [])];
+  const child = spawn(options.binary, flags, { stdio: ["ignore", log, log] });
   closeSync(log);
   const exited = new Promise<number | null>((resolve) => child.once("exit", resolve).once("error", () => resolve(null)));
   const admin = async (path: string): Promise<string> => (await fetch(`http://127.0.0.1:${options.adminPort}${path}`)).text();

@@ -1,5 +1,6 @@
 import type { Log } from "../base/log.ts";
-import type { ChangeSummary } from "../config/store/store-types.ts";
+import { formatPath, type Problem } from "../config/problem.ts";
+import type { ChangeSummary, ConfigStore } from "../config/store/store-types.ts";
 import { shortTypeName } from "../wire/type-urls.ts";
 import type { RoundSummary } from "../xds/rounds.ts";
 import type { ControlPlaneMetrics } from "./metrics.ts";
@@ -19,6 +20,25 @@ export function countChange(metrics: ControlPlaneMetrics, { added, changed, remo
   for (const key of changed) metrics.configEvent(kindOf(key), "update");
   for (const key of removed) metrics.configEvent(kindOf(key), "delete");
 }
+
+/** Says of each document that was found invalid where and why, and what holds in its place. */
+export function logBroken(log: Log, broken: readonly string[], store: Pick<ConfigStore, "problems" | "status">): void {
+  if (broken.length === 0) return;
+  const errors = store.problems().filter(({ level }) => level === "error");
+  const byPlace = new Map(errors.map((problem) => [placeOf(problem), problem]));
+  for (const key of broken) {
+    const status = store.status(key);
+    const problem = status?.problems.find(({ level }) => level === "error") ?? byPlace.get(key);
+    const why = problem === undefined ? {} : { at: placeOf(problem), problem: sentenceOf(problem) };
+    log.warn(
+      { object: key, ...why },
+      `a document is invalid; ${status?.state === "stale" ? "its last good version stays in force" : "it is left out"}`,
+    );
+  }
+}
+
+const placeOf = ({ file = "", line }: Problem): string => (line === undefined ? file : `${file}:${line}`);
+const sentenceOf = ({ path, message }: Problem): string => (path.length === 0 ? message : `${formatPath(path)}: ${message}`);
 
 /** The one line each applied change gets: what, how many resources and proxies, how long until the last one had it. */
 export function logRound(log: Log, { reason, resources, proxies, ms, rejections, unsettled }: RoundSummary): void {

@@ -12,12 +12,12 @@ import { createLastGood } from "../config/store/last-good.ts";
 import { createStore } from "../config/store/store.ts";
 import type { ConfigStore } from "../config/store/store-types.ts";
 import { createWorld, type World } from "../generate/world.ts";
-import { fileSource } from "../sources/files/file-source.ts";
 import { type HostPort, parseHostPort } from "../settings/host-port.ts";
+import { fileSource } from "../sources/files/file-source.ts";
 import { createGrpcServer, type GrpcServer } from "../wire/grpc-server.ts";
 import { createDebounce, type Debounce } from "../xds/debounce.ts";
 import { createXdsServer, type XdsServer } from "../xds/server.ts";
-import { countChange, describeChange, logRound } from "./change-log.ts";
+import { countChange, describeChange, logBroken, logRound } from "./change-log.ts";
 import { ensureDebugToken } from "./debug-token.ts";
 import { generateSettings, ISTIO_API_VERSION } from "./generate-settings.ts";
 import type { HealthCheck } from "./health.ts";
@@ -158,7 +158,12 @@ async function assemble(options: ControlPlaneOptions, mesh: MeshState): Promise<
       resolve();
     },
   );
-  const sources = createRunningSources({ make: firstOf([filesOf(options, mesh), ...options.sources]), store, log, staged: () => debounce.note() });
+  const sources = createRunningSources({
+    make: firstOf([filesOf(options, mesh), ...options.sources]),
+    store,
+    log,
+    staged: () => debounce.note(),
+  });
   const serving = { yes: false };
   const checks = (): readonly HealthCheck[] => checksOf({ sources, mesh, store, serving });
   const parts: Parts = { options, mesh, world, store, sources, xds, metrics, leases, serving, checks };
@@ -171,7 +176,9 @@ async function assemble(options: ControlPlaneOptions, mesh: MeshState): Promise<
 const filesOf =
   ({ clock, log }: ControlPlaneOptions, mesh: MeshState): SourceMaker =>
   (address) =>
-    address.scheme === "fs" ? fileSource(address.target, { clock, log, limits: { maxFileBytes: mesh.current.settings.maxConfigFileBytes } }) : undefined;
+    address.scheme === "fs"
+      ? fileSource(address.target, { clock, log, limits: { maxFileBytes: mesh.current.settings.maxConfigFileBytes } })
+      : undefined;
 
 const firstOf =
   (makers: readonly SourceMaker[]): SourceMaker =>
@@ -190,9 +197,9 @@ function stopAll(debounce: Debounce<void>, stopSweep: () => void): void {
 
 function commit({ store, xds, metrics, log }: Pick<Parts, "store" | "xds" | "metrics"> & { readonly log: Log }): void {
   const summary = store.commit();
-  for (const key of summary.broken)
-    log.warn({ object: key }, "a document is invalid and left out; `istioctl validate` and /debug/problems say why");
-  metrics.rejectedConfig(store.problems().filter(({ level }) => level === "error").length);
+  const problems = store.problems();
+  logBroken(log, summary.broken, store);
+  metrics.rejectedConfig(problems.filter(({ level }) => level === "error").length);
   countChange(metrics, summary);
   if (summary.added.length + summary.changed.length + summary.removed.length > 0) xds.push(describeChange(summary));
 }
@@ -216,14 +223,12 @@ async function followMesh({ mesh, world, sources, xds }: Parts, loads: AsyncIter
 function checksOf({ sources, mesh, store, serving }: Pick<Parts, "sources" | "mesh" | "store" | "serving">): readonly HealthCheck[] {
   const errors = store.problems().filter(({ level }) => level === "error").length;
   return [
-    ...sources
-      .states()
-      .map(({ address, loaded, failure }) => ({
-        name: `source ${address}`,
-        ok: loaded && failure === undefined,
-        blocks: !loaded,
-        detail: failure ?? (loaded ? "loaded" : "loading"),
-      })),
+    ...sources.states().map(({ address, loaded, failure }) => ({
+      name: `source ${address}`,
+      ok: loaded && failure === undefined,
+      blocks: !loaded,
+      detail: failure ?? (loaded ? "loaded" : "loading"),
+    })),
     {
       name: "start",
       ok: serving.yes,

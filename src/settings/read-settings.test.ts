@@ -54,7 +54,12 @@ describe("readSettings", () => {
       CLUSTER_ID: "",
     });
     expect(faults).toEqual([]);
-    expect([settings.edsForHeadless, settings.httpAddr, settings.debounceAfterMs, settings.clusterId]).toEqual([false, "", 100, "Kubernetes"]);
+    expect([settings.edsForHeadless, settings.httpAddr, settings.debounceAfterMs, settings.clusterId]).toEqual([
+      false,
+      "",
+      100,
+      "Kubernetes",
+    ]);
   });
 
   it("names the variable, its place and the reason of a bad value, and stays complete", () => {

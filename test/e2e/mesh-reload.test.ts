@@ -25,7 +25,8 @@ describe("a bad mesh.yaml", () => {
 
   it("on reload leaves the last good one in force, and shows", async () => {
     const stranger = "nobody.example.com";
-    const shop = await startShop({ istiod: { files: { "mesh.yaml": "outboundTrafficPolicy: {mode: REGISTRY_ONLY}\n" } } });
+    const good = "outboundTrafficPolicy: {mode: REGISTRY_ONLY}\ntrustDomain: shop.example\n";
+    const shop = await startShop({ istiod: { files: { "mesh.yaml": good } } });
     const { istiod } = shop;
     const state = async (): Promise<MeshState> => (await (await istiod.debug("/debug/mesh")).json()) as MeshState;
     const failed = (): Promise<number> => istiod.metric("istiod_mesh_reload_failed");
@@ -35,14 +36,14 @@ describe("a bad mesh.yaml", () => {
     await istiod.write("mesh.yaml", "outboundTrafficPolicy: {mode: ANYTHING_GOES}\n");
     await eventually("the metric shows it", async () => (await failed()) === 1);
     expect((await state()).reloadProblems).toMatchObject([{ line: 1 }]);
-    expect((await state()).mesh).toMatchObject({ outboundTrafficPolicy: { mode: "REGISTRY_ONLY" } });
+    expect((await state()).mesh).toMatchObject({ trustDomain: "shop.example" });
     expect(istiod.log()).toMatch(/mesh\.yaml:1.*last good/s);
     const ready = await fetch(`http://127.0.0.1:${istiod.httpPort}/ready?verbose`);
     expect(ready.status).toBe(200);
     expect(await ready.json()).toMatchObject({ ready: true, checks: expect.arrayContaining([expect.objectContaining({ name: "mesh.yaml", ok: false, detail: expect.stringContaining("mesh.yaml:1") })]) });
     expect((await call({ ...shop.target, host: stranger })).status).toBe(502);
 
-    await istiod.write("mesh.yaml", "outboundTrafficPolicy: {mode: REGISTRY_ONLY}\n");
+    await istiod.write("mesh.yaml", good);
     await eventually("the metric is calm", async () => (await failed()) === 0);
     expect((await state()).reloadProblems).toEqual([]);
   });
@@ -77,12 +78,12 @@ describe("a good mesh.yaml on reload", () => {
 
   it("says what waits for a restart", async () => {
     const shop = await startShop();
-    await shop.istiod.write("mesh.yaml", "listen: {httpAddr: 127.0.0.1:1}\n");
+    await shop.istiod.write("mesh.yaml", "listen: {secureGrpcAddr: 127.0.0.1:1}\n");
     const waiting = await eventually("the field is shown", async () => {
       const { needsRestart } = (await (await shop.istiod.debug("/debug/mesh")).json()) as MeshState;
       return needsRestart.length > 0 && needsRestart;
     });
-    expect(waiting).toMatchObject([{ field: "listen.httpAddr" }]);
+    expect(waiting).toMatchObject([{ field: "listen.secureGrpcAddr" }]);
     expect((await call(shop.target)).status).toBe(200);
   });
 });

@@ -62,6 +62,7 @@ export async function startProxy(options: ProxyOptions): Promise<Proxy> {
     bootstrap: toJsonString(BootstrapSchema, bootstrap, { registry: await messageRegistry() }),
     adminPort,
     clock: systemClock,
+    flags: ["--file-flush-interval-msec", "50"],
   });
   onTestFinished(() => process.stop());
   if (options.wait !== false) await process.ready(30_000);

@@ -25,10 +25,42 @@ export function parseDocument(text: string, limits: DocumentLimits = DOCUMENT_LI
     return fault === undefined ? { parts: partsOf(json, text, []) } : { fault, lineOffset: 0 };
   }
   try {
-    return readYaml(text, limits);
+    return readRepaired(text, limits);
   } catch (error) {
     return faultOf(error, limits);
   }
+}
+
+/** More such lines in one document are not worth the parses. */
+const MAX_REPAIRS = 50;
+const REPAIR_INDENT = 16;
+
+/**
+ * Go's YAML reader does not care how far in the lines of a flow collection stand, js-yaml wants them further in than their key. Such a
+ * line is moved to the right, where it means the same, and the document is read again. What is no YAML either way keeps its first fault.
+ */
+function readRepaired(text: string, limits: DocumentLimits): ParsedDocument {
+  let current = text;
+  let first: unknown;
+  for (let repairs = 0; ; repairs++) {
+    try {
+      return readYaml(current, limits);
+    } catch (error) {
+      first ??= error;
+      const repaired = repairs < MAX_REPAIRS ? indentFaultyLine(current, error) : undefined;
+      if (repaired === undefined) throw first;
+      current = repaired;
+    }
+  }
+}
+
+function indentFaultyLine(text: string, error: unknown): string | undefined {
+  if (!(error instanceof YAMLException) || error.reason !== "deficient indentation" || error.mark === undefined) return undefined;
+  const lines = text.split("\n");
+  const line = lines[error.mark.line];
+  if (line === undefined || line.trim() === "") return undefined;
+  lines[error.mark.line] = `${" ".repeat(REPAIR_INDENT)}${line}`;
+  return lines.join("\n");
 }
 
 function readYaml(text: string, limits: DocumentLimits): ParsedDocument {

@@ -122,6 +122,10 @@ describe("scalars", () => {
   for (const [text, want] of table) it(`reads ${text}`, () => expect(contents(`a: ${text}`)).toEqual([{ a: want }]));
 
   it("merges keys", () => expect(contents("b: &b {x: 1}\na: {<<: *b, z: 2}")).toEqual([{ b: { x: 1 }, a: { x: 1, z: 2 } }]));
+  it("takes flow collections however far in they stand", () =>
+    expect(contents("a:\n  b: [\n    1,\n    2\n  ]\n  c: {\n    x: 1\n  }\nd:\n- e: [\n  q\n  ]\n")).toEqual([
+      { a: { b: [1, 2], c: { x: 1 } }, d: [{ e: ["q"] }] },
+    ]));
   it("keeps __proto__ a plain key", () => expect(Object.keys(Object(contents("__proto__: {x: 1}")[0]))).toEqual(["__proto__"]));
 });
 
