@@ -15,6 +15,11 @@ export function corpusMesh(name: string): TestMesh {
     documents: globSync("config/**/*.yaml", { cwd: dir }).sort().map(read),
     mesh: yaml("mesh.yaml"),
     ...(existsSync(join(dir, "networks.yaml")) && { networks: yaml("networks.yaml") }),
-    nodes: readdirSync(join(dir, "nodes")).sort().map((file) => ({ name: `${name}/${file.replace(".json", "")}`, node: fromJson(NodeSchema, JSON.parse(read(`nodes/${file}`)) as JsonValue, { ignoreUnknownFields: true }) })),
+    nodes: readdirSync(join(dir, "nodes"))
+      .sort()
+      .map((file) => ({
+        name: `${name}/${file.replace(".json", "")}`,
+        node: fromJson(NodeSchema, JSON.parse(read(`nodes/${file}`)) as JsonValue, { ignoreUnknownFields: true }),
+      })),
   });
 }

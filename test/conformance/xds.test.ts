@@ -31,7 +31,8 @@ if (!hasCorpus()) {
       console.log(summary(results));
     });
 
-    it("serves every proxy", () => expect(results.filter(({ failure }) => failure !== undefined).map(({ id, failure }) => `${id}: ${failure}`)).toEqual([]));
+    it("serves every proxy", () =>
+      expect(results.filter(({ failure }) => failure !== undefined).map(({ id, failure }) => `${id}: ${failure}`)).toEqual([]));
 
     it(`agrees with Istio on at least ${FLOOR} % of all fields`, () => expect(percent(results)).toBeGreaterThanOrEqual(FLOOR));
 
@@ -62,5 +63,9 @@ function summary(results: readonly CaseResult[]): string {
   const line = (name: string, score: Score): string => `${(100 * fieldAgreement(score)).toFixed(1).padStart(6)} %  ${name}`;
   const byFeature = Object.entries(Object.groupBy(results, ({ feature }) => feature)).sort(([a], [b]) => (a < b ? -1 : 1));
   const lines = byFeature.map(([feature, list = []]) => line(`${feature} (${list.length} proxies)`, sum(list.map(({ score }) => score))));
-  return ["xDS: fields that agree with Istio's", ...lines, line(`of all ${results.length} proxies`, sum(results.map(({ score }) => score)))].join("\n");
+  return [
+    "xDS: fields that agree with Istio's",
+    ...lines,
+    line(`of all ${results.length} proxies`, sum(results.map(({ score }) => score))),
+  ].join("\n");
 }
