@@ -15,6 +15,8 @@ export interface Host {
   readonly stdin: () => Promise<string>;
   readonly out: (text: string) => void;
   readonly err: (text: string) => void;
+  /** Aborts when the user has had enough (Ctrl-C, or nobody reads the output any more). For commands that run until then. */
+  readonly interrupted: () => AbortSignal;
 }
 
 /** One flag of a command. Without `value` it is a switch. */

@@ -19,6 +19,7 @@ import { createDebounce, type Debounce } from "../xds/debounce.ts";
 import { createXdsServer, type XdsServer } from "../xds/server.ts";
 import { countChange, describeChange, logBroken, logRound } from "./change-log.ts";
 import { ensureDebugToken } from "./debug-token.ts";
+import { withPlaces } from "./with-places.ts";
 import { generateSettings, ISTIO_API_VERSION } from "./generate-settings.ts";
 import type { HealthCheck } from "./health.ts";
 import { listenHttp } from "./http-server.ts";
@@ -141,7 +142,7 @@ async function assemble(options: ControlPlaneOptions, mesh: MeshState): Promise<
   const metrics = createMetrics(ISTIO_API_VERSION);
   const leases = leaseProviders(world.engine, world.providers);
   const xds = createXdsServer({
-    providers: leases.providers,
+    providers: withPlaces(leases.providers, store),
     viewOf: viewOfNode(world),
     clock,
     log,

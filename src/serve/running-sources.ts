@@ -24,6 +24,11 @@ export interface RunningSources {
   stop(): void;
 }
 
+function failureOf(source: ConfigSource): string | undefined {
+  const health = source.sourceHealth?.();
+  return health?.state === "failing" ? (health.message ?? "it fails") : undefined;
+}
+
 interface Running {
   readonly address: string;
   readonly source: ConfigSource;
@@ -78,7 +83,7 @@ export function createRunningSources({ make, store, log, staged }: SourcesOption
       store.setSources(running.map(({ source }) => source.name));
       staged();
     },
-    states: () => running.map(({ address, source, loaded, failure }) => ({ address, name: source.name, loaded, failure })),
+    states: () => running.map(({ address, source, loaded, failure }) => ({ address, name: source.name, loaded, failure: failure ?? failureOf(source) })),
     get loaded() {
       return running.every((entry) => entry.loaded);
     },

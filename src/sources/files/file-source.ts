@@ -175,7 +175,7 @@ class DirectorySource implements FileSource {
         "directories cannot be watched and are scanned instead: raise fs.inotify.max_user_watches",
       );
     }
-    if (this.#status.state === "ok") return;
+    if (this.#status.state === "ok" && this.#status.message === undefined) return;
     if (this.#status.state === "failing") log.info({ dir: this.#dir }, "configuration directory can be read again");
     this.#status = { state: "ok", since: clock.now() };
   }
@@ -184,9 +184,12 @@ class DirectorySource implements FileSource {
     const { clock, log } = this.#deps;
     this.#missing = errorCode(error) === "ENOENT" && this.#reader.files === 0;
     this.#scanned(this.#times.retry);
-    const message = `the configuration directory ${this.#dir} cannot be read: ${error instanceof EmptyDirectoryError ? error.message : systemReason(error)}`;
-    if (this.#status.state === "failing" && this.#status.message === message) return;
-    this.#status = { state: "failing", message, since: clock.now() };
-    log.warn({ dir: this.#dir, files: this.#reader.files }, message);
+    const message = this.#missing
+      ? `the configuration directory ${this.#dir} does not exist yet; it is read as soon as it does`
+      : `the configuration directory ${this.#dir} cannot be read: ${error instanceof EmptyDirectoryError ? error.message : systemReason(error)}`;
+    if (this.#status.message === message) return;
+    this.#status = { state: this.#missing ? "ok" : "failing", message, since: clock.now() };
+    if (this.#missing) log.info(message);
+    else log.warn({ files: this.#reader.files }, message);
   }
 }

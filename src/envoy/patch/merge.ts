@@ -1,0 +1,79 @@
+import { clone, type DescField, type DescMessage, isFieldSet, isMessage, type Message } from "@bufbuild/protobuf";
+import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
+
+/** A message as the library holds it: one property per field or oneof. */
+type Fields = Record<string, unknown>;
+
+/** How repeated fields of the patch are taken. */
+export type ListMode = "append" | "replace";
+
+/**
+ * Merges `patch` into `target` as protobuf does, with Istio's exceptions (reference of EnvoyFilter, `MERGE`): a field that the patch sets
+ * replaces a scalar, goes on inside a message, is appended to a list, and replaces the entry of a map. A duration is one value, not seconds
+ * and nanoseconds merged apart. Beyond Istio, so is a wrapped scalar: `false` and `0` replace what is there. An `Any` is replaced whole;
+ * where the content of two shall be merged, `mergeAny` does it.
+ */
+export function mergeInto(schema: DescMessage, target: Message, patch: Message, lists: ListMode = "append"): void {
+  const into = target as unknown as Fields;
+  const from = patch as unknown as Fields;
+  for (const field of schema.fields) {
+    if (isFieldSet(patch, field)) setField(into, field, merged(field, { present: fieldOf(into, field), given: fieldOf(from, field), lists }));
+  }
+}
+
+interface Both {
+  readonly present: unknown;
+  readonly given: unknown;
+  readonly lists: ListMode;
+}
+
+function merged(field: DescField, { present, given, lists }: Both): unknown {
+  switch (field.fieldKind) {
+    case "list": {
+      const items = (given as readonly unknown[]).map((item) => copyOf(field.message, item));
+      return lists === "replace" ? items : [...(present as readonly unknown[]), ...items];
+    }
+    case "map": {
+      const entries = Object.entries(given as Fields).map(([key, value]) => [key, copyOf(field.message, value)] as const);
+      return { ...(present as Fields), ...Object.fromEntries(entries) };
+    }
+    case "message":
+      return mergedMessage(field.message, { present, given, lists });
+    default:
+      return given;
+  }
+}
+
+const TAKEN_WHOLE: ReadonlySet<string> = new Set([
+  "google.protobuf.Duration",
+  "google.protobuf.Timestamp",
+  "google.protobuf.Any",
+  "google.protobuf.Value",
+  "google.protobuf.ListValue",
+]);
+
+function mergedMessage(schema: DescMessage, { present, given, lists }: Both): unknown {
+  if (schema.typeName === "google.protobuf.Struct") return { ...(present as Fields | undefined), ...structuredClone(given as Fields) };
+  const whole = TAKEN_WHOLE.has(schema.typeName) || isWrapperDesc(schema);
+  if (whole || !isMessage(present, schema) || !isMessage(given, schema)) return copyOf(schema, given);
+  mergeInto(schema, present, given, lists);
+  return present;
+}
+
+/** Messages are copied, so that a patch and what was made with it share nothing; scalars and bytes are never written to. */
+function copyOf(schema: DescMessage | undefined, value: unknown): unknown {
+  if (schema === undefined) return value;
+  if (isMessage(value, schema)) return clone(schema, value);
+  return typeof value === "object" && value !== null ? structuredClone(value) : value;
+}
+
+function fieldOf(message: Fields, field: DescField): unknown {
+  if (field.oneof === undefined) return message[field.localName];
+  const choice = message[field.oneof.localName] as { readonly case: string | undefined; readonly value?: unknown };
+  return choice.case === field.localName ? choice.value : undefined;
+}
+
+function setField(message: Fields, field: DescField, value: unknown): void {
+  if (field.oneof === undefined) message[field.localName] = value;
+  else message[field.oneof.localName] = { case: field.localName, value };
+}
