@@ -19,7 +19,6 @@ import { createDebounce, type Debounce } from "../xds/debounce.ts";
 import { createXdsServer, type XdsServer } from "../xds/server.ts";
 import { countChange, describeChange, logBroken, logRound } from "./change-log.ts";
 import { ensureDebugToken } from "./debug-token.ts";
-import { withPlaces } from "./with-places.ts";
 import { generateSettings, ISTIO_API_VERSION } from "./generate-settings.ts";
 import type { HealthCheck } from "./health.ts";
 import { listenHttp } from "./http-server.ts";
@@ -29,6 +28,7 @@ import { type ControlPlaneMetrics, createMetrics } from "./metrics.ts";
 import { pages } from "./pages.ts";
 import { createRunningSources, type RunningSources, type SourceMaker } from "./running-sources.ts";
 import { viewOfNode } from "./view-of-node.ts";
+import { withPlaces } from "./with-places.ts";
 
 export interface ControlPlaneOptions {
   readonly program: string;
@@ -246,12 +246,13 @@ function checksOf({ sources, mesh, store, serving }: Pick<Parts, "sources" | "me
   ];
 }
 
-function observe({ metrics, world, store, mesh, sources }: Parts): void {
+function observe({ metrics, world, store, mesh, sources, leases }: Parts): void {
   metrics.observe({
     services: () =>
       world.context.registry.namespaces().reduce((sum, namespace) => sum + world.context.registry.servicesIn(namespace).length, 0),
     virtualServices: () => store.list().filter(({ object }) => object.kind === "VirtualService").length,
     engine: () => world.engine.stats(),
+    sharing: leases.sharing,
     meshReloadFailed: () => mesh.problems.length > 0,
     sourcesFailed: () => sources.states().filter(({ failure }) => failure !== undefined).length,
   });

@@ -17,6 +17,8 @@ export interface GaugeSource {
   readonly services: () => number;
   readonly virtualServices: () => number;
   readonly engine: () => { readonly nodes: number; readonly edges: number; readonly inputs: number };
+  /** By type URL. */
+  readonly sharing: () => ReadonlyMap<string, { readonly classes: number; readonly bytes: number }>;
   readonly meshReloadFailed: () => boolean;
   readonly sourcesFailed: () => number;
 }
@@ -140,6 +142,19 @@ function observeGauges(registry: Registry, source: GaugeSource): void {
   gauge("istiod_engine_nodes", "Query results kept.", () => source.engine().nodes);
   gauge("istiod_engine_edges", "Recorded reads between results.", () => source.engine().edges);
   gauge("istiod_engine_inputs", "Input rows.", () => source.engine().inputs);
+  const byType = (name: string, help: string, read: (sharing: { readonly classes: number; readonly bytes: number }) => number): void => {
+    new Gauge({
+      name,
+      help,
+      labelNames: ["type"],
+      registers: [registry],
+      collect() {
+        for (const [typeUrl, sharing] of source.sharing()) this.set({ type: shortTypeName(typeUrl) }, read(sharing));
+      },
+    });
+  };
+  byType("istiod_xds_classes", "Distinct sets of resources that connected proxies are offered, by type.", ({ classes }) => classes);
+  byType("istiod_xds_resource_bytes", "Bytes of the distinct resources in those sets, by type.", ({ bytes }) => bytes);
   gauge("istiod_mesh_reload_failed", "1 while mesh.yaml is wrong and the last good one is in force.", () =>
     Number(source.meshReloadFailed()),
   );

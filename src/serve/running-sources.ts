@@ -83,7 +83,13 @@ export function createRunningSources({ make, store, log, staged }: SourcesOption
       store.setSources(running.map(({ source }) => source.name));
       staged();
     },
-    states: () => running.map(({ address, source, loaded, failure }) => ({ address, name: source.name, loaded, failure: failure ?? failureOf(source) })),
+    states: () =>
+      running.map(({ address, source, loaded, failure }) => ({
+        address,
+        name: source.name,
+        loaded,
+        failure: failure ?? failureOf(source),
+      })),
     get loaded() {
       return running.every((entry) => entry.loaded);
     },

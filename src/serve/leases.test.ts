@@ -1,0 +1,34 @@
+import { describe, expect, it } from "vitest";
+import { createEngine } from "../engine/index.ts";
+import type { ProxyView } from "../model/proxy.ts";
+import { encodedBytes } from "../wire/encode.ts";
+import { CLUSTER_TYPE } from "../wire/type-urls.ts";
+import { NO_NAMES } from "../xds/name-sets.ts";
+import { leaseProviders } from "./leases.ts";
+
+describe("leases of proxies", () => {
+  const engine = createEngine();
+  const names = engine.table<string>({ name: "names" });
+  names.set("a", "one");
+  const set = engine.query<string, { resources: Map<string, ReturnType<typeof encodedBytes>>; failed: [] }>({
+    name: "set",
+    compute: (key) => ({ resources: new Map([[key, encodedBytes(CLUSTER_TYPE, names.get(key) ?? "", new Uint8Array(7))]]), failed: [] }),
+  });
+  const provider = { typeUrl: CLUSTER_TYPE, *prepare() {}, offered: (view: ProxyView) => set(view.namespace), provenance: () => [] };
+  const leases = leaseProviders(engine, [provider]);
+  const proxy = (id: string): ProxyView => ({ id, namespace: "a" }) as ProxyView;
+  const offer = (id: string): unknown => leases.providers[0]?.offered(proxy(id), { wildcard: true, names: NO_NAMES });
+
+  it("share one class and count its bytes once", () => {
+    expect(offer("p1")).toBe(offer("p2"));
+    expect(leases.sharing().get(CLUSTER_TYPE)).toEqual({ classes: 1, bytes: 7 });
+  });
+
+  it("keep results while a proxy is there, and no longer", () => {
+    leases.release(new Set(["p2"]));
+    expect(engine.sweep()).toBe(0);
+    leases.release(new Set());
+    expect(engine.sweep()).toBe(1);
+    expect(leases.sharing().get(CLUSTER_TYPE)).toEqual({ classes: 0, bytes: 0 });
+  });
+});
