@@ -12,6 +12,7 @@ import type { ResourceProvider } from "../../xds/provider.ts";
 import type { GenerateContext } from "../context.ts";
 import { NOWHERE, needsOf, type Place, type PlaceNeeds, placeOf } from "../endpoints/assignment-key.ts";
 import { assignmentsOf } from "../endpoints/assignments.ts";
+import { definePrepareOnce } from "../prepare-once.ts";
 import { createCollector, layered, policiesBehind, sameResourceSet } from "../resource-set.ts";
 import { type ClientClass, clientClassId, clientClassOf, ruleFor } from "./client-class.ts";
 import { defineEastWest } from "./east-west.ts";
@@ -48,6 +49,7 @@ const outboundSetId = ({ client, traits, place }: OutboundSetKey): string =>
 export function createClusterProvider(ctx: GenerateContext): ResourceProvider {
   const queries = defineClusterQueries(ctx);
   const eastWest = defineEastWest(ctx);
+  const prepareOnce = definePrepareOnce(ctx.engine);
   const outboundOf = (view: ProxyView): OutboundSetKey => {
     const client = clientClassOf(ctx, view);
     const router = view.type !== "sidecar";
@@ -68,12 +70,15 @@ export function createClusterProvider(ctx: GenerateContext): ResourceProvider {
     typeUrl: CLUSTER_TYPE,
     removeAfter: [LISTENER_TYPE, ROUTE_TYPE],
     companion: { typeUrl: ENDPOINT_TYPE, namesOf: (resource) => (isEdsCluster(resource) ? [resource.name] : []) },
-    *prepare(view) {
-      for (const key of queries.keys(outboundOf(view)).keys) {
-        const inputs = queries.outbound.try(key);
-        for (const input of inputs.ok ? inputs.value : []) if (!("refused" in input)) queries.cluster.try(input);
-        yield;
-      }
+    prepare(view) {
+      const shared = queries.keys(outboundOf(view));
+      return prepareOnce(shared, function* () {
+        for (const key of shared.keys) {
+          const inputs = queries.outbound.try(key);
+          for (const input of inputs.ok ? inputs.value : []) if (!("refused" in input)) queries.cluster.try(input);
+          yield;
+        }
+      });
     },
     offered: (view) => queries.set(setOf(view)),
     provenance: (view, name) => provenanceOf({ ctx, queries, name }, setOf(view), inboundOf(clientClassOf(ctx, view), view)),

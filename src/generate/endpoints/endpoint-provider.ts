@@ -8,6 +8,7 @@ import { ENDPOINT_TYPE } from "../../wire/type-urls.ts";
 import type { NameSet, ResourceProvider, Wanted } from "../../xds/provider.ts";
 import { type ClientClass, clientClassId, clientClassOf, ruleFor } from "../clusters/client-class.ts";
 import { type GenerateContext, type ScopedService, type ScopeKey, scopeId } from "../context.ts";
+import { definePrepareOnce } from "../prepare-once.ts";
 import { createCollector, policiesBehind, sameResourceSet } from "../resource-set.ts";
 import {
   type AssignmentKey,
@@ -45,6 +46,7 @@ const placedId = (key: PlacedKey): string => `${plansId(key)}|${JSON.stringify(k
  */
 export function createEndpointProvider(ctx: GenerateContext): ResourceProvider {
   const { hosts, planOne, plans, keys, assignment, set } = defineEndpointQueries(ctx);
+  const prepareOnce = definePrepareOnce(ctx.engine);
   const placed = (view: ProxyView, wanted: Wanted): PlacedKey => {
     const key: PlansKey = { client: clientClassOf(ctx, view), names: wanted.names };
     return { ...key, place: placeOf(view, plans(key).needs) };
@@ -52,11 +54,14 @@ export function createEndpointProvider(ctx: GenerateContext): ResourceProvider {
   return {
     typeUrl: ENDPOINT_TYPE,
     urgent: true,
-    *prepare(view, wanted) {
-      for (const key of keys(placed(view, wanted)).keys) {
-        assignment.try(key);
-        yield;
-      }
+    prepare(view, wanted) {
+      const shared = keys(placed(view, wanted));
+      return prepareOnce(shared, function* () {
+        for (const key of shared.keys) {
+          assignment.try(key);
+          yield;
+        }
+      });
     },
     offered: (view, wanted) => set(keys(placed(view, wanted))),
     provenance(view, name) {
