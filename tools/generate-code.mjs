@@ -93,9 +93,13 @@ function applyOverlay(root, out) {
     const [file, message, ...field] = line.split(" ");
     const path = join(out, file);
     const text = readFileSync(path, "utf8");
+    const declaration = field.join(" ");
+    if (message === "import") {
+      if (!text.includes(`import "${declaration}";`)) writeFileSync(path, text.replace(/^import /m, `import "${declaration}";\nimport `));
+      continue;
+    }
     const opening = `message ${message} {`;
     if (!text.includes(opening)) throw new Error(`proto/envoy-overlay.txt: ${file} has no message ${message}`);
-    const declaration = field.join(" ");
     if (!text.includes(` ${declaration}`)) writeFileSync(path, text.replace(opening, `${opening}\n  ${declaration}`));
   }
 }

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
-import { readFile, writeFile } from "node:fs/promises";
+import { chown, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { EdgeError } from "../base/errors.ts";
@@ -17,6 +17,10 @@ export interface EnvoyOptions {
   readonly logLevel?: string;
   /** Further flags of the command line. */
   readonly flags?: readonly string[];
+  /** How to run it as somebody or somewhere else: the words of a command that runs another, and who must be able to read its files. */
+  readonly launcher?: { readonly words: readonly string[]; readonly user: number };
+  /** How to reach its admin interface where this process cannot: gives the text at a URL. */
+  readonly fetchText?: (url: string) => Promise<string>;
 }
 
 /** A running Envoy. `stop` ends it and waits. */
@@ -35,12 +39,15 @@ export async function startEnvoy(options: EnvoyOptions): Promise<EnvoyProcess> {
   const file = join(options.workDir, `${options.name}.bootstrap.json`);
   const logFile = join(options.workDir, `${options.name}.log`);
   await writeFile(file, options.bootstrap, { mode: 0o600 });
+  if (options.launcher !== undefined) await chown(file, options.launcher.user, options.launcher.user);
   const log = openSync(logFile, "a", 0o600);
   const flags = ["-c", file, "--disable-hot-restart", "-l", options.logLevel ?? "warning", "--drain-time-s", "1", ...(options.flags ?? [])];
-  const child = spawn(options.binary, flags, { stdio: ["ignore", log, log] });
+  const [command = options.binary, ...words] = [...(options.launcher?.words ?? []), options.binary, ...flags];
+  const child = spawn(command, words, { stdio: ["ignore", log, log] });
   closeSync(log);
   const exited = new Promise<number | null>((resolve) => child.once("exit", resolve).once("error", () => resolve(null)));
-  const admin = async (path: string): Promise<string> => (await fetch(`http://127.0.0.1:${options.adminPort}${path}`)).text();
+  const fetchText = options.fetchText ?? (async (url) => (await fetch(url)).text());
+  const admin = (path: string): Promise<string> => fetchText(`http://127.0.0.1:${options.adminPort}${path}`);
   return {
     adminPort: options.adminPort,
     logFile,

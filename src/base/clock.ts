@@ -32,3 +32,9 @@ export const systemClock: Clock = {
       signal?.addEventListener("abort", abort, { once: true });
     }),
 };
+
+/** Keeps the process from ending while it has nothing but timers to wait for; the returned function lets it go. */
+export function holdProcess(): () => void {
+  const timer = setInterval(() => {}, 2 ** 30);
+  return () => clearInterval(timer);
+}

@@ -18,7 +18,7 @@ export interface MeshInForce {
 /** The live state that the debug pages show. They only read it. */
 export interface DebugDeps {
   readonly store: Pick<ConfigStore, "list" | "status" | "problems">;
-  readonly world: Pick<World, "engine" | "context" | "providers">;
+  readonly world: Pick<World, "engine" | "context" | "providers" | "patchReport">;
   readonly xds: Pick<XdsServer, "state" | "dump">;
   readonly mesh: MeshInForce;
   readonly clock: Pick<Clock, "monotonic">;

@@ -45,6 +45,13 @@ async function control(text = CONFIG) {
     sniffInbound: true,
     edsForHeadless: false,
     defaultRequestTimeoutMs: 0,
+    http10: false,
+    quicListeners: false,
+    dualStack: false,
+    tlsOnSidecarIngress: false,
+    traceSampling: 1,
+    severalAuthorizers: false,
+    envoyFetchesKeys: false,
     autoAddressRanges: [],
   };
   const world = createWorld(settings);

@@ -60,6 +60,11 @@ const configPages = (deps: DebugDeps): readonly Page[] => [
     answer: () => ok([...deps.mesh.problems, ...deps.store.problems()].map(problemRecord)),
   },
   {
+    path: "/debug/envoyfilterz",
+    about: "what each patch of each EnvoyFilter does at connected proxies, and why those without effect have none; ?proxyID=name.namespace looks at one",
+    answer: (query) => patchPage(deps, query.get("proxyID") ?? ""),
+  },
+  {
     path: "/debug/mesh",
     about: "mesh configuration and settings in force, and what waits for a restart",
     answer: async () => ok(meshState(deps.mesh, await messageRegistry())),
@@ -89,13 +94,28 @@ const insidePages = (deps: DebugDeps): readonly Page[] => [
   },
 ];
 
+function patchPage({ xds, world }: DebugDeps, wanted: string): HttpAnswer {
+  const streams = wanted === "" ? xds.state() : [findStream(xds.state(), wanted)].filter((stream) => stream !== undefined);
+  if (wanted !== "" && streams.length === 0) return notConnected(wanted);
+  const proxies = streams.flatMap(({ id, types: states }) => {
+    const dump = xds.dump(id);
+    const rejected = (typeUrl: string) => states.find((state) => state.typeUrl === typeUrl)?.rejected ?? [];
+    return dump === undefined ? [] : [{ view: dump.view, types: dump.types.map((type) => ({ ...type, rejected: rejected(type.typeUrl) })) }];
+  });
+  return ok(world.patchReport(proxies));
+}
+
+const notConnected = (wanted: string): HttpAnswer => ({
+  status: 404,
+  body: { error: `no proxy named ${wanted} is connected; /debug/syncz names those that are` },
+});
+
 async function dumpPage(deps: DebugDeps, query: URLSearchParams): Promise<HttpAnswer> {
   const wanted = query.get("proxyID") ?? "";
   if (wanted === "") return { status: 400, body: { error: "say which proxy: ?proxyID=name.namespace" } };
   const state = findStream(deps.xds.state(), wanted);
   const dump = state === undefined ? undefined : deps.xds.dump(state.id);
-  if (dump === undefined)
-    return { status: 404, body: { error: `no proxy named ${wanted} is connected; /debug/syncz names those that are` } };
+  if (dump === undefined) return notConnected(wanted);
   const options = {
     registry: await messageRegistry(),
     why: query.has("why") ? whyOf(deps, dump) : undefined,

@@ -5,6 +5,8 @@ import type { Server } from "../gen/istio/networking/v1alpha3/gateway_pb.js";
 import type { VirtualService } from "../gen/istio/networking/v1alpha3/virtual_service_pb.js";
 import type { ServiceRef } from "../model/service.ts";
 import type { Registry } from "../registry/registry.ts";
+import type { ExtensionQuery } from "./lookups/extension-choice.ts";
+import type { ServiceAliases } from "./lookups/service-aliases.ts";
 
 /** Process settings that change what is generated; the rest of the settings never gets here. */
 export interface GenerateSettings {
@@ -14,6 +16,20 @@ export interface GenerateSettings {
   readonly sniffInbound: boolean;
   readonly edsForHeadless: boolean;
   readonly defaultRequestTimeoutMs: number;
+  /** HTTP/1.0 clients are served by all proxies. */
+  readonly http10: boolean;
+  /** HTTP/3 is served beside HTTPS on gateways whose Service opens the port for UDP too. */
+  readonly quicListeners: boolean;
+  /** Sidecars have addresses of both families at once: their listeners and endpoints use all of them. */
+  readonly dualStack: boolean;
+  /** TLS that a Sidecar's ingress listener asks for is ended there. */
+  readonly tlsOnSidecarIngress: boolean;
+  /** Percentage of requests traced where nothing else says how many. */
+  readonly traceSampling: number;
+  /** Several external authorizers may be asked about one workload's traffic; else policies that name several deny. */
+  readonly severalAuthorizers: boolean;
+  /** Envoy fetches the keys of token issuers itself, also from hosts that are no service of the mesh. */
+  readonly envoyFetchesKeys: boolean;
   /** Ranges from which hosts without an address get one; empty turns that off. */
   readonly autoAddressRanges: readonly string[];
 }
@@ -113,6 +129,10 @@ export interface Lookups {
   mergedGateway(query: GatewayQuery): MergedGateway;
   /** The service a host means to a client in a namespace: the visible one that takes precedence. */
   visibleService(host: string, namespace: string): ServiceRef | undefined;
+  /** Keys of the WasmPlugins and TrafficExtensions that apply to a workload, see `defineExtensionChoice`. */
+  extensionsFor(workload: ExtensionQuery): readonly string[];
+  /** Names of ExternalName Services: other names of the services they lead to, without clusters of their own. */
+  readonly aliases: ServiceAliases;
   /**
    * The rule a client uses for a host: looked up in the client's namespace, then the service's, then the root namespace (exportTo applies).
    * `labels` are the client workload's, for rules with a workloadSelector; pass undefined for the rules without one.

@@ -6,6 +6,7 @@ import { type Locality, NO_LOCALITY, parseLocality } from "../model/locality.ts"
 import type { Interception, ProxyMetadata, ProxyType, ProxyView } from "../model/proxy.ts";
 import type { GenerateContext } from "./context.ts";
 import { defineSidecarChoice } from "./lookups/sidecar-choice.ts";
+import { extensionListOf } from "./patches/extension-list.ts";
 
 /** What a proxy says of itself, read once per stream. The registry's word goes before it, see `defineProxyView`. */
 export interface NodeFacts {
@@ -31,6 +32,7 @@ export function readNode(node: Node): NodeFacts | NodeRefusal {
   const dot = fullName.lastIndexOf(".");
   const namespace = text(metadata.NAMESPACE) || (dot > 0 ? fullName.slice(dot + 1) : "default");
   const labels = stringMap(metadata.LABELS);
+  const extensions = extensionListOf(node);
   const view: NodeFacts["view"] = {
     id: node.id,
     type: type as ProxyType,
@@ -48,7 +50,8 @@ export function readNode(node: Node): NodeFacts | NodeRefusal {
     dnsCapture: flag(metadata.DNS_CAPTURE),
     istioVersion: text(metadata.ISTIO_VERSION),
     hasIdentity: text(metadata.WORKLOAD_IDENTITY) !== "none",
-    metadata: metadataOf(metadata),
+    metadata: metadataOf(metadata, node.cluster),
+    ...(extensions !== undefined && { extensions }),
   };
   return { key: `${node.id}#${contentHash(JSON.stringify(view))}`, view };
 }
@@ -92,7 +95,7 @@ function localityOf(node: Node, labels: Readonly<Record<string, string>>): Local
   return region === "" ? NO_LOCALITY : { region, zone, subzone };
 }
 
-function metadataOf(metadata: JsonObject): ProxyMetadata {
+function metadataOf(metadata: JsonObject, nodeCluster: string): ProxyMetadata {
   const optional = (value: JsonValue | undefined): string | undefined => text(value) || undefined;
   return {
     httpProxyPort: Number(text(metadata.HTTP_PROXY_PORT)) || 0,
@@ -101,10 +104,12 @@ function metadataOf(metadata: JsonObject): ProxyMetadata {
     idleTimeout: optional(metadata.IDLE_TIMEOUT),
     unprivilegedPod: flag(metadata.UNPRIVILEGED_POD),
     http10: flag(metadata.HTTP10),
+    exactBalance: { inbound: flag(metadata.INBOUND_LISTENER_EXACT_BALANCE), outbound: flag(metadata.OUTBOUND_LISTENER_EXACT_BALANCE) },
     requestedNetworkView: text(metadata.REQUESTED_NETWORK_VIEW)
       .split(",")
       .filter((network) => network !== ""),
     vhds: flag(metadata.VHDS),
+    nodeCluster,
     proxyConfig: metadata.PROXY_CONFIG === undefined ? "" : JSON.stringify(metadata.PROXY_CONFIG),
     raw: JSON.stringify(metadata),
   };

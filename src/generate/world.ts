@@ -6,8 +6,13 @@ import type { ResourceProvider } from "../xds/provider.ts";
 import { createClusterProvider } from "./clusters/cluster-provider.ts";
 import type { GenerateContext, GenerateSettings } from "./context.ts";
 import { createEndpointProvider } from "./endpoints/endpoint-provider.ts";
+import { createWasmProvider } from "./extensions/wasm-provider.ts";
 import { createListenerProvider } from "./listeners/provider.ts";
 import { createLookups } from "./lookups/lookups.ts";
+import { createExtensionProvider } from "./patches/extension-provider.ts";
+import { patchedProvider } from "./patches/patched-provider.ts";
+import { createPatches, type Patches } from "./patches/patches.ts";
+import { type PatchReport, type ReportedProxy, reportPatches } from "./patches/report.ts";
 import { defineProxyView, type NodeFacts } from "./proxy-view.ts";
 import { createRouteProvider } from "./routes/provider.ts";
 
@@ -19,6 +24,10 @@ export interface World {
   readonly view: Query<NodeFacts, ProxyView>;
   /** In the order in which a proxy needs them: make before break. */
   readonly providers: readonly ResourceProvider[];
+  /** EnvoyFilters. Their descriptors must be given (`use`) before a proxy is served while one is in force. */
+  readonly patches: Patches;
+  /** What each patch of each EnvoyFilter does at some proxies. */
+  patchReport(proxies: readonly ReportedProxy[]): readonly PatchReport[];
 }
 
 export function createWorld(settings: GenerateSettings, options: EngineOptions = {}): World {
@@ -31,16 +40,19 @@ export function createWorld(settings: GenerateSettings, options: EngineOptions =
   });
   const base = { engine, inputs, registry, settings };
   const context: GenerateContext = { ...base, lookups: createLookups(base) };
+  const patches = createPatches(context);
+  const { plans } = patches;
+  const clusters = patchedProvider(createClusterProvider(context), patches.clusters, plans);
+  const listeners = patchedProvider(createListenerProvider(context), patches.listeners, plans);
+  const routes = patchedProvider(createRouteProvider(context), patches.routes, plans);
+  const extensions = createExtensionProvider(patches, createWasmProvider(context));
   return {
     engine,
     inputs,
     context,
     view: defineProxyView(context),
-    providers: [
-      createClusterProvider(context),
-      createEndpointProvider(context),
-      createListenerProvider(context),
-      createRouteProvider(context),
-    ],
+    providers: [clusters.provider, createEndpointProvider(context), listeners.provider, routes.provider, extensions.provider],
+    patches,
+    patchReport: (proxies) => reportPatches(patches, [clusters, listeners, routes, extensions], proxies),
   };
 }

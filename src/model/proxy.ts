@@ -34,6 +34,14 @@ export interface ProxyView {
   /** Object key of the Sidecar that applies, or undefined. */
   readonly sidecar: string | undefined;
   readonly metadata: ProxyMetadata;
+  /** The extensions its Envoy has, as it says itself; absent where it does not say. */
+  readonly extensions?: ExtensionList;
+}
+
+/** Types of configuration that an Envoy's extensions take. All proxies of one build share one list. */
+export interface ExtensionList {
+  readonly id: string;
+  readonly types: ReadonlySet<string>;
 }
 
 /** The few entries of Istio's node metadata that change what is generated. */
@@ -45,8 +53,12 @@ export interface ProxyMetadata {
   readonly unprivilegedPod: boolean;
   /** Clients that speak HTTP/1.0 are served. */
   readonly http10: boolean;
+  /** Connections are spread over Envoy's workers exactly, by direction. */
+  readonly exactBalance: { readonly inbound: boolean; readonly outbound: boolean };
   readonly requestedNetworkView: readonly string[];
   readonly vhds: boolean;
+  /** `cluster` of the node: what spans and statistics call the workload. */
+  readonly nodeCluster: string;
   /** Merged ProxyConfig as canonical JSON: node metadata PROXY_CONFIG over mesh defaults. */
   readonly proxyConfig: string;
   /** All node metadata as canonical JSON: for EnvoyFilter matches and debug output only. */

@@ -1,13 +1,12 @@
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
-import type { Clock } from "../base/clock.ts";
+import { type Clock, holdProcess } from "../base/clock.ts";
 import { EdgeError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { type LoadedMesh, loadMesh } from "../config/mesh/load-mesh.ts";
 import { meshProblemsSentence } from "../config/mesh/mesh-problems.ts";
 import { watchMesh } from "../config/mesh/mesh-source.ts";
-import { readObject } from "../config/read-object.ts";
 import { createLastGood } from "../config/store/last-good.ts";
 import { createStore } from "../config/store/store.ts";
 import type { ConfigStore } from "../config/store/store-types.ts";
@@ -19,6 +18,7 @@ import { createDebounce, type Debounce } from "../xds/debounce.ts";
 import { createXdsServer, type XdsServer } from "../xds/server.ts";
 import { countChange, describeChange, logBroken, logRound } from "./change-log.ts";
 import { ensureDebugToken } from "./debug-token.ts";
+import { createDescriptors } from "./descriptors.ts";
 import { generateSettings, ISTIO_API_VERSION } from "./generate-settings.ts";
 import type { HealthCheck } from "./health.ts";
 import { listenHttp } from "./http-server.ts";
@@ -85,6 +85,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     });
   }
   const debugToken = await ensureDebugToken(options.baseDir);
+  const letGo = holdProcess();
   const { parts, loaded, stopLoop } = await assemble(options, createMeshState(load.config, options.log));
   const watch = watchMesh({ baseDir: options.baseDir, env: options.env, clock: options.clock, since: load });
   const abort = new AbortController();
@@ -114,6 +115,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     parts.sources.stop();
     stopLoop();
     parts.xds.drain();
+    letGo();
     await Promise.all([grpc.drain(DRAIN_MS), ...opened.map(closeHttp), parts.store.flush()]);
   }
 }
@@ -129,11 +131,12 @@ async function assemble(options: ControlPlaneOptions, mesh: MeshState): Promise<
   const { clock, log, baseDir } = options;
   const world = createWorld(generateSettings(mesh.current));
   putMesh(world, mesh.current);
+  const descriptors = createDescriptors(world.patches);
   const store = createStore({
     engine: world.engine,
     inputs: world.inputs,
     sources: [],
-    readObject,
+    readObject: descriptors.readObject,
     log,
     clock,
     persistence: createLastGood(join(baseDir, "var/lib/istio/last-good"), { log }),
@@ -155,8 +158,13 @@ async function assemble(options: ControlPlaneOptions, mesh: MeshState): Promise<
     clock,
     () => {
       if (!sources.loaded) return;
-      commit({ store, xds, metrics, log });
-      resolve();
+      const putInForce = (): void => {
+        commit({ store, xds, metrics, log });
+        resolve();
+      };
+      const waiting = descriptors.waiting();
+      if (waiting === undefined) putInForce();
+      else void waiting.then(putInForce);
     },
   );
   const sources = createRunningSources({

@@ -14,6 +14,13 @@ export function generateSettings({ settings }: LoadedMesh): GenerateSettings {
     sniffInbound: settings.sniffInbound,
     edsForHeadless: settings.edsForHeadless,
     defaultRequestTimeoutMs: settings.defaultRequestTimeoutMs,
+    http10: settings.http10,
+    quicListeners: settings.quicListeners,
+    dualStack: settings.dualStack,
+    tlsOnSidecarIngress: settings.tlsOnSidecarIngress,
+    traceSampling: settings.traceSampling,
+    severalAuthorizers: settings.severalAuthorizers,
+    envoyFetchesKeys: settings.remoteJwks === "envoy",
     autoAddressRanges: settings.autoAllocateAddresses ? [settings.autoAllocateIpv4, settings.autoAllocateIpv6] : [],
   };
 }

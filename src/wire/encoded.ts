@@ -8,6 +8,8 @@ export interface Encoded {
   readonly version: string;
   /** The serialized message itself (not wrapped in an Any). */
   readonly body: Uint8Array;
+  /** Where the body is made of pieces that other resources share: those pieces. `body` then puts them together anew each time it is asked for. */
+  readonly pieces?: readonly Uint8Array[];
 }
 
 /** A set of resources of one type, offered to every proxy that agrees on what they were made from. Identity means equality. */

@@ -33,7 +33,7 @@ export function sotwResponse(content: ResponseContent): Buffer {
 /** Bytes a response with these resources takes, but for a few; known without building it. */
 export function responseSize(resources: readonly Encoded[], removed: readonly string[]): number {
   let size = 128;
-  for (const resource of resources) size += deltaEnvelope(resource).length + resource.body.length;
+  for (const resource of resources) size += deltaEnvelope(resource).length + bodySize(resource);
   for (const name of removed) size += name.length + 4;
   return size;
 }
@@ -47,7 +47,7 @@ function assemble(head: readonly Buffer[], resources: readonly Encoded[], { enve
   let size = 0;
   for (const part of head) size += part.length;
   for (const part of tail) size += part.length;
-  for (const resource of resources) size += envelopeOf(resource).length + resource.body.length;
+  for (const resource of resources) size += envelopeOf(resource).length + bodySize(resource);
   const out = Buffer.allocUnsafeSlow(size);
   let at = 0;
   const put = (part: Uint8Array): void => {
@@ -57,7 +57,8 @@ function assemble(head: readonly Buffer[], resources: readonly Encoded[], { enve
   for (const part of head) put(part);
   for (const resource of resources) {
     put(envelopeOf(resource));
-    put(resource.body);
+    if (resource.pieces === undefined) put(resource.body);
+    else for (const piece of resource.pieces) put(piece);
   }
   for (const part of tail) put(part);
   return out;
@@ -71,8 +72,8 @@ function deltaEnvelope(resource: Encoded): Buffer {
   let envelope = deltaEnvelopes.get(resource);
   if (envelope === undefined) {
     const any = anyHead(resource);
-    const head = [textField(3, resource.name), textField(1, resource.version), openField(2, any.length + resource.body.length), any];
-    const size = head.reduce((sum, part) => sum + part.length, resource.body.length);
+    const head = [textField(3, resource.name), textField(1, resource.version), openField(2, any.length + bodySize(resource)), any];
+    const size = head.reduce((sum, part) => sum + part.length, bodySize(resource));
     envelope = Buffer.concat([openField(2, size), ...head]);
     deltaEnvelopes.set(resource, envelope);
   }
@@ -83,13 +84,20 @@ function sotwEnvelope(resource: Encoded): Buffer {
   let envelope = sotwEnvelopes.get(resource);
   if (envelope === undefined) {
     const any = anyHead(resource);
-    envelope = Buffer.concat([openField(2, any.length + resource.body.length), any]);
+    envelope = Buffer.concat([openField(2, any.length + bodySize(resource)), any]);
     sotwEnvelopes.set(resource, envelope);
   }
   return envelope;
 }
 
-const anyHead = (resource: Encoded): Buffer => Buffer.concat([textField(1, resource.typeUrl), openField(2, resource.body.length)]);
+function bodySize(resource: Encoded): number {
+  if (resource.pieces === undefined) return resource.body.length;
+  let size = 0;
+  for (const piece of resource.pieces) size += piece.length;
+  return size;
+}
+
+const anyHead = (resource: Encoded): Buffer => Buffer.concat([textField(1, resource.typeUrl), openField(2, bodySize(resource))]);
 
 /** Tag and length of a length-delimited field (wire type 2). */
 function openField(number: number, length: number): Buffer {

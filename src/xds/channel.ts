@@ -49,7 +49,7 @@ export interface Received {
  */
 export class Channel {
   readonly provider: ResourceProvider;
-  readonly rejections = new Rejections();
+  readonly rejections: Rejections;
   readonly #deps: ChannelDeps;
   #subscription: Subscription | undefined;
   #holding: Holding = NOTHING_HELD;
@@ -68,6 +68,7 @@ export class Channel {
 
   constructor(provider: ResourceProvider, deps: ChannelDeps) {
     this.provider = provider;
+    this.rejections = new Rejections((resource) => provider.plain?.(resource));
     this.#deps = deps;
   }
 

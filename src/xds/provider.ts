@@ -25,6 +25,8 @@ export interface ResourceProvider {
   offered(view: ProxyView, wanted: Wanted): ResourceSet;
   /** Object keys that one resource was made from, for logs and `config_dump?why`. */
   provenance(view: ProxyView, name: string): readonly string[];
+  /** A resource as it was before users changed it: what a client is served that refuses the changed one and has no other. */
+  plain?(resource: Encoded): Encoded | undefined;
   /** Resources of another type that a client needs again after one of these was sent, although they did not change. */
   readonly companion?: Companion;
   /** Types whose responses in flight are waited for before resources of this type are added or changed: make before break. */

@@ -5,8 +5,10 @@ import { type Holding, heldResource } from "./holding.ts";
 /** A resource a client refused. It is not sent again until its content changes. */
 export interface Rejection {
   readonly version: string;
-  /** What the client had accepted before; it goes on being served. */
+  /** What is served instead: what the client had accepted before, else what the resource was before users changed it. */
   readonly fallback: Encoded | undefined;
+  /** Whether the client accepted that before: then it is not at fault when a response is refused. */
+  readonly proven: boolean;
   readonly error: string;
 }
 
@@ -23,6 +25,12 @@ export class Rejections {
   /** What the client held of each suspect when the search began. */
   #fallbacks = new Map<string, Encoded | undefined>();
   #probes = 0;
+  readonly #plain: (resource: Encoded) => Encoded | undefined;
+
+  /** `plain` gives what a resource was before users changed it, where they did. */
+  constructor(plain: (resource: Encoded) => Encoded | undefined = () => undefined) {
+    this.#plain = plain;
+  }
 
   get rejected(): ReadonlyMap<string, Rejection> {
     return this.#rejected;
@@ -74,16 +82,32 @@ export class Rejections {
 
   /** What was accepted before and now stands in for something else is innocent, unless there is nobody else. */
   #candidates(changed: readonly Encoded[]): readonly Encoded[] {
-    const fresh = changed.filter(
-      ({ name, version }) => version !== (this.#rejected.get(name)?.fallback ?? this.#fallbacks.get(name))?.version,
-    );
+    const accepted = (name: string): Encoded | undefined => {
+      const rejection = this.#rejected.get(name);
+      return (rejection?.proven === true ? rejection.fallback : undefined) ?? this.#fallbacks.get(name);
+    };
+    const fresh = changed.filter(({ name, version }) => version !== accepted(name)?.version);
     return fresh.length > 0 ? fresh : changed;
   }
 
   #reject(resource: Encoded, holding: Holding, error: string): void {
-    const held = this.#fallbacks.get(resource.name) ?? heldResource(holding, resource.name);
-    const fallback = held?.version === resource.version ? undefined : held;
-    this.#rejected.set(resource.name, { version: resource.version, fallback, error });
+    const { name, version } = resource;
+    const earlier = this.#rejected.get(name);
+    if (earlier !== undefined && !earlier.proven && earlier.fallback?.version === version) {
+      this.#rejected.set(name, { ...earlier, fallback: undefined, error });
+      return;
+    }
+    const held = this.#fallbacks.get(name) ?? heldResource(holding, name);
+    const accepted = held?.version === version ? undefined : held;
+    const fallback = this.#instead(resource, accepted);
+    this.#rejected.set(name, { version, fallback, proven: fallback !== undefined && fallback.version === accepted?.version, error });
+  }
+
+  /** What the client accepted before, unless that was without the users' change: then the present one without it is as good, and newer. */
+  #instead(resource: Encoded, accepted: Encoded | undefined): Encoded | undefined {
+    const plain = this.#plain(resource);
+    const keep = accepted !== undefined && (plain === undefined || this.#plain(accepted) !== undefined);
+    return keep ? accepted : plain;
   }
 
   /** The search is over when nobody is suspect any more. */

@@ -30,6 +30,7 @@ export async function istioctl(words: readonly string[], world: CliWorld = {}): 
     out: (text) => {
       out += text;
     },
+    interrupted: () => new AbortController().signal,
     err: (text) => {
       err += text;
     },

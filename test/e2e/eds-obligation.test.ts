@@ -12,7 +12,9 @@ const LIMIT = 77;
 /** Resolves when the changed cluster is in use: it left the warming state, with endpoints, before Envoy gave up waiting for them. */
 async function limitInUse({ proxy, ports }: ShopMesh): Promise<void> {
   const cluster = `outbound|${ports.service}|v1|${SHOP_HOST}`;
-  await eventually("the changed cluster is in use", async () => (await proxy.admin("/clusters")).includes(`${cluster}::default_priority::max_connections::${LIMIT}`));
+  await eventually("the changed cluster is in use", async () =>
+    (await proxy.admin("/clusters")).includes(`${cluster}::default_priority::max_connections::${LIMIT}`),
+  );
   expect(await proxy.stat("cluster_manager.warming_clusters")).toBe(0);
   expect(await proxy.stat(`cluster.${cluster}.membership_total`)).toBe(1);
   expect(await proxy.stat(`cluster.${cluster}.init_fetch_timeout`)).toBe(0);

@@ -13,7 +13,10 @@ describe("what clients see when servers fail", () => {
 
   it("retries until a server answers well", async () => {
     const answers = [503, 503, 200];
-    const shop = await startShop({ http: rule("v1", "retries: {attempts: 3, retryOn: 5xx}"), v1: { status: () => answers.shift() ?? 200 } });
+    const shop = await startShop({
+      http: rule("v1", "retries: {attempts: 3, retryOn: 5xx}"),
+      v1: { status: () => answers.shift() ?? 200 },
+    });
     expect((await call(shop.target)).status).toBe(200);
     expect(shop.v1.hits).toHaveLength(3);
   });

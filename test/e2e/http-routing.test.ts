@@ -4,7 +4,9 @@ import { rule, shopRoutes, weights } from "../support/shop.ts";
 import { ROUTES_FILE, startShop } from "../support/shop-mesh.ts";
 import { eventually } from "../support/wait.ts";
 
-const variants = (["sidecar", "gateway"] as const).flatMap((place) => (["delta", "sotw"] as const).map((protocol) => ({ place, protocol })));
+const variants = (["sidecar", "gateway"] as const).flatMap((place) =>
+  (["delta", "sotw"] as const).map((protocol) => ({ place, protocol })),
+);
 
 describe.for(variants)("HTTP through a $place over $protocol xDS", ({ place, protocol }) => {
   it("splits requests by weight, and the split follows the file", async () => {
@@ -22,9 +24,17 @@ describe.for(variants)("HTTP through a $place over $protocol xDS", ({ place, pro
   });
 
   it("matches, rewrites and redirects", async () => {
-    const rewritten = ["match: [{uri: {prefix: /old/}}]", "rewrite: {uri: /new/, authority: renamed.example.com}", "headers: {request: {set: {x-added: by-mesh}}}"];
+    const rewritten = [
+      "match: [{uri: {prefix: /old/}}]",
+      "rewrite: {uri: /new/, authority: renamed.example.com}",
+      "headers: {request: {set: {x-added: by-mesh}}}",
+    ];
     const redirected = "\n  - match: [{uri: {exact: /away}}]\n    redirect: {uri: /there, authority: example.org, redirectCode: 302}";
-    const { target, proxy, v2 } = await startShop({ place, protocol, http: [rule("v2", "match: [{headers: {x-user: {exact: ann}}}]"), rule("v2", ...rewritten), redirected, rule("v1")].join("") });
+    const { target, proxy, v2 } = await startShop({
+      place,
+      protocol,
+      http: [rule("v2", "match: [{headers: {x-user: {exact: ann}}}]"), rule("v2", ...rewritten), redirected, rule("v1")].join(""),
+    });
     expect((await call({ ...target, headers: { "x-user": "ann" } })).by).toBe("v2");
     expect((await call({ ...target, headers: { "x-user": "bob" } })).by).toBe("v1");
 
@@ -43,7 +53,14 @@ describe.for(variants)("HTTP through a $place over $protocol xDS", ({ place, pro
 
     await istiod.remove(ROUTES_FILE);
     if (place === "gateway") await eventually("the gateway knows no such host", async () => (await call(target)).status === 404);
-    else await eventually("both versions answer", async () => Object.keys(await tally(20, target)).sort().join() === "v1,v2");
+    else
+      await eventually(
+        "both versions answer",
+        async () =>
+          Object.keys(await tally(20, target))
+            .sort()
+            .join() === "v1,v2",
+      );
 
     await istiod.write(ROUTES_FILE, shopRoutes(http));
     await eventually("only the first version answers", async () => (await tally(20, target)).v1 === 20);

@@ -28,8 +28,10 @@ ports: [{name: http-web, port: ${port}, protocol: TCP}]
 endpoints:${endpoints.length === 0 ? " []" : endpoints.map((one) => `\n- ${one}`).join("")}
 `;
 
-const ready = (address: string, pod: string): string => `{addresses: [${address}], conditions: {ready: true}, targetRef: {kind: Pod, name: ${pod}, namespace: shop}}`;
-const unready = (address: string, pod: string): string => `{addresses: [${address}], conditions: {ready: false}, targetRef: {kind: Pod, name: ${pod}, namespace: shop}}`;
+const ready = (address: string, pod: string): string =>
+  `{addresses: [${address}], conditions: {ready: true}, targetRef: {kind: Pod, name: ${pod}, namespace: shop}}`;
+const unready = (address: string, pod: string): string =>
+  `{addresses: [${address}], conditions: {ready: false}, targetRef: {kind: Pod, name: ${pod}, namespace: shop}}`;
 
 const pod = (name: string, address: string, version: string): string => `
 ---
@@ -83,7 +85,7 @@ describe("Kubernetes objects in files", () => {
   it("carry traffic to every endpoint, by every name of the service", async () => {
     const { target } = await startCluster();
     for (const host of ["cart", "cart.shop", "cart.shop.svc", "cart.shop.svc.cluster.local", `cart:${target.port}`]) {
-      expect(Object.keys(await tally(16, { ...target, host })).sort(), host).toEqual(["v1", "v2"]);
+      expect(Object.keys(await tally(24, { ...target, host })).sort(), host).toEqual(["v1", "v2"]);
     }
   });
 

@@ -10,7 +10,8 @@ import { eventually } from "../support/wait.ts";
 const BROKEN_ROUTES = shopRoutes(rule("v2")).replace("  http:\n", "  htttp:\n");
 const BROKEN_LINE = 1 + BROKEN_ROUTES.split("\n").findIndex((line) => line.startsWith("  htttp:"));
 
-const problems = async (istiod: Istiod): Promise<readonly ProblemRecord[]> => (await (await istiod.debug("/debug/problems")).json()) as readonly ProblemRecord[];
+const problems = async (istiod: Istiod): Promise<readonly ProblemRecord[]> =>
+  (await (await istiod.debug("/debug/problems")).json()) as readonly ProblemRecord[];
 
 /** Writes the broken routes and waits until istiod says so. */
 async function breakRoutes({ istiod }: ShopMesh): Promise<ProblemRecord> {
@@ -25,7 +26,11 @@ describe("a broken edit", () => {
     const shop = await startShop({ http: rule("v1") });
     await onlyV1(shop);
     const problem = await breakRoutes(shop);
-    expect(problem).toMatchObject({ level: "error", object: { kind: "VirtualService", namespace: "shop", name: "cart" }, line: BROKEN_LINE });
+    expect(problem).toMatchObject({
+      level: "error",
+      object: { kind: "VirtualService", namespace: "shop", name: "cart" },
+      line: BROKEN_LINE,
+    });
     expect(problem.file).toMatch(/routes\.yaml$/);
     await eventually("the log names the place", () => shop.istiod.log().includes(`routes.yaml:${BROKEN_LINE}`));
     expect(await shop.istiod.metric("pilot_total_rejected_configs")).toBe(1);
@@ -37,9 +42,14 @@ describe("a broken edit", () => {
 
   it("costs the other documents of its file nothing", async () => {
     const shop = await startShop({ http: rule("v1") });
-    const other = shopRoutes(rule("v2")).replaceAll("cart.shop.svc.cluster.local]", "other.example.com]").replace("name: cart,", "name: other,").replace("[mesh, shop/edge]", "[mesh]");
+    const other = shopRoutes(rule("v2"))
+      .replaceAll("cart.shop.svc.cluster.local]", "other.example.com]")
+      .replace("name: cart,", "name: other,")
+      .replace("[mesh, shop/edge]", "[mesh]");
     await shop.istiod.write(ROUTES_FILE, `${BROKEN_ROUTES}\n---\n${other}`);
-    await eventually("the good document is in force", async () => JSON.stringify(await (await shop.istiod.debug("/debug/configz?type=VirtualService")).json()).includes("other.example.com"));
+    await eventually("the good document is in force", async () =>
+      JSON.stringify(await (await shop.istiod.debug("/debug/configz?type=VirtualService")).json()).includes("other.example.com"),
+    );
     await onlyV1(shop);
   });
 

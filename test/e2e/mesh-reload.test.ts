@@ -40,7 +40,12 @@ describe("a bad mesh.yaml", () => {
     expect(istiod.log()).toMatch(/last good one stays in force.*mesh\.yaml:1/);
     const ready = await fetch(`http://127.0.0.1:${istiod.httpPort}/ready?verbose`);
     expect(ready.status).toBe(200);
-    expect(await ready.json()).toMatchObject({ ready: true, checks: expect.arrayContaining([expect.objectContaining({ name: "mesh.yaml", ok: false, detail: expect.stringContaining("mesh.yaml:1") })]) });
+    expect(await ready.json()).toMatchObject({
+      ready: true,
+      checks: expect.arrayContaining([
+        expect.objectContaining({ name: "mesh.yaml", ok: false, detail: expect.stringContaining("mesh.yaml:1") }),
+      ]),
+    });
     expect((await call({ ...shop.target, host: stranger })).status).toBe(502);
 
     await istiod.write("mesh.yaml", good);

@@ -35,7 +35,9 @@ describe.for(["delta", "sotw"] as const)("configuration that Envoy refuses (%s x
     await istiod.write(FILE, twoServers(bound, "192.0.2.77"));
     await eventually("the refusal is counted", async () => (await istiod.metric("pilot_total_xds_rejects", 'type="lds"')) > 0);
     expect(await istiod.metric("pilot_xds_lds_reject")).toBeGreaterThan(0);
-    await eventually("the log names object, file and line", () => /rejected configuration.*Gateway\/shop\/elsewhere.*elsewhere\.yaml:2/.test(istiod.log()));
+    await eventually("the log names object, file and line", () =>
+      /rejected configuration.*Gateway\/shop\/elsewhere.*elsewhere\.yaml:2/.test(istiod.log()),
+    );
     const lds = await eventually("it is shown", async () => {
       const edge = (await syncz(istiod)).find(({ proxy }) => proxy === "edge.shop");
       return edge?.types.find(({ type, state }) => type === "LDS" && state === "NACKED");
@@ -47,7 +49,10 @@ describe.for(["delta", "sotw"] as const)("configuration that Envoy refuses (%s x
     await shop.route(rule("v2"), async () => (await call(target)).by === "v2");
 
     await istiod.write(FILE, twoServers(bound, "127.0.0.9"));
-    await eventually("the corrected listener serves", async () => (await call({ address: "127.0.0.9", port: bound, host: "bound.example.com" })).by === "v2");
+    await eventually(
+      "the corrected listener serves",
+      async () => (await call({ address: "127.0.0.9", port: bound, host: "bound.example.com" })).by === "v2",
+    );
     await eventually("nothing is shown as refused", async () => {
       const edge = (await syncz(istiod)).find(({ proxy }) => proxy === "edge.shop");
       return edge?.types.some(({ type, state, rejected }) => type === "LDS" && state === "SYNCED" && rejected.length === 0);

@@ -1,6 +1,10 @@
+import { readdir, readFile } from "node:fs/promises";
+import { join, relative } from "node:path";
 import { describe, expect, it } from "vitest";
-import { tally } from "../support/calls.ts";
-import type { Proxy } from "../support/proxy.ts";
+import { call, tally } from "../support/calls.ts";
+import { startIstiod } from "../support/istiod.ts";
+import { listening, type RunningProxy, startProxy } from "../support/proxy.ts";
+import { type Relay, startRelay } from "../support/relay.ts";
 import { weights } from "../support/shop.ts";
 import { startShop } from "../support/shop-mesh.ts";
 import { inStep } from "../support/sync.ts";
@@ -8,10 +12,18 @@ import { keepCalling } from "../support/traffic.ts";
 import { eventually } from "../support/wait.ts";
 
 const SENT = ["cluster_manager.cds.update_success", "listener_manager.lds.update_success"];
-const CHANGED = ["cluster_manager.cluster_added", "cluster_manager.cluster_modified", "cluster_manager.cluster_removed", "listener_manager.listener_added", "listener_manager.listener_modified", "listener_manager.listener_removed"];
+const CHANGED = [
+  "cluster_manager.cluster_added",
+  "cluster_manager.cluster_modified",
+  "cluster_manager.cluster_removed",
+  "listener_manager.listener_added",
+  "listener_manager.listener_modified",
+  "listener_manager.listener_removed",
+];
 
 /** How often Envoy was sent something and changed something. State of the world has no versions of single resources: there only change is telling. */
-const updates = (proxy: Proxy, protocol: "delta" | "sotw"): Promise<readonly number[]> => Promise.all([...CHANGED, ...(protocol === "delta" ? SENT : [])].map(proxy.stat));
+const updates = (proxy: RunningProxy, protocol: "delta" | "sotw"): Promise<readonly number[]> =>
+  Promise.all([...CHANGED, ...(protocol === "delta" ? SENT : [])].map(proxy.stat));
 
 const ends = [
   { signal: "SIGKILL", status: null },
@@ -56,3 +68,42 @@ describe.for(["delta", "sotw"] as const)("a control plane that ends and comes ba
     if (protocol === "delta") expect(await shop.istiod.metric("pilot_xds_pushes")).toBe(1);
   });
 });
+
+describe("a proxy", () => {
+  it("that starts before its control plane is configured as soon as that is there", async () => {
+    const shop = await startShop({ http: weights(0, 100) });
+    await shop.istiod.stop();
+    await shop.proxy.stop();
+    const starting = startProxy({ xdsPort: shop.istiod.grpcPort, name: "late", address: "127.0.0.1" });
+    await shop.istiod.start();
+    await starting;
+    await listening(shop.target.port);
+    expect(await tally(10, shop.target)).toEqual({ v2: 10 });
+  });
+
+  it("that moves to another replica with the same configuration is sent nothing", async () => {
+    let relay: Relay | undefined;
+    const shop = await startShop({
+      http: weights(90, 10),
+      xdsPort: async (istiod) => {
+        relay = await startRelay({ to: istiod.grpcPort });
+        return relay.port;
+      },
+    });
+    await inStep(shop.istiod, "client.shop");
+    const replica = await startIstiod({ files: await readFiles(join(shop.istiod.home, "etc/istio")) });
+    relay?.pointAt(replica.grpcPort);
+    await inStep(replica, "client.shop");
+    expect(await replica.metric("pilot_xds_pushes")).toBe(0);
+    expect((await call(shop.target)).status).toBe(200);
+  });
+});
+
+/** All files below a directory, by their path in it. */
+async function readFiles(dir: string): Promise<Readonly<Record<string, string>>> {
+  const entries = await readdir(dir, { recursive: true, withFileTypes: true });
+  const paths = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  return Object.fromEntries(
+    await Promise.all(paths.map(async (path): Promise<[string, string]> => [relative(dir, path), await readFile(path, "utf8")])),
+  );
+}

@@ -52,11 +52,14 @@ describe.for(["delta", "sotw"] as const)("TCP through a sidecar over %s xDS", (p
   it("follows a VirtualService to another service and back", async () => {
     const [db, other] = [await tcpEcho("db"), await tcpEcho("other")];
     const [port, otherPort] = [await freePort(), await freePort()];
-    const files = { "conf/db.yaml": tcpEntry({ name: "db", port, server: db.port }) + tcpEntry({ name: "other", port: otherPort, server: other.port }) };
+    const files = {
+      "conf/db.yaml": tcpEntry({ name: "db", port, server: db.port }) + tcpEntry({ name: "other", port: otherPort, server: other.port }),
+    };
     const istiod = await startIstiod({ files });
     const proxy = await startProxy({ xdsPort: istiod.grpcPort, name: "client", address: "127.0.0.1", protocol });
     await listening(port);
-    const answered = async (name: string): Promise<void> => void (await eventually(`${name} answers`, async () => (await converse({ port, lines: 1 }))[0] === name));
+    const answered = async (name: string): Promise<void> =>
+      void (await eventually(`${name} answers`, async () => (await converse({ port, lines: 1 }))[0] === name));
     await answered("db");
     await istiod.write("conf/routes.yaml", tcpRoutes("other", otherPort));
     await answered("other");
@@ -75,6 +78,28 @@ describe("services that are found by name", () => {
     await startProxy({ xdsPort: istiod.grpcPort, name: "client", address: "127.0.0.1" });
     await listening(port);
     await eventually("the name is resolved", async () => (await converse({ port, lines: 1 }))[0] === "db");
+  });
+});
+
+describe("TCP at a gateway", () => {
+  it("goes where the VirtualService says", async () => {
+    const [db, other] = [await tcpEcho("db"), await tcpEcho("other")];
+    const [port, otherPort, edge] = [await freePort(), await freePort(), await freePort()];
+    const gateway = `
+---
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: edge, namespace: shop}
+spec: {selector: {app: edge}, servers: [{port: {number: ${edge}, name: tcp, protocol: TCP}, hosts: ["*"]}]}
+`;
+    const routes = (to: string, number: number): string => tcpRoutes(to, number).replace("  tcp:", "  gateways: [edge]\n  tcp:");
+    const services = tcpEntry({ name: "db", port, server: db.port }) + tcpEntry({ name: "other", port: otherPort, server: other.port });
+    const istiod = await startIstiod({ files: { "conf/services.yaml": services + gateway, "conf/routes.yaml": routes("db", port) } });
+    await startProxy({ xdsPort: istiod.grpcPort, type: "router", name: "edge", address: "127.0.0.3", labels: { app: "edge" } });
+    await listening(edge);
+    expect(await converse({ port: edge, lines: 1 })).toEqual(["db"]);
+    await istiod.write("conf/routes.yaml", routes("other", otherPort));
+    await eventually("the other one answers", async () => (await converse({ port: edge, lines: 1 }))[0] === "other");
   });
 });
 

@@ -14,7 +14,7 @@ interface GoldenHeader extends MeshHeader {
   readonly names?: string;
 }
 
-const XDS_NAMES = ["cds", "eds", "lds", "rds"] as const;
+const XDS_NAMES = ["cds", "eds", "lds", "rds", "ecds"] as const;
 type XdsName = (typeof XDS_NAMES)[number];
 
 const SHOWN_BY_TOPIC: Readonly<Record<string, readonly XdsName[]>> = { clusters: ["cds"], endpoints: ["eds"], listeners: ["lds"], routes: ["rds"] };
@@ -82,7 +82,7 @@ function shortTypes(value: JsonValue): JsonValue {
 
 const problemJson = ({ code, level, object, path, message, line }: Problem): JsonObject => ({
   [level]: code,
-  object: `${object.kind}/${object.namespace}/${object.name}`,
+  ...(object.kind !== "" && { object: `${object.kind}/${object.namespace}/${object.name}` }),
   ...(path.length > 0 && { path: formatPath(path) }),
   message,
   ...(line !== undefined && { line }),

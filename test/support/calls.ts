@@ -33,16 +33,14 @@ export function call({ port, address = "127.0.0.1", host, path = "/", method = "
         response.setEncoding("utf8").on("data", (text: string) => {
           body += text;
         });
-        response
-          .on("error", reject)
-          .on("end", () =>
-            resolve({
-              status: response.statusCode ?? 0,
-              headers: response.headers,
-              body,
-              by: String(response.headers["x-served-by"] ?? ""),
-            }),
-          );
+        response.on("error", reject).on("end", () =>
+          resolve({
+            status: response.statusCode ?? 0,
+            headers: response.headers,
+            body,
+            by: String(response.headers["x-served-by"] ?? ""),
+          }),
+        );
       },
     );
     sent.on("timeout", () => sent.destroy(new Error(`no answer from ${address}:${port} in ${CALL_TIMEOUT_MS} ms`)));

@@ -28,7 +28,8 @@ async function offerWith(label: string, ...replaced: readonly Encoded[]): Promis
   const [proxy] = mesh.proxies;
   if (proxy === undefined) throw new Error("no proxy");
   const resources = new Map(await mesh.resources(proxy));
-  for (const one of replaced) resources.set(one.typeUrl, { failed: [], resources: new Map([...(resources.get(one.typeUrl)?.resources ?? []), [one.name, one]]) });
+  for (const one of replaced)
+    resources.set(one.typeUrl, { failed: [], resources: new Map([...(resources.get(one.typeUrl)?.resources ?? []), [one.name, one]]) });
   return { label, resources };
 }
 
@@ -38,14 +39,27 @@ describe("assertEnvoyAccepts", () => {
   });
 
   it("finds a bad cluster", async () => {
-    const cluster = create(ClusterSchema, { name: "broken", clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.ORIGINAL_DST } });
+    const cluster = create(ClusterSchema, {
+      name: "broken",
+      clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.ORIGINAL_DST },
+    });
     const { resources } = await offerWith("one", encoded(CLUSTER_TYPE, "broken", ClusterSchema, cluster));
     await expect(assertEnvoyAccepts(resources)).rejects.toThrow(/original_dst|ORIGINAL_DST/i);
   });
 
   it("finds a bad assignment", async () => {
-    const host = { case: "endpoint", value: { address: { address: { case: "socketAddress", value: { address: "not-an-address", portSpecifier: { case: "portValue", value: 80 } } } } } } as const;
-    const assignment = create(ClusterLoadAssignmentSchema, { clusterName: EDS_CLUSTER, endpoints: [{ lbEndpoints: [{ hostIdentifier: host }] }] });
+    const host = {
+      case: "endpoint",
+      value: {
+        address: {
+          address: { case: "socketAddress", value: { address: "not-an-address", portSpecifier: { case: "portValue", value: 80 } } },
+        },
+      },
+    } as const;
+    const assignment = create(ClusterLoadAssignmentSchema, {
+      clusterName: EDS_CLUSTER,
+      endpoints: [{ lbEndpoints: [{ hostIdentifier: host }] }],
+    });
     const { resources } = await offerWith("one", encoded(ENDPOINT_TYPE, EDS_CLUSTER, ClusterLoadAssignmentSchema, assignment));
     await expect(assertEnvoyAccepts(resources)).rejects.toThrow(/not-an-address/);
   });
@@ -53,15 +67,23 @@ describe("assertEnvoyAccepts", () => {
   it("finds a bad route table, and says whose it is", async () => {
     const twice = { name: "twice", domains: ["same.test"] };
     const table = create(RouteConfigurationSchema, { name: "80", virtualHosts: [twice, { ...twice, name: "again" }] });
-    const offers = [await offerWith("first"), await offerWith("second", encoded(ROUTE_TYPE, "80", RouteConfigurationSchema, table)), await offerWith("third")];
+    const offers = [
+      await offerWith("first"),
+      await offerWith("second", encoded(ROUTE_TYPE, "80", RouteConfigurationSchema, table)),
+      await offerWith("third"),
+    ];
     await expect(assertEnvoyAcceptsAll(offers)).rejects.toThrow(/^Envoy refuses what is offered to\nsecond: .*same\.test/s);
   });
 
   it("finds a route table that nobody serves and an address that two listeners bind", async () => {
     const { resources } = await offerWith("one");
-    await expect(assertEnvoyAccepts(new Map([...resources].filter(([type]) => type !== ROUTE_TYPE)))).rejects.toThrow("names the route table 80, which is not served");
+    await expect(assertEnvoyAccepts(new Map([...resources].filter(([type]) => type !== ROUTE_TYPE)))).rejects.toThrow(
+      "names the route table 80, which is not served",
+    );
     const listeners = resources.get(LISTENER_TYPE)?.resources ?? new Map<string, Encoded>();
     const copies = new Map([...listeners].flatMap(([name, one]) => [[name, one] as const, [`${name} copy`, one] as const]));
-    await expect(assertEnvoyAccepts(new Map([...resources, [LISTENER_TYPE, { resources: copies, failed: [] }]]))).rejects.toThrow("two listeners bind 0.0.0.0:15001");
+    await expect(assertEnvoyAccepts(new Map([...resources, [LISTENER_TYPE, { resources: copies, failed: [] }]]))).rejects.toThrow(
+      "two listeners bind 0.0.0.0:15001",
+    );
   });
 });

@@ -15,7 +15,8 @@ export interface Offer {
 }
 
 /** Fails with Envoy's own words if real Envoy refuses anything that a proxy is offered. */
-export const assertEnvoyAccepts = (resources: ReadonlyMap<string, ResourceSet>): Promise<void> => assertEnvoyAcceptsAll([{ label: "proxy", resources }]);
+export const assertEnvoyAccepts = (resources: ReadonlyMap<string, ResourceSet>): Promise<void> =>
+  assertEnvoyAcceptsAll([{ label: "proxy", resources }]);
 
 /**
  * The same for many proxies in as few runs as possible. `--mode validate` loads no dynamic resources, so all are put into one static
@@ -23,7 +24,8 @@ export const assertEnvoyAccepts = (resources: ReadonlyMap<string, ResourceSet>):
  */
 export async function assertEnvoyAcceptsAll(offers: readonly Offer[]): Promise<void> {
   const refusals = await refusalsOf(offers);
-  if (refusals.length > 0) throw new Error(`Envoy refuses what is offered to\n${refusals.map(({ label, reason }) => `${label}: ${reason}`).join("\n")}`);
+  if (refusals.length > 0)
+    throw new Error(`Envoy refuses what is offered to\n${refusals.map(({ label, reason }) => `${label}: ${reason}`).join("\n")}`);
 }
 
 interface Refusal {

@@ -28,7 +28,9 @@ export function goldenCases(root: string): readonly GoldenCase[] {
 /** Folders with outputs whose input is gone; `GOLDEN=write` deletes them. */
 export function strayFolders(root: string): readonly string[] {
   const wanted = new Set(globSync(`*/*${INPUT}`, { cwd: root }).map((file) => file.slice(0, -INPUT.length)));
-  const stray = globSync("*/*/", { cwd: root }).map((folder) => folder.replace(/\/$/, "")).filter((folder) => !wanted.has(folder));
+  const stray = globSync("*/*/", { cwd: root })
+    .map((folder) => folder.replace(/\/$/, ""))
+    .filter((folder) => !wanted.has(folder));
   if (writing()) for (const folder of stray) rmSync(join(root, folder), { recursive: true });
   return writing() ? [] : stray;
 }
@@ -39,10 +41,14 @@ function checkFolder(folder: string, outputs: Readonly<Record<string, string>>):
   if (writing()) return writeFolder(folder, outputs);
   const wanted = readFolder(folder);
   const files = [...new Set([...Object.keys(wanted), ...Object.keys(outputs)])].sort();
-  const differences = files.filter((file) => wanted[file] !== outputs[file]).map((file) => `${file}\n${lineDiff(wanted[file] ?? "", outputs[file] ?? "")}`);
+  const differences = files
+    .filter((file) => wanted[file] !== outputs[file])
+    .map((file) => `${file}\n${lineDiff(wanted[file] ?? "", outputs[file] ?? "")}`);
   if (differences.length === 0) return;
   const where = relative(process.cwd(), folder);
-  throw new Error(`${where} differs (- on disk, + now):\n${differences.join("\n")}\nIf it should: GOLDEN=write npx vitest run test/golden -t ${basename(folder)}`);
+  throw new Error(
+    `${where} differs (- on disk, + now):\n${differences.join("\n")}\nIf it should: GOLDEN=write npx vitest run test/golden -t ${basename(folder)}`,
+  );
 }
 
 function writeFolder(folder: string, outputs: Readonly<Record<string, string>>): void {

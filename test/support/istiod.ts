@@ -71,7 +71,9 @@ export async function startIstiod(options: IstiodOptions = {}): Promise<Istiod> 
 }
 
 /** Runs a control plane that is expected to end by itself. */
-export async function runIstiod(options: IstiodOptions = {}): Promise<{ readonly status: number | null; readonly log: string; readonly said: string }> {
+export async function runIstiod(
+  options: IstiodOptions = {},
+): Promise<{ readonly status: number | null; readonly log: string; readonly said: string }> {
   const program = programOf(options, await prepare(options));
   const child = program.spawn();
   onTestFinished(async () => void (await program.stop("SIGKILL")));
@@ -110,7 +112,11 @@ interface Program {
 
 function programOf(options: IstiodOptions, { home, grpcPort, httpPort, monitoringPort }: Site): Program {
   const bundle = join(import.meta.dirname, "../../dist", `${options.program ?? "istiod"}.mjs`);
-  const addresses = { GRPC_ADDR: `127.0.0.1:${grpcPort}`, HTTP_ADDR: `127.0.0.1:${httpPort}`, MONITORING_ADDR: `127.0.0.1:${monitoringPort}` };
+  const addresses = {
+    GRPC_ADDR: `127.0.0.1:${grpcPort}`,
+    HTTP_ADDR: `127.0.0.1:${httpPort}`,
+    MONITORING_ADDR: `127.0.0.1:${monitoringPort}`,
+  };
   const env = { ...process.env, ISTIO_HOME: home, ...addresses, KUBECONFIG: join(home, "none"), ...options.env };
   const written = { stdout: "", stderr: "" };
   let child: ChildProcess | undefined;

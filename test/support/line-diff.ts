@@ -10,7 +10,9 @@ export function lineDiff(before: string, after: string): string {
     if (near(index)) shown.push(`${mark} ${text}`);
     else if (shown.length > 0 && shown.at(-1) !== "  …") shown.push("  …");
   }
-  return shown.length <= LONGEST_DIFF ? shown.join("\n") : [...shown.slice(0, LONGEST_DIFF), `  … ${shown.length - LONGEST_DIFF} more lines`].join("\n");
+  return shown.length <= LONGEST_DIFF
+    ? shown.join("\n")
+    : [...shown.slice(0, LONGEST_DIFF), `  … ${shown.length - LONGEST_DIFF} more lines`].join("\n");
 }
 
 interface DiffLine {

@@ -12,7 +12,7 @@ import { createWorld, type World } from "../../src/generate/world.ts";
 import type { ProxyView } from "../../src/model/proxy.ts";
 import type { ResourceSet } from "../../src/wire/encoded.ts";
 import { encodedJson, messageRegistry } from "../../src/wire/json.ts";
-import { CLUSTER_TYPE, ENDPOINT_TYPE, LISTENER_TYPE, ROUTE_TYPE, shortTypeName } from "../../src/wire/type-urls.ts";
+import { CLUSTER_TYPE, ENDPOINT_TYPE, EXTENSION_CONFIG_TYPE, LISTENER_TYPE, ROUTE_TYPE, shortTypeName } from "../../src/wire/type-urls.ts";
 import { createNameSets, type NameSets } from "../../src/xds/name-sets.ts";
 import type { ResourceProvider } from "../../src/xds/provider.ts";
 
@@ -25,8 +25,11 @@ export interface TestProxy {
 /** The real pipeline in memory: parse, validate, derive, generate. */
 export interface TestMesh {
   readonly world: World;
+  /** Asked anew each time: a change may give a proxy other labels or another Sidecar. */
   readonly proxies: readonly TestProxy[];
   readonly problems: readonly Problem[];
+  /** Puts documents in force and takes objects (by key) out, as one change. */
+  change(change: { readonly put?: string; readonly remove?: readonly string[] }): void;
   /** What a proxy is offered, type by type, in the order in which it would ask: names found in one type are asked of the next. */
   resources(proxy: TestProxy): Promise<ReadonlyMap<string, ResourceSet>>;
   json(proxy: TestProxy): Promise<Readonly<Record<string, JsonObject>>>;
@@ -59,6 +62,13 @@ const SETTINGS: GenerateSettings = {
   sniffInbound: true,
   edsForHeadless: false,
   defaultRequestTimeoutMs: 0,
+  http10: false,
+  quicListeners: false,
+  dualStack: false,
+  tlsOnSidecarIngress: false,
+  traceSampling: 1,
+  severalAuthorizers: false,
+  envoyFetchesKeys: false,
   autoAddressRanges: ["240.240.0.0/16", "2001:2::/48"],
 };
 
@@ -76,27 +86,44 @@ export function meshFrom(text: string): TestMesh {
 export function meshOf(parts: MeshParts): TestMesh {
   const world = createWorld({ ...SETTINGS, ...parts.settings }, { recheck: true });
   const problems: Problem[] = [];
-  world.engine.batch(() => {
-    for (const [index, text] of parts.documents.entries()) {
-      for (const raw of readDocuments(text, { source: "test", file: "input.yaml", scope: `input-${index}.yaml` })) {
-        const read = readObject(raw);
-        problems.push(...read.problems);
-        if (read.object !== undefined) world.inputs.objects.set(objectKey(read.object), read.object);
-      }
+  const put = (text: string, scope: string): void => {
+    for (const raw of readDocuments(text, { source: "test", file: "input.yaml", scope })) {
+      const read = readObject(raw);
+      problems.push(...read.problems);
+      if (read.object !== undefined) world.inputs.objects.set(objectKey(read.object), read.object);
     }
+  };
+  world.engine.batch(() => {
+    for (const [index, text] of parts.documents.entries()) put(text, `input-${index}.yaml`);
     putMesh(world, parts);
   });
   const names = createNameSets();
-  const proxies = parts.nodes.map(({ name, node }) => ({ name, view: viewOf(world, node) }));
-  const resources = async (proxy: TestProxy): Promise<ReadonlyMap<string, ResourceSet>> => walk(world, proxy.view, { names, registry: await messageRegistry() });
+  const resources = async (proxy: TestProxy): Promise<ReadonlyMap<string, ResourceSet>> => {
+    const registry = await messageRegistry();
+    world.patches.use(registry);
+    return walk(world, proxy.view, { names, registry });
+  };
   return {
     world,
-    proxies,
+    get proxies() {
+      return parts.nodes.map(({ name, node }) => ({ name, view: viewOf(world, node) }));
+    },
     problems,
+    change({ put: text = "", remove = [] }) {
+      world.engine.batch(() => {
+        for (const key of remove) world.inputs.objects.delete(key);
+        put(text, "change.yaml");
+      });
+    },
     resources,
     async json(proxy) {
       const registry = await messageRegistry();
-      return Object.fromEntries([...(await resources(proxy))].map(([type, set]) => [shortTypeName(type), Object.fromEntries([...set.resources.values()].map((one) => [one.name, encodedJson(registry, one)]))]));
+      return Object.fromEntries(
+        [...(await resources(proxy))].map(([type, set]) => [
+          shortTypeName(type),
+          Object.fromEntries([...set.resources.values()].map((one) => [one.name, encodedJson(registry, one)])),
+        ]),
+      );
     },
   };
 }
@@ -111,7 +138,13 @@ export function splitHeader<H extends object>(text: string): { readonly header: 
 
 function putMesh(world: World, { mesh = {}, networks }: MeshParts): void {
   const file = (path: string, content: JsonObject) => ({ path, content, lineOf: () => undefined });
-  const snapshot = { layers: [file("mesh.yaml", mesh)], networks: networks === undefined ? undefined : file("networks.yaml", networks), faults: [], paths: [], hash: "" };
+  const snapshot = {
+    layers: [file("mesh.yaml", mesh)],
+    networks: networks === undefined ? undefined : file("networks.yaml", networks),
+    faults: [],
+    paths: [],
+    hash: "",
+  };
   const load = judgeMesh(snapshot, { baseDir: "/", env: {} });
   if (!load.ok) throw new Error(JSON.stringify(load.problems));
   world.inputs.mesh.set("mesh", load.config.mesh);
@@ -149,13 +182,24 @@ function walk(world: World, view: ProxyView, { names, registry }: Walker): Reado
   const companion = provider(CLUSTER_TYPE).companion;
   const assignments = [...clusters.resources.values()].flatMap((cluster) => companion?.namesOf(cluster) ?? []);
   const listeners = provider(LISTENER_TYPE).offered(view, all);
-  const tables = [...listeners.resources.values()].flatMap((listener) => routeNames(encodedJson(registry, listener)));
+  const inListeners = [...listeners.resources.values()].map((listener) => encodedJson(registry, listener));
+  const tables = inListeners.flatMap(routeNames);
+  const extensions = inListeners.flatMap(discoveredNames);
   return new Map([
     [CLUSTER_TYPE, clusters],
     [ENDPOINT_TYPE, provider(ENDPOINT_TYPE).offered(view, { wildcard: false, names: names.of(assignments) })],
     [LISTENER_TYPE, listeners],
     [ROUTE_TYPE, provider(ROUTE_TYPE).offered(view, { wildcard: false, names: names.of(tables) })],
+    [EXTENSION_CONFIG_TYPE, provider(EXTENSION_CONFIG_TYPE).offered(view, { wildcard: false, names: names.of(extensions) })],
   ]);
+}
+
+/** Names of the filters whose configuration a listener (as JSON) leaves to discovery, at any depth. */
+function discoveredNames(json: JsonValue): readonly string[] {
+  if (Array.isArray(json)) return json.flatMap(discoveredNames);
+  if (typeof json !== "object" || json === null) return [];
+  const own = json.configDiscovery !== undefined && typeof json.name === "string" ? [json.name] : [];
+  return [...own, ...Object.values(json).flatMap(discoveredNames)];
 }
 
 /** Names of the route tables that a listener (as JSON) refers to, at any depth. */

@@ -1,6 +1,9 @@
+import { chmod, copyFile, link } from "node:fs/promises";
+import { connect } from "node:net";
+import { join } from "node:path";
 import { toJsonString } from "@bufbuild/protobuf";
 import { onTestFinished } from "vitest";
-import { type EnvoyProcess, startEnvoy } from "../../src/agent/envoy-process.ts";
+import { type EnvoyOptions, type EnvoyProcess, startEnvoy } from "../../src/agent/envoy-process.ts";
 import { findEnvoy } from "../../src/agent/find-envoy.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { buildBootstrap } from "../../src/envoy/bootstrap/bootstrap.ts";
@@ -8,11 +11,13 @@ import { BootstrapSchema } from "../../src/gen/envoy/config/bootstrap/v3/bootstr
 import { NO_LOCALITY } from "../../src/model/locality.ts";
 import { messageRegistry } from "../../src/wire/json.ts";
 import { tempDir } from "./cleanup.ts";
+import { type MeshHost, PROXY_USER } from "./netns.ts";
 import { freePort } from "./ports.ts";
 import { eventually } from "./wait.ts";
 
 export interface ProxyOptions {
-  readonly xdsPort: number;
+  /** Where the control plane is: a port on loopback, or the path of a socket. */
+  readonly xdsPort: number | string;
   readonly type?: "sidecar" | "router";
   readonly name: string;
   readonly namespace?: string;
@@ -21,21 +26,47 @@ export interface ProxyOptions {
   readonly interception?: "NONE" | "REDIRECT";
   readonly protocol?: "delta" | "sotw";
   readonly metadata?: Readonly<Record<string, string>>;
-  /** Wait until Envoy is live (default). */
-  readonly wait?: boolean;
+  /** The host it runs on; without one, beside the test. */
+  readonly host?: MeshHost;
 }
 
-export interface Proxy extends EnvoyProcess {
+export interface RunningProxy extends EnvoyProcess {
   /** Value of one Envoy counter or gauge; 0 when it does not exist. */
   stat(name: string): Promise<number>;
   /** Fails if Envoy refused anything it was sent. */
   assertNothingRejected(): Promise<void>;
 }
 
-/** A real Envoy that gets its configuration from a running control plane. */
-export async function startProxy(options: ProxyOptions): Promise<Proxy> {
-  const namespace = options.namespace ?? "shop";
+/** A real Envoy that gets its configuration from a running control plane. Resolves when it is live. */
+export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
   const adminPort = await freePort();
+  const process = await startEnvoy({
+    ...(await placeOf(options.host)),
+    name: options.name,
+    bootstrap: await bootstrapOf(options, adminPort),
+    adminPort,
+    clock: systemClock,
+    flags: ["--file-flush-interval-msec", "50"],
+  });
+  onTestFinished(() => process.stop());
+  await process.ready(30_000);
+  return {
+    ...process,
+    async stat(name) {
+      const pattern = `^${name.replaceAll(/[.|]/g, "\\$&")}$`;
+      return Number(/: (\d+)/.exec(await process.admin(`/stats?filter=${encodeURIComponent(pattern)}`))?.[1] ?? 0);
+    },
+    async assertNothingRejected() {
+      const text = await process.admin("/stats?filter=update_rejected");
+      const bad = text.split("\n").filter((line) => /update_rejected: [1-9]/.test(line));
+      if (bad.length > 0) throw new Error(`Envoy rejected: ${bad.join("; ")}`);
+    },
+  };
+}
+
+async function bootstrapOf(options: ProxyOptions, adminPort: number): Promise<string> {
+  const { xdsPort, namespace = "shop", protocol = "delta" } = options;
+  const server = typeof xdsPort === "string" ? { host: `unix:${xdsPort}`, port: 0 } : { host: "127.0.0.1", port: xdsPort };
   const bootstrap = buildBootstrap({
     nodeId: `${options.type ?? "sidecar"}~${options.address}~${options.name}.${namespace}~${namespace}.svc.cluster.local`,
     nodeCluster: `${options.name}.${namespace}`,
@@ -49,40 +80,37 @@ export async function startProxy(options: ProxyOptions): Promise<Proxy> {
       WORKLOAD_IDENTITY: "none",
       ...options.metadata,
     },
-    discovery: { host: "127.0.0.1", port: options.xdsPort, protocol: options.protocol ?? "delta", tls: undefined },
+    discovery: { ...server, protocol, tls: undefined },
     adminPort,
     readinessPort: 0,
     prometheusPort: 0,
     sdsSocket: undefined,
   });
-  const process = await startEnvoy({
-    binary: findEnvoy(globalThis.process.env),
-    workDir: await tempDir("envoy-"),
-    name: options.name,
-    bootstrap: toJsonString(BootstrapSchema, bootstrap, { registry: await messageRegistry() }),
-    adminPort,
-    clock: systemClock,
-    flags: ["--file-flush-interval-msec", "50"],
-  });
-  onTestFinished(() => process.stop());
-  if (options.wait !== false) await process.ready(30_000);
-  const stat = async (name: string): Promise<number> =>
-    Number(/: (\d+)/.exec(await process.admin(`/stats?filter=${encodeURIComponent(`^${name.replaceAll(/[.|]/g, "\\$&")}$`)}`))?.[1] ?? 0);
+  return toJsonString(BootstrapSchema, bootstrap, { registry: await messageRegistry() });
+}
+
+type Place = Pick<EnvoyOptions, "binary" | "workDir" | "launcher" | "fetchText">;
+
+/** On a host of its own Envoy runs as the proxy's user, who must be able to reach its files. */
+async function placeOf(host: MeshHost | undefined): Promise<Place> {
+  const workDir = await tempDir("envoy-");
+  const binary = findEnvoy(globalThis.process.env);
+  if (host === undefined) return { binary, workDir };
+  await chmod(workDir, 0o755);
+  const own = join(workDir, "envoy");
+  await link(binary, own).catch(() => copyFile(binary, own));
+  const user = String(PROXY_USER);
   return {
-    ...process,
-    stat,
-    async assertNothingRejected() {
-      const text = await process.admin("/stats?filter=update_rejected");
-      const bad = text.split("\n").filter((line) => /update_rejected: [1-9]/.test(line));
-      if (bad.length > 0) throw new Error(`Envoy rejected: ${bad.join("; ")}`);
-    },
+    binary: own,
+    workDir,
+    launcher: { words: [...host.enter, "setpriv", "--reuid", user, "--regid", user, "--clear-groups"], user: PROXY_USER },
+    fetchText: (url) => host.ask("fetch", { url }),
   };
 }
 
 /** Resolves when a listener answers on a loopback port. */
 export const listening = (port: number, host = "127.0.0.1"): Promise<boolean> =>
   eventually(`something listens on ${host}:${port}`, async () => {
-    const { connect } = await import("node:net");
     return new Promise<boolean>((resolve) => {
       const socket = connect(port, host, () => {
         socket.destroy();

@@ -6,7 +6,12 @@ const FLOW_WIDTH = 130;
 
 /** YAML for people: what fits on a line stands on one, and what stood above already is referred to by name. */
 export function readableYaml(value: JsonValue): string {
-  const document = new Document(interned(value), { aliasDuplicateObjects: true });
+  const known = new Map<string, JsonValue>();
+  const top =
+    Array.isArray(value) || typeof value !== "object" || value === null
+      ? value
+      : Object.fromEntries(Object.entries(value).map(([key, item]) => [key, parts(item, known)]));
+  const document = new Document(top, { aliasDuplicateObjects: true });
   visit(document, {
     Collection(_, node) {
       if (node !== document.contents && widthOf(node) <= FLOW_WIDTH) node.flow = true;
@@ -16,19 +21,32 @@ export function readableYaml(value: JsonValue): string {
   return document.toString({ lineWidth: LINE_WIDTH, flowCollectionPadding: false });
 }
 
-/** Makes equal parts that would take more than a line the same object, which YAML then writes once. Arrays stay, but not their members. */
-function interned(value: JsonValue, known = new Map<string, JsonValue>()): JsonValue {
-  if (typeof value !== "object" || value === null) return value;
-  const copy = Array.isArray(value) ? value.map((item) => interned(item, known)) : Object.fromEntries(Object.entries(value).map(([key, item]) => [key, interned(item, known)]));
+/** Makes equal parts that would take more than a line the same object, which YAML then writes once. */
+function interned(value: JsonValue, known: Map<string, JsonValue>): JsonValue {
+  const copy = parts(value, known);
   const text = JSON.stringify(copy);
-  if (text.length <= FLOW_WIDTH) return copy;
+  if (typeof copy !== "object" || text.length <= FLOW_WIDTH) return copy;
   const first = known.get(text) ?? copy;
   known.set(text, first);
   return first;
 }
 
+function parts(value: JsonValue, known: Map<string, JsonValue>): JsonValue {
+  if (Array.isArray(value)) return value.map((item) => interned(item, known));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, interned(item, known)]));
+}
+
 function widthOf(node: unknown): number {
-  return isAlias(node) ? node.source.length + 1 : isCollection(node) ? node.items.reduce<number>((sum, item) => sum + widthOf(item) + 2, 0) : isPair(node) ? widthOf(node.key) + widthOf(node.value) + 2 : isScalar(node) ? String(node.value).length : 0;
+  return isAlias(node)
+    ? node.source.length + 1
+    : isCollection(node)
+      ? node.items.reduce<number>((sum, item) => sum + widthOf(item) + 2, 0)
+      : isPair(node)
+        ? widthOf(node.key) + widthOf(node.value) + 2
+        : isScalar(node)
+          ? String(node.value).length
+          : 0;
 }
 
 /** Anchors called after the field they stand in, so that one more of them changes few lines. */

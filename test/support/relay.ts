@@ -7,14 +7,17 @@ export interface Relay {
   readonly port: number;
   /** Cuts the wire right after the next whole response of this type has passed; resolves when that happened. New connections are let through. */
   cutAfter(typeUrl: string): Promise<void>;
+  /** Leads to another port from now on: what is open is cut. */
+  pointAt(port: number): void;
 }
 
 /** Relays to a port on loopback, from a port of its own or from a Unix socket, which reaches across network namespaces. */
 export async function startRelay({ to, at }: { readonly to: number; readonly at?: string }): Promise<Relay> {
   const open = new Set<Socket>();
+  let target = to;
   let armed: { readonly typeUrl: string; readonly done: () => void } | undefined;
   const server = createServer((client) => {
-    const upstream = connect(to, "127.0.0.1");
+    const upstream = connect(target, "127.0.0.1");
     for (const socket of [client, upstream]) {
       open.add(socket.on("error", () => {}).on("close", () => open.delete(socket)));
     }
@@ -44,6 +47,10 @@ export async function startRelay({ to, at }: { readonly to: number; readonly at?
       new Promise((done) => {
         armed = { typeUrl, done };
       }),
+    pointAt(port) {
+      target = port;
+      for (const socket of open) socket.destroy();
+    },
   };
 }
 
@@ -67,7 +74,9 @@ function responseReader(): (chunk: Buffer, typeUrl: string | undefined) => numbe
       const end = at + FRAME_HEAD + bytes.readUIntBE(at, 3);
       if (bytes[at + 3] === DATA) {
         const stream = bytes.readUInt32BE(at + 5);
-        const { complete, rest } = splitMessages(Buffer.concat([messages.get(stream) ?? Buffer.alloc(0), bytes.subarray(at + FRAME_HEAD, end)]));
+        const { complete, rest } = splitMessages(
+          Buffer.concat([messages.get(stream) ?? Buffer.alloc(0), bytes.subarray(at + FRAME_HEAD, end)]),
+        );
         messages.set(stream, rest);
         if (typeUrl !== undefined && complete.some((message) => message.includes(typeUrl))) found ??= end - before;
       }

@@ -2,7 +2,7 @@ import type { Call } from "./calls.ts";
 import { type EchoOptions, type EchoServer, httpEcho } from "./echo.ts";
 import { type Istiod, type IstiodOptions, startIstiod } from "./istiod.ts";
 import { freePort } from "./ports.ts";
-import { listening, type Proxy, startProxy } from "./proxy.ts";
+import { listening, type RunningProxy, startProxy } from "./proxy.ts";
 import { SHOP_HOST, type ShopPorts, shopGateway, shopRoutes, shopService } from "./shop.ts";
 import { eventually } from "./wait.ts";
 
@@ -26,7 +26,7 @@ export interface ShopOptions {
 /** A control plane, two real servers, and one real Envoy that takes requests for them. */
 export interface ShopMesh {
   readonly istiod: Istiod;
-  readonly proxy: Proxy;
+  readonly proxy: RunningProxy;
   readonly v1: EchoServer;
   readonly v2: EchoServer;
   readonly ports: ShopPorts;

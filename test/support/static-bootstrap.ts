@@ -3,13 +3,15 @@ import { type Any, anyUnpack } from "@bufbuild/protobuf/wkt";
 import { type Bootstrap, BootstrapSchema } from "../../src/gen/envoy/config/bootstrap/v3/bootstrap_pb.js";
 import { type Cluster, Cluster_DiscoveryType, ClusterSchema } from "../../src/gen/envoy/config/cluster/v3/cluster_pb.js";
 import { ApiConfigSource_ApiType, ApiVersion } from "../../src/gen/envoy/config/core/v3/config_source_pb.js";
+import { TypedExtensionConfigSchema } from "../../src/gen/envoy/config/core/v3/extension_pb.js";
 import { ClusterLoadAssignmentSchema } from "../../src/gen/envoy/config/endpoint/v3/endpoint_pb.js";
+import type { Filter } from "../../src/gen/envoy/config/listener/v3/listener_components_pb.js";
 import { type Listener, ListenerSchema } from "../../src/gen/envoy/config/listener/v3/listener_pb.js";
 import { RouteConfigurationSchema } from "../../src/gen/envoy/config/route/v3/route_pb.js";
-import { HttpConnectionManagerSchema } from "../../src/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
+import { type HttpFilter, HttpConnectionManagerSchema } from "../../src/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
 import { anyOf } from "../../src/wire/encode.ts";
 import type { Encoded, ResourceSet } from "../../src/wire/encoded.ts";
-import { CLUSTER_TYPE, ENDPOINT_TYPE, LISTENER_TYPE, ROUTE_TYPE } from "../../src/wire/type-urls.ts";
+import { CLUSTER_TYPE, ENDPOINT_TYPE, EXTENSION_CONFIG_TYPE, LISTENER_TYPE, ROUTE_TYPE } from "../../src/wire/type-urls.ts";
 import type { Offer } from "./envoy-validate.ts";
 
 export interface StaticBootstrap {
@@ -20,7 +22,7 @@ export interface StaticBootstrap {
 
 /**
  * One static bootstrap of all that several proxies are offered. Equal resources stand in it once; others of the same name or address get
- * another. Route tables stand inside their listeners, and each assignment inside a copy of its cluster. Clusters keep their names where
+ * another. Route tables and extensions stand inside their listeners, and each assignment inside a copy of its cluster. Clusters keep their names where
  * they can, since Envoy looks for those of loggers and tracers; it does not look for those of routes, as it would not under discovery.
  */
 export function staticBootstrap(offers: readonly Offer[]): StaticBootstrap {
@@ -31,14 +33,19 @@ export function staticBootstrap(offers: readonly Offer[]): StaticBootstrap {
     const of = (typeUrl: string): ResourceSet["resources"] => resources.get(typeUrl)?.resources ?? new Map();
     const fault = (reason: string): void => void faults.push({ label, reason });
     for (const cluster of of(CLUSTER_TYPE).values()) addCluster(clusters, cluster, of(ENDPOINT_TYPE));
-    for (const listener of of(LISTENER_TYPE).values()) addListener(listeners, { listener, tables: of(ROUTE_TYPE), fault });
-    for (const address of repeated([...of(LISTENER_TYPE).values()].flatMap((one) => boundAddresses(fromBinary(ListenerSchema, one.body))))) fault(`two listeners bind ${address}`);
+    for (const listener of of(LISTENER_TYPE).values()) addListener(listeners, { listener, tables: of(ROUTE_TYPE), extensions: of(EXTENSION_CONFIG_TYPE), fault });
+    for (const address of repeated([...of(LISTENER_TYPE).values()].flatMap((one) => boundAddresses(fromBinary(ListenerSchema, one.body)))))
+      fault(`two listeners bind ${address}`);
   }
   for (const [index, listener] of listeners.values.entries()) moveToFreePort(listener, index);
   const bootstrap = create(BootstrapSchema, {
     node: { id: "validate", cluster: "validate" },
     dynamicResources: {
-      adsConfig: { apiType: ApiConfigSource_ApiType.DELTA_GRPC, transportApiVersion: ApiVersion.V3, grpcServices: [{ targetSpecifier: { case: "envoyGrpc", value: { clusterName: "xds-grpc" } } }] },
+      adsConfig: {
+        apiType: ApiConfigSource_ApiType.DELTA_GRPC,
+        transportApiVersion: ApiVersion.V3,
+        grpcServices: [{ targetSpecifier: { case: "envoyGrpc", value: { clusterName: "xds-grpc" } } }],
+      },
     },
     staticResources: { clusters: [serverCluster("xds-grpc"), serverCluster("sds-grpc"), ...clusters.values], listeners: listeners.values },
   });
@@ -78,34 +85,54 @@ function addCluster(clusters: Distinct<Cluster>, { name, version, body }: Encode
 interface ListenerToAdd {
   readonly listener: Encoded;
   readonly tables: ResourceSet["resources"];
+  readonly extensions: ResourceSet["resources"];
   readonly fault: (reason: string) => void;
 }
 
-function addListener(listeners: Distinct<Listener>, { listener: { name, version, body }, tables, fault }: ListenerToAdd): void {
+/** The listener with everything in it that it would discover. */
+function addListener(listeners: Distinct<Listener>, { listener: { name, version, body }, tables, extensions, fault }: ListenerToAdd): void {
   const listener = fromBinary(ListenerSchema, body);
   const used: string[] = [];
+  const found = (resources: ResourceSet["resources"], kind: string, wanted: string): Encoded | undefined => {
+    const resource = resources.get(wanted);
+    if (resource === undefined) fault(`listener ${name} names the ${kind} ${wanted}, which is not served`);
+    else used.push(resource.version);
+    return resource;
+  };
+  const discovery: Discovery = { table: (wanted) => found(tables, "route table", wanted), extension: (wanted) => found(extensions, "extension", wanted) };
   const chains = [...listener.filterChains, ...(listener.defaultFilterChain === undefined ? [] : [listener.defaultFilterChain])];
   for (const filter of chains.flatMap(({ filters }) => filters)) {
-    if (filter.configType.case !== "typedConfig") continue;
-    const inlined = withTable(filter.configType.value, tables);
-    if (inlined === undefined) continue;
-    if (inlined.table === undefined) fault(`listener ${name} names the route table ${inlined.name}, which is not served`);
-    else used.push(inlined.table.version);
-    filter.configType = { case: "typedConfig", value: inlined.config };
+    inlineExtension(filter, discovery);
+    if (filter.configType.case === "typedConfig") filter.configType.value = withDiscovered(filter.configType.value, discovery);
   }
   listeners.add(name, [version, ...used].join(" "), () => listener);
 }
 
-/** The HTTP connection manager with its route table inside; undefined where it discovers none. */
-function withTable(config: Any, tables: ResourceSet["resources"]): { readonly name: string; readonly table: Encoded | undefined; readonly config: Any } | undefined {
+interface Discovery {
+  readonly table: (name: string) => Encoded | undefined;
+  readonly extension: (name: string) => Encoded | undefined;
+}
+
+/** The HTTP connection manager with its route table and its filters' configurations inside; anything else as it is. */
+function withDiscovered(config: Any, discovery: Discovery): Any {
   const manager = anyUnpack(config, HttpConnectionManagerSchema);
-  if (manager === undefined || manager.routeSpecifier.case !== "rds") return undefined;
-  const name = manager.routeSpecifier.value.routeConfigName;
-  const table = tables.get(name);
-  const content = table === undefined ? create(RouteConfigurationSchema, { name }) : fromBinary(RouteConfigurationSchema, table.body);
-  content.validateClusters ??= false;
-  manager.routeSpecifier = { case: "routeConfig", value: content };
-  return { name, table, config: anyOf(HttpConnectionManagerSchema, manager) };
+  if (manager === undefined) return config;
+  for (const filter of manager.httpFilters) inlineExtension(filter, discovery);
+  if (manager.routeSpecifier.case === "rds") {
+    const name = manager.routeSpecifier.value.routeConfigName;
+    const table = discovery.table(name);
+    const content = table === undefined ? create(RouteConfigurationSchema, { name }) : fromBinary(RouteConfigurationSchema, table.body);
+    content.validateClusters ??= false;
+    manager.routeSpecifier = { case: "routeConfig", value: content };
+  }
+  return anyOf(HttpConnectionManagerSchema, manager);
+}
+
+function inlineExtension(filter: Pick<HttpFilter | Filter, "name"> & { configType: HttpFilter["configType"] | Filter["configType"] }, { extension }: Discovery): void {
+  if (filter.configType.case !== "configDiscovery") return;
+  const resource = extension(filter.name);
+  const value = resource === undefined ? undefined : fromBinary(TypedExtensionConfigSchema, resource.body).typedConfig;
+  if (value !== undefined) filter.configType = { case: "typedConfig", value };
 }
 
 function boundAddresses(listener: Listener): readonly string[] {

@@ -26,7 +26,7 @@ export const bootstrapCommand: Command = {
     { name: "service-account", value: "NAME", about: "its service account (default: default)" },
     { name: "labels", short: "l", value: "KEY=VALUE[,…]", about: "its labels" },
     { name: "locality", value: "REGION[/ZONE[/SUBZONE]]", about: "where it runs" },
-    { name: "address", value: "HOST:PORT", about: `where istiod serves xDS (default: ${DEFAULT_ADDRESS})` },
+    { name: "address", value: "HOST:PORT", about: `where istiod serves xDS, or unix:/PATH of a socket (default: ${DEFAULT_ADDRESS})` },
     { name: "root-cert", value: "FILE", about: "use TLS towards istiod, trusting the roots in this file" },
     { name: "server-name", value: "NAME", about: `name in istiod's certificate (default: ${DEFAULT_SERVER_NAME})` },
     { name: "protocol", value: "delta|sotw", about: "variant of xDS (default: delta)" },
@@ -86,7 +86,8 @@ export function bootstrapInput(args: Arguments, host: Host, socket: string | und
 }
 
 function discoveryOf(args: Arguments): BootstrapInput["discovery"] {
-  const at = parseHostPort(args.text("address") ?? DEFAULT_ADDRESS);
+  const address = args.text("address") ?? DEFAULT_ADDRESS;
+  const at = address.startsWith("unix:/") ? { host: address, port: 0 } : parseHostPort(address);
   if (typeof at === "string") throw usageError(`--address: ${at}`);
   if (at.host === "") throw usageError("--address must name a host");
   const rootCertFile = args.text("root-cert");

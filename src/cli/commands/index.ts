@@ -7,4 +7,11 @@ import { validateCommand } from "./validate.ts";
 import { versionCommand } from "./version.ts";
 
 /** Every command, in the order in which help lists them. A command is added here and nowhere else. */
-export const COMMANDS: readonly Command[] = [validateCommand, proxyStatusCommand, proxyConfigCommand, bootstrapCommand, demoCommand, versionCommand];
+export const COMMANDS: readonly Command[] = [
+  validateCommand,
+  proxyStatusCommand,
+  proxyConfigCommand,
+  bootstrapCommand,
+  demoCommand,
+  versionCommand,
+];

@@ -1,5 +1,5 @@
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
-import { createServer, request, type Server } from "node:http";
+import { createServer, request } from "node:http";
 import { type AddressInfo, createServer as createTcpServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -34,25 +34,25 @@ const TICKS_PER_LINE = 10;
 
 /** A mesh on one machine: two echo services, a sidecar and a gateway, a control plane, and a client that counts who answers. */
 export async function runDemo(options: DemoOptions): Promise<void> {
-  const home = await mkdtemp(join(tmpdir(), "istio-demo-"));
-  const closers: (() => Promise<unknown>)[] = [() => rm(home, { recursive: true, force: true })];
+  const stack = new AsyncDisposableStack();
   try {
+    const home = await mkdtemp(join(tmpdir(), "istio-demo-"));
+    stack.defer(() => rm(home, { recursive: true, force: true }));
     const binary = findEnvoy(options.env);
-    const [v1, v2] = await Promise.all([startEcho("v1"), startEcho("v2")]);
-    closers.push(
-      () => closeServer(v1),
-      () => closeServer(v2),
-    );
-    const ports: DemoPorts = { v1: portOf(v1), v2: portOf(v2), sidecar: await freePort(), gateway: await freePort() };
+    const [v1, v2] = [await startEcho("v1", stack), await startEcho("v2", stack)];
+    const ports: DemoPorts = { v1, v2, sidecar: await freePort(), gateway: await freePort() };
     const routes = await writeScene(home, ports);
     const plane = await startPlane(home, options);
-    closers.push(() => plane.stop());
-    for (const envoy of await startEnvoys({ home, binary, plane, clock: options.clock })) closers.push(() => envoy.stop());
+    stack.defer(plane.stop);
+    await startEnvoys({ home, binary, plane, clock: options.clock, stack });
     options.print(`istiod, two Envoys and two echo services are running; the rule is in\n  ${routes}`);
-    options.print("change its weights, save, and watch the counts (Ctrl-C ends the demo and removes everything)");
+    options.print(`look inside: ISTIO_HOME=${home} istioctl proxy-status --istiod http://127.0.0.1:${plane.ports.http?.port}`);
+    options.print("change the weights, save, and watch the counts (Ctrl-C ends the demo and removes everything)");
     await countAnswers(ports, options);
+  } catch (error) {
+    if (!options.signal.aborted) throw error; // What is interrupted while it starts fails in many ways.
   } finally {
-    for (const close of closers.reverse()) await close();
+    await stack.disposeAsync();
   }
 }
 
@@ -75,19 +75,19 @@ interface EnvoyScene {
   readonly binary: string;
   readonly plane: ControlPlane;
   readonly clock: Clock;
+  readonly stack: AsyncDisposableStack;
 }
 
-async function startEnvoys(scene: EnvoyScene): Promise<readonly EnvoyProcess[]> {
+async function startEnvoys(scene: EnvoyScene): Promise<void> {
   const envoys = [
     await startOne(scene, { name: "client", type: "sidecar", app: "client", address: "127.0.0.1" }),
     await startOne(scene, { name: "edge", type: "router", app: "edge", address: "127.0.0.3" }),
   ];
   for (const envoy of envoys) await envoy.ready(30_000);
-  return envoys;
 }
 
 async function startOne(
-  { home, binary, plane, clock }: EnvoyScene,
+  { home, binary, plane, clock, stack }: EnvoyScene,
   who: { name: string; type: string; app: string; address: string },
 ): Promise<EnvoyProcess> {
   const adminPort = await freePort();
@@ -110,7 +110,9 @@ async function startOne(
     sdsSocket: undefined,
   });
   const text = toJsonString(BootstrapSchema, bootstrap, { registry: await messageRegistry() });
-  return startEnvoy({ binary, workDir: home, name: who.name, bootstrap: text, adminPort, clock });
+  const envoy = await startEnvoy({ binary, workDir: home, name: who.name, bootstrap: text, adminPort, clock });
+  stack.defer(envoy.stop);
+  return envoy;
 }
 
 /** Calls through both Envoys and prints once a second who answered, until the signal aborts. */
@@ -155,20 +157,18 @@ function ask(port: number, host: string): Promise<string> {
   });
 }
 
-async function startEcho(version: string): Promise<Server> {
+/** Starts a server that says which version it is; gives its port. */
+async function startEcho(version: string, stack: AsyncDisposableStack): Promise<number> {
   const server = createServer((_request, response) => {
     response.writeHead(200, { "x-version": version });
     response.end(`${version}\n`);
   });
   await new Promise<void>((resolve, reject) => server.once("error", reject).listen(0, "127.0.0.1", resolve));
-  return server;
-}
-
-const portOf = (server: Server): number => (server.address() as AddressInfo).port;
-
-function closeServer(server: Server): Promise<void> {
-  server.closeAllConnections();
-  return new Promise((resolve) => server.close(() => resolve()));
+  stack.defer(() => {
+    server.closeAllConnections();
+    return new Promise<void>((resolve) => server.close(() => resolve()));
+  });
+  return (server.address() as AddressInfo).port;
 }
 
 async function freePort(): Promise<number> {

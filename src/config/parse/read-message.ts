@@ -4,7 +4,7 @@ import { quote } from "../checks/quote.ts";
 import type { Report } from "../kind-def.ts";
 import type { FieldPath } from "../problem.ts";
 import type { ProblemCode } from "../problem-codes.ts";
-import { enter, isRecord, type Reader, type Reading, refuse, refuseType, startReading } from "./reading.ts";
+import { type AnyReader, enter, isRecord, type Reader, type Reading, refuse, refuseType, startReading } from "./reading.ts";
 import { enumReader, mapKeyReader, scalarReader } from "./scalar-readers.ts";
 import { readJsonObject, wellKnownReader } from "./well-known-readers.ts";
 
@@ -15,8 +15,8 @@ export interface ReadOptions {
   readonly path: FieldPath;
   /** Code for fields the schema does not have; "ignore" lets them pass. Default: an error. */
   readonly unknownField?: ProblemCode | "ignore";
-  /** Where messages inside google.protobuf.Any are found; "unread" leaves them out. Default: none are taken, for no Istio kind has them. */
-  readonly anyContent?: Registry | "unread";
+  /** Where messages inside google.protobuf.Any are found, or who reads them; "unread" leaves them out. Default: none are taken, for no Istio kind has them. */
+  readonly anyContent?: Registry | AnyReader | "unread";
 }
 
 /**

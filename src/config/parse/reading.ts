@@ -15,8 +15,8 @@ export interface Reading {
   readonly path: (string | number)[];
   /** Code for fields the schema does not have; undefined lets them pass. */
   readonly unknownField: ProblemCode | undefined;
-  /** Where the messages inside google.protobuf.Any are found. "unread" leaves them out, "refuse" reports them. */
-  readonly anyContent: Registry | "unread" | "refuse";
+  /** Where the messages inside google.protobuf.Any are found, or who reads them. "unread" leaves them out, "refuse" reports them. */
+  readonly anyContent: Registry | AnyReader | "unread" | "refuse";
   /** Values that may still be read. */
   left: number;
 }
@@ -39,6 +39,9 @@ export function enter(reading: Reading, size: number): boolean {
 
 /** Turns a JSON-shaped value into what a field holds; undefined when it was refused and reported. */
 export type Reader = (json: unknown, reading: Reading) => unknown;
+
+/** Reads what stands in a google.protobuf.Any, given with its "@type". */
+export type AnyReader = (json: Readonly<Record<string, unknown>>, reading: Reading) => unknown;
 
 /** Reports a fault at the present place. */
 export function refuse(reading: Reading, code: ProblemCode, message: string): undefined {

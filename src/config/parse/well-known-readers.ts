@@ -46,6 +46,7 @@ function readAny(desc: DescMessage): Reader {
     if (!isRecord(json) || typeof json["@type"] !== "string") return refuseType(reading, json, 'an object with "@type"');
     if (reading.anyContent === "unread") return undefined;
     if (reading.anyContent === "refuse") return refuse(reading, "schema.wrong-type", "messages of arbitrary type cannot be given here");
+    if (typeof reading.anyContent === "function") return reading.anyContent(json, reading);
     const copy = copyJson(json, reading);
     if (copy === undefined) return undefined;
     try {

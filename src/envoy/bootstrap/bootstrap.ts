@@ -26,7 +26,9 @@ export interface BootstrapInput {
 }
 
 export interface DiscoveryServer {
+  /** A name, an address, or `unix:` and the path of a socket, which is how a proxy in another network namespace reaches this machine's. */
   readonly host: string;
+  /** Of no meaning for a socket. */
   readonly port: number;
   readonly protocol: "delta" | "sotw";
   readonly tls: { readonly rootCertFile: string; readonly serverName: string } | undefined;
@@ -95,6 +97,9 @@ const STATS_TAGS: readonly (readonly [string, string])[] = [
   ["listener_address", "^listener\\.(((?:[_.[:digit:]]*|[_\\[\\]aAbBcCdDeEfF[:digit:]]*))\\.)"],
 ];
 
+const UNIX = "unix:";
+const isUnix = ({ host }: DiscoveryServer): boolean => host.startsWith(UNIX);
+
 function discoveryCluster(discovery: DiscoveryServer): Cluster {
   const http2 = create(HttpProtocolOptionsSchema, {
     upstreamProtocolOptions: {
@@ -111,13 +116,16 @@ function discoveryCluster(discovery: DiscoveryServer): Cluster {
     name: XDS_CLUSTER,
     clusterDiscoveryType: {
       case: "type",
-      value: isIP(discovery.host) !== 0 ? Cluster_DiscoveryType.STATIC : Cluster_DiscoveryType.STRICT_DNS,
+      value: isUnix(discovery) || isIP(discovery.host) !== 0 ? Cluster_DiscoveryType.STATIC : Cluster_DiscoveryType.STRICT_DNS,
     },
     connectTimeout: { seconds: 1n },
     typedExtensionProtocolOptions: { "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": anyOf(HttpProtocolOptionsSchema, http2) },
-    loadAssignment: singleEndpoint(XDS_CLUSTER, socketAddress(discovery.host, discovery.port)),
+    loadAssignment: singleEndpoint(
+      XDS_CLUSTER,
+      isUnix(discovery) ? pipeAddress(discovery.host.slice(UNIX.length)) : socketAddress(discovery.host, discovery.port),
+    ),
     ...(discovery.tls !== undefined && { transportSocket: discoveryTls(discovery.tls) }),
-    upstreamConnectionOptions: { tcpKeepalive: { keepaliveTime: 300 } },
+    ...(!isUnix(discovery) && { upstreamConnectionOptions: { tcpKeepalive: { keepaliveTime: 300 } } }),
   });
 }
 
@@ -158,7 +166,7 @@ function sdsCluster(socket: string): Cluster {
     clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.STATIC },
     connectTimeout: { seconds: 1n },
     typedExtensionProtocolOptions: { "envoy.extensions.upstreams.http.v3.HttpProtocolOptions": anyOf(HttpProtocolOptionsSchema, http2) },
-    loadAssignment: singleEndpoint(SDS_CLUSTER, { address: { case: "pipe", value: { path: socket } } }),
+    loadAssignment: singleEndpoint(SDS_CLUSTER, pipeAddress(socket)),
   });
 }
 
@@ -167,6 +175,8 @@ type AddressInit = NonNullable<NonNullable<MessageInitShape<typeof BootstrapSche
 function singleEndpoint(clusterName: string, address: AddressInit): NonNullable<MessageInitShape<typeof ClusterSchema>["loadAssignment"]> {
   return { clusterName, endpoints: [{ lbEndpoints: [{ hostIdentifier: { case: "endpoint", value: { address } } }] }] };
 }
+
+const pipeAddress = (path: string): AddressInit => ({ address: { case: "pipe", value: { path } } });
 
 function socketAddress(address: string, port: number): AddressInit {
   return { address: { case: "socketAddress", value: { address, portSpecifier: { case: "portValue", value: port } } } };

@@ -3,6 +3,7 @@ import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { ApiVersion } from "../../gen/envoy/config/core/v3/config_source_pb.js";
 import { type Filter, FilterSchema } from "../../gen/envoy/config/listener/v3/listener_components_pb.js";
 import {
+  HttpConnectionManager_CodecType as CodecType,
   HttpConnectionManager_PathWithEscapedSlashesAction as EscapedSlashes,
   HttpConnectionManager_ForwardClientCertDetails as Forward,
   type HttpConnectionManager,
@@ -11,8 +12,11 @@ import {
 } from "../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
 import { UuidRequestIdConfigSchema } from "../../gen/envoy/extensions/request_id/uuid/v3/uuid_pb.js";
 import { anyOf } from "../../wire/encode.ts";
+import { cidrRange } from "../listener/cidr-range.ts";
 import { buildInboundRoute, type InboundRouteInput } from "../route/inbound.ts";
 import { type AccessLogInput, accessLogs } from "./access-log.ts";
+import { PRESERVE_CASE } from "./header-case.ts";
+import { type HttpConnectionInput, httpConnectionFields } from "./http-connection-limits.ts";
 import { type HttpFiltersInput, httpFilters } from "./order.ts";
 import { buildTracing, type TracingInput } from "./tracing.ts";
 
@@ -21,14 +25,16 @@ export type ForwardClientCert = keyof typeof Forward;
 /** How the certificate of the client is told to the next hop, in header `x-forwarded-client-cert`. */
 export interface ClientCertDetails {
   readonly forward: ForwardClientCert;
-  /** Parts of this hop's certificate to add. */
-  readonly add: {
-    readonly subject: boolean;
-    readonly uri: boolean;
-    readonly dns: boolean;
-    readonly cert: boolean;
-    readonly chain: boolean;
-  };
+  /** Parts of this hop's certificate to add; undefined where `forward` adds nothing. */
+  readonly add:
+    | {
+        readonly subject: boolean;
+        readonly uri: boolean;
+        readonly dns: boolean;
+        readonly cert: boolean;
+        readonly chain: boolean;
+      }
+    | undefined;
 }
 
 /** What a mesh says of all connection managers alike, and a Telemetry or ProxyConfig may change for some. */
@@ -39,8 +45,12 @@ export interface HttpSettings extends Omit<HttpFiltersInput, "grpcWeb"> {
   /** Let the request id decide whether a request is traced. */
   readonly requestIdDecidesSampling: boolean;
   readonly generateRequestId: boolean;
-  /** Idle connections are closed after this; absent = Envoy's default of an hour. */
-  readonly idleTimeoutMs?: number;
+  /** Limits on clients and what is made of doubtful requests; absent = Envoy's defaults. */
+  readonly connection?: HttpConnectionInput;
+  /** Pass headers of HTTP/1 on as the client spelt them. */
+  readonly preserveHeaderCase?: boolean;
+  /** Tell servers the port the client connected to. */
+  readonly forwardPort?: boolean;
 }
 
 /** All that may influence one HTTP connection manager. */
@@ -53,6 +63,8 @@ export interface HttpManagerInput extends HttpSettings {
   readonly useRemoteAddress: boolean;
   /** Proxies in front of this one whose entries in `x-forwarded-for` are believed. */
   readonly trustedHops: number;
+  /** Clients in these ranges (CIDR) are of the mesh: what they say in `x-envoy-*` headers is believed. */
+  readonly internalRanges?: readonly string[];
   readonly clientCert: ClientCertDetails | undefined;
   /** Value of header `server`, or "leave": what the application said is kept. Undefined: Envoy's own. */
   readonly server: string | "leave" | undefined;
@@ -60,6 +72,8 @@ export interface HttpManagerInput extends HttpSettings {
   readonly http2: boolean;
   /** Say something of HTTP/1: `{}` changes nothing (Istio sends it for gateways); an absolute URL is what a client of a proxy sends. */
   readonly http1?: { readonly allowAbsoluteUrl?: boolean; readonly acceptHttp10?: boolean };
+  /** Connections come over QUIC: nothing but HTTP/3 is spoken. */
+  readonly http3?: boolean;
 }
 
 /** Routes that do not come in this time are taken as none: an unserved name must not keep a listener, and at start the whole proxy, waiting. */
@@ -85,15 +99,22 @@ function manager(input: HttpManagerInput): HttpConnectionManager {
     streamIdleTimeout: durationFromMs(0),
     upgradeConfigs: [{ upgradeType: "websocket" }],
     requestIdExtension: requestId(input.requestIdDecidesSampling),
+    appendXForwardedPort: input.forwardPort === true,
     ...(!input.generateRequestId && { generateRequestId: false }),
     ...pathOptions(input.pathNormalization),
     ...serverHeader(input.server),
     ...clientCertOptions(input.clientCert),
-    ...(input.http2 && { http2ProtocolOptions: {} }),
-    ...(input.http1 !== undefined && { httpProtocolOptions: input.http1 }),
+    ...httpConnectionFields(input.connection, input.http2),
+    ...http1Fields(input),
+    ...(input.http3 === true && { codecType: CodecType.HTTP3, http3ProtocolOptions: {} }),
     ...(input.tracing !== undefined && { tracing: buildTracing(input.tracing) }),
-    ...(input.idleTimeoutMs !== undefined && { commonHttpProtocolOptions: { idleTimeout: durationFromMs(input.idleTimeoutMs) } }),
+    ...(input.internalRanges !== undefined && { internalAddressConfig: { cidrRanges: input.internalRanges.map(cidrRange) } }),
   });
+}
+
+function http1Fields({ http1, preserveHeaderCase }: HttpManagerInput) {
+  if (http1 === undefined && preserveHeaderCase !== true) return {};
+  return { httpProtocolOptions: { ...http1, ...(preserveHeaderCase === true && { headerKeyFormat: PRESERVE_CASE }) } };
 }
 
 function routeSpecifier(routes: HttpManagerInput["routes"]) {
@@ -130,5 +151,7 @@ function serverHeader(server: string | undefined) {
 }
 
 function clientCertOptions(details: ClientCertDetails | undefined) {
-  return details === undefined ? {} : { forwardClientCertDetails: Forward[details.forward], setCurrentClientCertDetails: details.add };
+  if (details === undefined) return {};
+  const { forward, add } = details;
+  return { forwardClientCertDetails: Forward[forward], ...(add !== undefined && { setCurrentClientCertDetails: add }) };
 }

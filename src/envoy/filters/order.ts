@@ -10,6 +10,8 @@ import {
   HttpFilterSchema,
 } from "../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
 import { anyOf } from "../../wire/encode.ts";
+import { httpExtension, type PhasedExtensions } from "./extension-filter.ts";
+import type { PolicyFilters } from "./policy-filters.ts";
 
 /** All that decides which HTTP filters a connection manager gets. */
 export interface HttpFiltersInput {
@@ -17,6 +19,10 @@ export interface HttpFiltersInput {
   readonly grpcWeb: boolean;
   /** Keep `x-envoy-*` headers off requests and responses (ProxyConfig proxyHeaders.envoyDebugHeaders.disabled). */
   readonly suppressEnvoyHeaders: boolean;
+  /** What the security policies of the workload ask for; absent where there are none, and towards others. */
+  readonly policies?: PolicyFilters;
+  /** WasmPlugins and TrafficExtensions of this chain; absent where there are none. */
+  readonly extensions?: PhasedExtensions;
 }
 
 type FilterMaker = (input: HttpFiltersInput) => readonly HttpFilter[];
@@ -27,13 +33,18 @@ type FilterMaker = (input: HttpFiltersInput) => readonly HttpFilter[];
  */
 const HTTP_FILTER_ORDER: readonly FilterMaker[] = [
   // Extensions of phase AUTHN come first: they may see requests that nobody has authenticated.
+  ({ extensions }) => extensions?.authn.map(httpExtension) ?? [],
   // Request authentication (JWT) comes before authorization, which reads the claims it found; extensions of phase AUTHZ stand between them.
+  ({ policies }) => policies?.authentication ?? [],
+  ({ extensions }) => extensions?.authz.map(httpExtension) ?? [],
   // External authorization (CUSTOM), then DENY and ALLOW rules: whatever follows sees allowed requests only.
+  ({ policies }) => policies?.authorization ?? [],
+  // Extensions of phase STATS, then those of no phase: they see the request as the client sent it, before faults are injected.
+  ({ extensions }) => extensions?.rest.map(httpExtension) ?? [],
   // gRPC-Web becomes gRPC before anything counts or routes it.
   ({ grpcWeb }) => (grpcWeb ? [filter("envoy.filters.http.grpc_web", anyOf(GrpcWebSchema, create(GrpcWebSchema)))] : []),
   // Counts gRPC messages of what was let in, also of requests that the next filters answer themselves.
   () => [filter("envoy.filters.http.grpc_stats", GRPC_STATS)],
-  // Extensions of phase STATS and of no phase: they must see the request as the client sent it, before faults are injected.
   // Injected delays and aborts are configured per route; before CORS, as in Istio, so that a fault hits preflights too.
   () => [filter("envoy.filters.http.fault", anyOf(HTTPFaultSchema, create(HTTPFaultSchema)))],
   // Answers preflights by the policy of the route.

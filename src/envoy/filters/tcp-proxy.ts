@@ -5,6 +5,8 @@ import { MongoProxySchema } from "../../gen/envoy/extensions/filters/network/mon
 import { TcpProxySchema } from "../../gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.js";
 import { anyOf } from "../../wire/encode.ts";
 import { type AccessLogInput, accessLogs } from "./access-log.ts";
+import { networkExtension, type PhasedExtensions } from "./extension-filter.ts";
+import type { PolicyFilters } from "./policy-filters.ts";
 
 /** One destination of a connection and its share. */
 export interface TcpDestination {
@@ -25,11 +27,24 @@ export interface TcpProxyInput {
   readonly tunnel?: { readonly target: string; readonly usePost: boolean };
   /** Decode the protocol in passing, for statistics. */
   readonly decode?: "mongo";
+  /** What the security policies of the workload ask for; absent where there are none, and towards others. */
+  readonly policies?: PolicyFilters;
+  /** WasmPlugins and TrafficExtensions for connections; absent where there are none. */
+  readonly extensions?: PhasedExtensions;
+  /** Connections are closed after this, in use or not. */
+  readonly maxDurationMs?: number;
 }
 
-/** The network filters of a TCP filter chain, in order: what decodes comes before what forwards, which must be last. */
+/** The network filters of a TCP filter chain, in order: who may connect is decided first; what decodes comes before what forwards, which must be last. */
 export function tcpFilters(input: TcpProxyInput): Filter[] {
-  return [...(input.decode === "mongo" ? [mongoProxy(input.statPrefix)] : []), tcpProxy(input)];
+  const { authn = [], authz = [], rest = [] } = input.extensions ?? {};
+  return [
+    ...[...authn, ...authz].map(networkExtension),
+    ...(input.policies?.network ?? []),
+    ...rest.map(networkExtension),
+    ...(input.decode === "mongo" ? [mongoProxy(input.statPrefix)] : []),
+    tcpProxy(input),
+  ];
 }
 
 function tcpProxy(input: TcpProxyInput): Filter {
@@ -38,6 +53,7 @@ function tcpProxy(input: TcpProxyInput): Filter {
     clusterSpecifier: clusterSpecifier(input.destinations),
     accessLog: accessLogs(input.accessLogs),
     ...(input.idleTimeoutMs !== undefined && { idleTimeout: durationFromMs(input.idleTimeoutMs) }),
+    ...(input.maxDurationMs !== undefined && { maxDownstreamConnectionDuration: durationFromMs(input.maxDurationMs) }),
     ...(input.hashSourceIp === true && { hashPolicy: [{ policySpecifier: { case: "sourceIp" as const, value: {} } }] }),
     ...(input.tunnel !== undefined && { tunnelingConfig: { hostname: input.tunnel.target, usePost: input.tunnel.usePost } }),
   });

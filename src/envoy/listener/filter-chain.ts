@@ -1,15 +1,17 @@
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import { formatIp, parseCidr } from "../../base/address.ts";
 import {
+  type Filter,
   type FilterChain,
   type FilterChainMatch,
   FilterChainMatchSchema,
   FilterChainSchema,
 } from "../../gen/envoy/config/listener/v3/listener_components_pb.js";
+import { networkExtension, type PhasedExtensions } from "../filters/extension-filter.ts";
 import { type HttpManagerInput, httpConnectionManager } from "../filters/http-connection-manager.ts";
 import { type TcpProxyInput, tcpFilters } from "../filters/tcp-proxy.ts";
 import { type DownstreamTlsInput, downstreamTlsContext, downstreamTlsSocket } from "../tls/index.ts";
+import { cidrRange } from "./cidr-range.ts";
 
 /** Which connections a filter chain takes. Nothing said: all of them. */
 export interface ChainMatch {
@@ -25,7 +27,7 @@ export interface ChainMatch {
 export interface FilterChainInput {
   readonly name?: string;
   readonly match: ChainMatch;
-  readonly content: { readonly http: HttpManagerInput } | { readonly tcp: TcpProxyInput };
+  readonly content: { readonly http: HttpManagerInput; readonly network?: PhasedExtensions } | { readonly tcp: TcpProxyInput };
   readonly tls?: DownstreamTlsInput;
   /** How long a client may take for the TLS handshake. */
   readonly handshakeTimeoutMs?: number;
@@ -37,10 +39,16 @@ export function buildFilterChain(input: FilterChainInput): FilterChain {
   return create(FilterChainSchema, {
     name: input.name ?? "",
     ...(match !== undefined && { filterChainMatch: match }),
-    filters: "http" in input.content ? [httpConnectionManager(input.content.http)] : tcpFilters(input.content.tcp),
+    filters: filters(input.content),
     ...(input.tls !== undefined && { transportSocket: downstreamTlsSocket(downstreamTlsContext(input.tls)) }),
     ...(input.handshakeTimeoutMs !== undefined && { transportSocketConnectTimeout: durationFromMs(input.handshakeTimeoutMs) }),
   });
+}
+
+function filters(content: FilterChainInput["content"]): Filter[] {
+  if ("tcp" in content) return tcpFilters(content.tcp);
+  const { authn = [], authz = [], rest = [] } = content.network ?? {};
+  return [...[...authn, ...authz, ...rest].map(networkExtension), httpConnectionManager(content.http)];
 }
 
 /** Whether a chain takes every connection: Envoy allows one such chain per listener. */
@@ -53,12 +61,6 @@ function chainMatch(match: ChainMatch): FilterChainMatch | undefined {
     transportProtocol: match.transport ?? "",
     applicationProtocols: [...(match.applicationProtocols ?? [])],
     serverNames: [...(match.serverNames ?? [])],
-    prefixRanges: (match.destinations ?? []).map(prefixRange),
+    prefixRanges: (match.destinations ?? []).map(cidrRange),
   });
-}
-
-function prefixRange(text: string) {
-  const cidr = parseCidr(text);
-  if (cidr === undefined) throw new Error(`not an address range: ${text}`);
-  return { addressPrefix: formatIp({ family: cidr.family, value: cidr.base }), prefixLen: cidr.prefix };
 }

@@ -1,3 +1,4 @@
+import type { PhasedExtensions } from "../filters/extension-filter.ts";
 import type { HttpManagerInput } from "../filters/http-connection-manager.ts";
 import type { TcpProxyInput } from "../filters/tcp-proxy.ts";
 import type { DownstreamTlsInput } from "../tls/index.ts";
@@ -65,6 +66,8 @@ export interface InboundPortInput {
   readonly names: { readonly http: string; readonly tcp: string };
   readonly http: HttpManagerInput;
   readonly tcp: TcpProxyInput;
+  /** Extensions that see connections before HTTP is spoken on them. */
+  readonly network?: PhasedExtensions;
   readonly mtls: DownstreamTlsInput;
   /** TLS that ends here though it is not the mesh's (Sidecar ingress.tls); counts where mutual TLS is disabled. */
   readonly ownTls?: DownstreamTlsInput;
@@ -74,7 +77,7 @@ export interface InboundPortInput {
 export function inboundChains(input: InboundPortInput): readonly FilterChainInput[] {
   const at = (match: ChainShape["match"]): ChainMatch => (input.port === undefined ? match : { ...match, destinationPort: input.port });
   const content = (kind: ChainShape["content"]): FilterChainInput["content"] =>
-    kind === "http" ? { http: input.http } : { tcp: input.tcp };
+    kind === "tcp" ? { tcp: input.tcp } : { http: input.http, ...(input.network !== undefined && { network: input.network }) };
   if (input.mode === "disable" && input.ownTls !== undefined) {
     const kind = input.kind === "http" ? "http" : "tcp";
     return [{ name: input.names[kind], match: at({ transport: "tls" }), content: content(kind), tls: input.ownTls }];

@@ -28,12 +28,18 @@ export interface ListenerInput {
   readonly inspectionTimeoutMs?: number;
   readonly chains: readonly FilterChainInput[];
   readonly defaultChain?: FilterChainInput;
+  /** Bytes held for one connection before reading stops; absent = Envoy's default. */
+  readonly bufferLimitBytes?: number;
+  /** Spread connections over the workers exactly, instead of leaving it to the kernel. */
+  readonly exactBalance?: boolean;
   /** Logs of connections that no chain took. */
   readonly accessLogs: readonly AccessLogInput[];
 }
 
 /** One connection per loop keeps workers even: without it the first worker takes what comes in a burst. */
 const ACCEPT_PER_EVENT = 1;
+
+const EXACT_BALANCE = { balanceType: { case: "exactBalance", value: {} } } as const;
 
 /** Builds a listener. Pure: equal inputs give equal bytes. */
 export function buildListener(input: ListenerInput): Listener {
@@ -44,6 +50,8 @@ export function buildListener(input: ListenerInput): Listener {
     ...(input.bindToPort ? { maxConnectionsToAcceptPerSocketEvent: ACCEPT_PER_EVENT } : { bindToPort: false }),
     ...(input.useOriginalDestination === true && { useOriginalDst: true }),
     ...(input.transparent === true && { transparent: true }),
+    ...(input.bufferLimitBytes !== undefined && { perConnectionBufferLimitBytes: input.bufferLimitBytes }),
+    ...(input.exactBalance === true && { connectionBalanceConfig: EXACT_BALANCE }),
     listenerFilters: listenerFilters(input.filters),
     ...(input.inspectionTimeoutMs !== undefined && {
       listenerFiltersTimeout: durationFromMs(input.inspectionTimeoutMs),

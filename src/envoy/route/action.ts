@@ -34,6 +34,7 @@ export function routeAction(action: RouteTo): MessageInitShape<typeof RouteActio
     ...(hostRewrite !== undefined && { hostRewriteSpecifier: { case: "hostRewriteLiteral" as const, value: hostRewrite } }),
     requestMirrorPolicies: action.mirrors.map(mirrorPolicy),
     hashPolicy: action.hashPolicies.map(hashPolicy),
+    ...(action.forwardHost === true && { appendXForwardedHost: true }),
   };
 }
 

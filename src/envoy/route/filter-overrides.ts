@@ -48,7 +48,7 @@ function faultOverride({ delay, abort }: FaultInput): Any {
             abort.status.kind === "http"
               ? { case: "httpStatus" as const, value: abort.status.code }
               : { case: "grpcStatus" as const, value: abort.status.code },
-          percentage: fractionOf(abort.share),
+          ...(abort.share !== undefined && { percentage: fractionOf(abort.share) }),
         },
       }),
     }),

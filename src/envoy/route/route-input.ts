@@ -94,6 +94,8 @@ export type ActionInput =
       readonly rewrite: RewriteInput | undefined;
       readonly mirrors: readonly MirrorInput[];
       readonly hashPolicies: readonly HashPolicyInput[];
+      /** Tell the server the host the client asked for, where it is rewritten (ProxyConfig proxyHeaders.xForwardedHost). */
+      readonly forwardHost?: boolean;
     }
   | {
       readonly kind: "redirect";
@@ -122,7 +124,8 @@ export interface CorsInput {
 
 export interface FaultInput {
   readonly delay: { readonly ms: number; readonly share: Share } | undefined;
-  readonly abort: { readonly status: { readonly kind: "http" | "grpc"; readonly code: number }; readonly share: Share } | undefined;
+  /** No share given: nothing is aborted, as the Istio API has it. */
+  readonly abort: { readonly status: { readonly kind: "http" | "grpc"; readonly code: number }; readonly share: Share | undefined } | undefined;
 }
 
 /** All that decides one route. */

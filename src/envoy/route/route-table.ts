@@ -34,10 +34,10 @@ export function encodeDomains(names: readonly string[]): EncodedDomains {
 
 /**
  * Puts a RouteConfiguration together from virtual hosts that are encoded already: a message is the concatenation of its fields, so a
- * change of one host costs that host's encoding and a copy. A domain stands once in a table, or Envoy refuses all of it: the first
- * host that names it keeps it, and a host that has none left is dropped.
+ * change of one host costs that host's encoding. The pieces are shared by all tables that have the host under the same domains. A domain stands
+ * once in a table, or Envoy refuses all of it: the first host that names it keeps it, and a host that has none left is dropped.
  */
-export function assembleRouteTable(input: RouteTableInput): Uint8Array {
+export function assembleRouteTable(input: RouteTableInput): readonly Uint8Array[] {
   const head = encode(
     RouteConfigurationSchema,
     create(RouteConfigurationSchema, {
@@ -47,20 +47,26 @@ export function assembleRouteTable(input: RouteTableInput): Uint8Array {
       maxDirectResponseBodySizeBytes: MAX_DIRECT_RESPONSE_BYTES,
     }),
   );
-  const hosts = withDistinctDomains(input.hosts);
-  const total = hosts.reduce((sum, { body, domains }) => sum + fieldLength(body.length + domains.bytes.length), head.length);
-  const bytes = new Uint8Array(total);
-  bytes.set(head);
-  let at = head.length;
-  for (const { body, domains } of hosts) {
-    bytes[at++] = VIRTUAL_HOSTS_TAG;
-    at = writeLength(bytes, at, body.length + domains.bytes.length);
-    bytes.set(body, at);
-    at += body.length;
-    bytes.set(domains.bytes, at);
-    at += domains.bytes.length;
+  return [head, ...withDistinctDomains(input.hosts).map(hostField)];
+}
+
+const hostFields = new WeakMap<EncodedDomains, WeakMap<Uint8Array, Uint8Array>>();
+
+/** The whole field `virtual_hosts` of one host, made once for each pair of body and domains. */
+function hostField({ body, domains }: TableHost): Uint8Array {
+  const ofDomains = hostFields.get(domains) ?? new WeakMap<Uint8Array, Uint8Array>();
+  hostFields.set(domains, ofDomains);
+  let field = ofDomains.get(body);
+  if (field === undefined) {
+    const length = body.length + domains.bytes.length;
+    field = new Uint8Array(fieldLength(length));
+    field[0] = VIRTUAL_HOSTS_TAG;
+    const at = writeLength(field, 1, length);
+    field.set(body, at);
+    field.set(domains.bytes, at + body.length);
+    ofDomains.set(body, field);
   }
-  return bytes;
+  return field;
 }
 
 function withDistinctDomains(hosts: readonly TableHost[]): readonly TableHost[] {

@@ -16,10 +16,16 @@ export function stringMatcher({ kind, value }: TextMatch): MessageInitShape<type
   }
 }
 
+/** An unwanted header may also be missing: to Envoy that is a mismatch, inverted or not, unless a missing header counts as an empty one. */
 export function headerMatcher({ name, match, invert }: HeaderMatch): MessageInitShape<typeof HeaderMatcherSchema> {
   const inverted = invert ? { invertMatch: true } : {};
   if (match === undefined) return { name, ...inverted, headerMatchSpecifier: { case: "presentMatch", value: true } };
-  return { name, ...inverted, headerMatchSpecifier: { case: "stringMatch", value: stringMatcher(match) } };
+  return {
+    name,
+    ...inverted,
+    ...(invert && { treatMissingHeaderAsEmpty: true }),
+    headerMatchSpecifier: { case: "stringMatch", value: stringMatcher(match) },
+  };
 }
 
 export function queryMatcher(name: string, match: TextMatch | undefined): MessageInitShape<typeof QueryParameterMatcherSchema> {

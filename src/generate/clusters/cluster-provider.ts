@@ -19,7 +19,7 @@ import { defineEastWest } from "./east-west.ts";
 import { fixedClusters } from "./fixed-clusters.ts";
 import { type InboundKey, inboundClusters } from "./inbound-clusters.ts";
 import { meshOf, outboundClusters } from "./outbound-clusters.ts";
-import { type ClientTraits, clientPart, familyOf, type OutboundKey, type OutboundKeys, outboundKey, outboundKeys } from "./outbound-key.ts";
+import { type ClientTraits, clientPart, familyOf, hasBothFamilies, type OutboundKey, type OutboundKeys, outboundKey, outboundKeys } from "./outbound-key.ts";
 
 /** Services a class of clients sees and the rules for them, and what must be known of where a client runs. */
 interface OutboundPlan {
@@ -56,7 +56,8 @@ export function createClusterProvider(ctx: GenerateContext): ResourceProvider {
     const traits: ClientTraits = {
       router,
       identity: view.hasIdentity,
-      family: familyOf(view),
+      family: familyOf(view, ctx.settings.dualStack),
+      bothFamilies: hasBothFamilies(view),
       located: view.locality.region !== "",
       sni: router && eastWest(view.labels),
     };
@@ -64,7 +65,7 @@ export function createClusterProvider(ctx: GenerateContext): ResourceProvider {
   };
   const setOf = (view: ProxyView): SetKey => {
     const outbound = outboundOf(view);
-    return { outbound: queries.keys(outbound), traits: outbound.traits, inbound: queries.inbound(inboundOf(outbound.client, view)) };
+    return { outbound: queries.keys(outbound), traits: outbound.traits, inbound: queries.inbound(inboundOf(ctx, outbound.client, view)) };
   };
   return {
     typeUrl: CLUSTER_TYPE,
@@ -81,13 +82,13 @@ export function createClusterProvider(ctx: GenerateContext): ResourceProvider {
       });
     },
     offered: (view) => queries.set(setOf(view)),
-    provenance: (view, name) => provenanceOf({ ctx, queries, name }, setOf(view), inboundOf(clientClassOf(ctx, view), view)),
+    provenance: (view, name) => provenanceOf({ ctx, queries, name }, setOf(view), inboundOf(ctx, clientClassOf(ctx, view), view)),
   };
 }
 
-function inboundOf(client: ClientClass, view: ProxyView): InboundKey {
+function inboundOf({ settings }: GenerateContext, client: ClientClass, view: ProxyView): InboundKey {
   const addresses = view.type === "sidecar" ? view.addresses : [];
-  return { client, addresses, family: familyOf(view), captured: view.interception !== "NONE" };
+  return { client, addresses, family: familyOf(view, settings.dualStack), captured: view.interception !== "NONE" };
 }
 
 /** Whether a cluster asks for its endpoints. Known of those made here; one that came from elsewhere (kept from before, patched) is looked into. */

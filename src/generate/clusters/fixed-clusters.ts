@@ -15,12 +15,12 @@ export const inboundSource = (family: ClientTraits["family"]): readonly string[]
 const PASSTHROUGH_IDLE_MS = 300_000;
 
 /** Clusters every proxy has: where nothing goes, and for sidecars the ways through to the original destination. */
-export function fixedClusters(mesh: MeshConfig, traits: Pick<ClientTraits, "router" | "family">): readonly ClusterInput[] {
+export function fixedClusters(mesh: MeshConfig, traits: Pick<ClientTraits, "router" | "family" | "bothFamilies">): readonly ClusterInput[] {
   if (traits.router) return [blackHole(mesh)];
   return [
     blackHole(mesh),
     passthrough(mesh, { name: PASSTHROUGH_CLUSTER, bind: [] }),
-    passthrough(mesh, { name: INBOUND_PASSTHROUGH_CLUSTER, bind: inboundSource(traits.family) }),
+    passthrough(mesh, { name: INBOUND_PASSTHROUGH_CLUSTER, bind: inboundSource(traits.bothFamilies ? "all" : traits.family) }),
   ];
 }
 

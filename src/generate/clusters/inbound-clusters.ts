@@ -9,7 +9,7 @@ import { serviceKey } from "../../model/service.ts";
 import type { GenerateContext } from "../context.ts";
 import { type ClientClass, ruleFor } from "./client-class.ts";
 import { bare, inboundSource } from "./fixed-clusters.ts";
-import { configPath, meshOf } from "./outbound-clusters.ts";
+import { configPath, meshOf, serviceMetadata } from "./outbound-clusters.ts";
 import type { ClientTraits } from "./outbound-key.ts";
 import { connectTimeoutOf, httpOptionsOf, keepaliveOf, limitsOf } from "./pool-settings.ts";
 import { portPolicy } from "./traffic-policy.ts";
@@ -131,7 +131,7 @@ function inboundCluster(
     metadata: {
       config: configPath(rule?.keys[0]),
       subset: undefined,
-      services: services.map(({ host, namespace }) => ({ host, name: host, namespace })),
+      services: services.flatMap((ref) => ctx.registry.service(ref) ?? []).map(serviceMetadata),
       external: false,
     },
     ...(endpoint === undefined ? { bind: inboundSource(key.family) } : staticTarget(name, endpoint)),

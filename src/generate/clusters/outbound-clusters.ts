@@ -165,10 +165,22 @@ function metadataOf({ key, service, subset }: Target): ClusterInput["metadata"] 
   return {
     config: configPath(key.rule?.keys[0]),
     subset: subset?.name,
-    services: [{ host: service.host, name: service.source === "Kubernetes" ? service.name : service.host, namespace: service.namespace }],
+    services: [serviceMetadata(service)],
     external: service.meshExternal,
   };
 }
+
+/** How a cluster's metadata names a service; one of Kubernetes goes by its object's name, as in Istio. */
+export const serviceMetadata = ({
+  host,
+  name,
+  namespace,
+  source,
+}: Service): { readonly host: string; readonly name: string; readonly namespace: string } => ({
+  host,
+  name: source === "Kubernetes" ? name : host,
+  namespace,
+});
 
 /** `/apis/…/destination-rule/name`: how Istio names the rule in a cluster's metadata. */
 export function configPath(ruleKey: string | undefined): string | undefined {

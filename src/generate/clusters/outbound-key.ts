@@ -14,6 +14,8 @@ export interface ClientTraits {
   readonly identity: boolean;
   /** Families of its addresses: which answers of a DNS server it can use. */
   readonly family: "v4" | "v6" | "all";
+  /** It has addresses of both families, whether or not both are used. */
+  readonly bothFamilies: boolean;
   /** Its locality is known at all. */
   readonly located: boolean;
   /** It is an east-west gateway: clusters by SNI are made as well. */
@@ -67,8 +69,12 @@ function ruleId(rule: ResolvedDestinationRule): string {
   return known;
 }
 
-export function familyOf({ addresses }: Pick<ProxyView, "addresses">): ClientTraits["family"] {
+export const hasBothFamilies = ({ addresses }: Pick<ProxyView, "addresses">): boolean =>
+  addresses.some((address) => address.includes(":")) && addresses.some((address) => !address.includes(":"));
+
+/** A proxy with addresses of both families counts as IPv4 unless dual stack is asked for. */
+export function familyOf({ addresses }: Pick<ProxyView, "addresses">, dualStack: boolean): ClientTraits["family"] {
   const v6 = addresses.some((address) => address.includes(":"));
   const v4 = addresses.some((address) => !address.includes(":"));
-  return v6 ? (v4 ? "all" : "v6") : "v4";
+  return v6 ? (v4 ? (dualStack ? "all" : "v4") : "v6") : "v4";
 }

@@ -4,6 +4,7 @@ import type { TrafficPolicy } from "../../gen/istio/networking/v1alpha3/destinat
 import type { Destination } from "../../gen/istio/networking/v1alpha3/shared_pb.js";
 import type { RouteDestination } from "../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
 import type { GenerateContext } from "../context.ts";
+import { extensionsAt } from "../extensions/chain-extensions.ts";
 import type { ChainSettings } from "./settings/chain-settings.ts";
 
 type Context = Pick<GenerateContext, "registry" | "lookups">;
@@ -60,7 +61,8 @@ export function byRoutes(
 }
 
 /** A destination without a port means the only port of its service, or else the port the client connected to. */
-function targetOf(ctx: Context, { host, subset, port }: Destination, forwarding: Forwarding): Target {
+function targetOf(ctx: Context, { host: named, subset, port }: Destination, forwarding: Forwarding): Target {
+  const host = ctx.lookups.aliases.targetOf(named) ?? named;
   const ref = ctx.lookups.visibleService(host, forwarding.client.namespace);
   const ports = ref === undefined ? [] : (ctx.registry.service(ref)?.ports ?? []);
   const only = ports.length === 1 ? ports[0]?.number : undefined;
@@ -77,17 +79,21 @@ function proxy(statPrefix: string, destinations: readonly TcpDestination[], { ct
   const { general, subset } = policiesOf(ctx, target, forwarding.client);
   const idle = general?.connectionPool?.tcp?.idleTimeout;
   const idleTimeoutMs = idle === undefined ? forwarding.settings.idleTimeoutMs : durationMs(idle);
-  const tunnel = (subset ?? general)?.tunnel;
+  const duration = general?.connectionPool?.tcp?.maxConnectionDuration;
+  const tunnel = (target.subset === "" ? general : subset)?.tunnel;
+  const extensions = extensionsAt(forwarding.settings.extensions, forwarding.port).network;
   return {
     statPrefix,
     destinations,
     accessLogs: forwarding.settings.accessLogs,
     ...(idleTimeoutMs !== undefined && { idleTimeoutMs }),
-    ...(hashesSource(subset ?? general) && { hashSourceIp: true }),
+    ...(duration !== undefined && { maxDurationMs: durationMs(duration) }),
+    ...(hashesSource(subset?.loadBalancer === undefined ? general : subset) && { hashSourceIp: true }),
     ...(tunnel !== undefined && {
       tunnel: { target: hostAndPort(tunnel.targetHost, tunnel.targetPort), usePost: tunnel.protocol.toUpperCase() === "POST" },
     }),
     ...(forwarding.decode !== undefined && { decode: forwarding.decode }),
+    ...(extensions !== undefined && { extensions }),
   };
 }
 

@@ -2,6 +2,8 @@ import type { ProxyView } from "../../model/proxy.ts";
 import { CLUSTER_TYPE, LISTENER_TYPE } from "../../wire/type-urls.ts";
 import type { ResourceProvider } from "../../xds/provider.ts";
 import type { GenerateContext } from "../context.ts";
+import { definePolicyChoice } from "../policies/policy-choice.ts";
+import { definePolicyFilters } from "../policies/policy-filters.ts";
 import { defineBuiltListener } from "./built-listener.ts";
 import { defineGatewayListeners } from "./gateway/gateway-listeners.ts";
 import type { ListenerSource } from "./listener-source.ts";
@@ -17,6 +19,8 @@ export function createListenerProvider(ctx: GenerateContext): ResourceProvider {
     built: defineBuiltListener(ctx),
     settings: defineChainSettings(ctx),
     settingsTraits: defineSettingsTraits(ctx, defineTelemetryChoice(ctx)),
+    policiesFor: definePolicyChoice(ctx),
+    policyFilters: definePolicyFilters(ctx),
   };
   const sidecar = defineSidecarListeners(shared);
   const router = defineGatewayListeners(shared);

@@ -48,11 +48,18 @@ export function defineSidecarListeners(tools: ListenerTools): (view: ProxyView) 
         set({ outbound: traits, inbound: partOf(inbound.try(inboundKey)), without: outbound.ownEndpoints(traits, view.addresses) }),
       provenance: (name) =>
         inbound(inboundKey).listeners.some((listener) => listener.name === name)
-          ? [...inbound(inboundKey).services, ...policiesBehind(ctx, inbound, inboundKey)]
+          ? inboundProvenance(inbound(inboundKey), policiesBehind(ctx, inbound, inboundKey))
           : outbound.provenance(traits, name),
     };
   };
 }
+
+/** Of security policies all of a namespace are read, but only those that apply made the listener what it is. */
+const inboundProvenance = ({ services, policies }: Inbound, behind: readonly string[]): readonly string[] => [
+  ...services,
+  ...behind.filter((key) => !/^(AuthorizationPolicy|RequestAuthentication)\//.test(key)),
+  ...policies,
+];
 
 const partOf = (result: Result<Inbound>): InboundPart =>
   result.ok ? result.value : { id: `fault: ${result.error.message}`, listeners: [], fault: result.error.message };

@@ -1,13 +1,15 @@
-import type { JsonObject } from "@bufbuild/protobuf";
 import type { ProxyView } from "../../model/proxy.ts";
 
-/** IP families a proxy has, the primary one first. */
+/** IP families a proxy has, IPv4 first. */
 export type Families = readonly (4 | 6)[];
 
 export const familiesOf = (view: Pick<ProxyView, "addresses">): Families => {
-  const families = [...new Set(view.addresses.map((address) => (address.includes(":") ? 6 : 4) as 4 | 6))];
-  return families.length === 0 ? [4] : families;
+  const families = new Set(view.addresses.map((address): 4 | 6 => (address.includes(":") ? 6 : 4)));
+  return families.size === 0 ? [4] : [...families].sort();
 };
+
+/** Families that listeners for all addresses stand on: with both at hand, one is enough unless dual stack is asked for (ISTIO_DUAL_STACK). */
+export const boundFamilies = (families: Families, dualStack: boolean): Families => (dualStack ? families : families.slice(0, 1));
 
 /** Addresses that mean "any" and "this machine", one per family. */
 export const wildcards = (families: Families): readonly string[] => families.map((family) => (family === 4 ? "0.0.0.0" : "::"));
@@ -23,25 +25,33 @@ export type Side = "client" | "server" | "gateway";
 export interface SettingsTraits {
   /** Object keys of the Telemetry objects that apply, the most general first. */
   readonly telemetry: readonly string[];
+  /** Object keys of the WasmPlugins and TrafficExtensions that apply. */
+  readonly extensions: readonly string[];
   /** The parts of node metadata PROXY_CONFIG that matter here, as JSON; empty = the mesh's defaults hold. */
   readonly proxyConfig: string;
   readonly idleTimeout: string | undefined;
   readonly acceptHttp10: boolean;
-  /** Name spans are reported under, where a tracer wants one. */
-  readonly tracingService: string;
+  /** Who spans are reported as; undefined where no tracer asks. */
+  readonly traced: TracedWorkload | undefined;
+  /** Hosts of providers (collectors) that the proxy's scope does not have: it has no clusters for them. */
+  readonly unreachable: readonly string[];
 }
 
-const RELEVANT_PROXY_CONFIG = ["tracing", "proxyHeaders", "gatewayTopology"] as const;
-
-/** Keeps what connection managers depend on, so that proxies which differ elsewhere in their ProxyConfig still share their listeners. */
-export function relevantProxyConfig(json: string): string {
-  const config: unknown = json === "" ? undefined : JSON.parse(json);
-  if (typeof config !== "object" || config === null) return "";
-  const fields = config as JsonObject;
-  return JSON.stringify(
-    Object.fromEntries(RELEVANT_PROXY_CONFIG.flatMap((field) => (fields[field] === undefined ? [] : [[field, fields[field]]]))),
-  );
+/** A workload as spans name it. */
+export interface TracedWorkload {
+  /** Name of the proxy's cluster of nodes, usually `app.namespace`. */
+  readonly name: string;
+  /** The name OpenTelemetry's conventions give it; empty where no provider follows them. */
+  readonly otelName: string;
+  readonly service: string;
+  readonly revision: string;
+  readonly meshId: string;
+  readonly clusterId: string;
+  readonly namespace: string;
 }
+
+/** What of a ProxyConfig connection managers depend on. */
+export const RELEVANT_PROXY_CONFIG = ["tracing", "proxyHeaders", "gatewayTopology", "connectionSettings"] as const;
 
 /** A text that is equal for equal records whatever the order of their fields: the id of structured query keys. */
 export function canonical(value: unknown): string {

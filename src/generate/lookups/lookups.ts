@@ -1,7 +1,9 @@
 import type { GenerateContext, Lookups } from "../context.ts";
 import { defineDestinationRules } from "./destination-rules.ts";
+import { defineExtensionChoice } from "./extension-choice.ts";
 import { defineMergedGateway } from "./merged-gateway.ts";
 import { defineScopes } from "./scopes.ts";
+import { defineServiceAliases } from "./service-aliases.ts";
 import { defineVirtualServices } from "./virtual-services.ts";
 import { defineVisibleServices } from "./visible-services.ts";
 
@@ -16,6 +18,8 @@ export function createLookups(ctx: Omit<GenerateContext, "lookups">): Lookups {
     gatewayVirtualServices: (gateway, namespace) => virtualServices.boundTo({ gateway, namespace }),
     mergedGateway: defineMergedGateway(ctx),
     visibleService: (host, namespace) => services.visibleService({ host, namespace }),
+    extensionsFor: defineExtensionChoice(ctx),
+    aliases: defineServiceAliases(ctx),
     destinationRule: rules.destinationRule,
     destinationRuleKeys: rules.destinationRuleKeys,
     hasSelectiveDestinationRules: rules.hasSelectiveDestinationRules,

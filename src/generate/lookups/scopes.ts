@@ -94,16 +94,16 @@ function patternOf(text: string, own: string): HostPattern | undefined {
   return { namespace: namespace === "." ? own : namespace || "*", host: text.slice(slash + 1) };
 }
 
-/** All declarations of a visible host are candidates here: a pattern may name the namespace, and the own namespace is preferred. */
+/** All visible declarations of a host are candidates here: a pattern may name the namespace, and the own namespace is preferred. */
 function importedServices(
   { ctx, services }: Parts,
   viewer: string,
   wanted: (owner: string, host: string) => boolean,
 ): readonly ServiceRef[] {
   return services.visibleTo(viewer).flatMap((ref) => {
-    const rivals = ctx.registry.servicesByHost(ref.host).filter((rival) => wanted(rival.namespace, rival.host));
-    const chosen = rivals.find(({ namespace }) => namespace === viewer) ?? (wanted(ref.namespace, ref.host) ? ref : rivals[0]);
-    return chosen === undefined ? [] : [chosen];
+    if (ctx.registry.servicesByHost(ref.host).length === 1) return wanted(ref.namespace, ref.host) ? [ref] : [];
+    const rivals = services.declarations({ host: ref.host, namespace: viewer }).filter((rival) => wanted(rival.namespace, rival.host));
+    return rivals.find(({ namespace }) => namespace === viewer) ?? rivals[0] ?? [];
   });
 }
 

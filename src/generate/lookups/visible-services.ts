@@ -1,7 +1,7 @@
 import type { Query } from "../../engine/index.ts";
 import { type Service, type ServiceRef, serviceKey } from "../../model/service.ts";
 import type { GenerateContext, ScopedService } from "../context.ts";
-import { isExported } from "./export-to.ts";
+import { exportRank, isExported } from "./export-to.ts";
 import { compareText } from "./precedence.ts";
 
 type Context = Pick<GenerateContext, "engine" | "registry">;
@@ -9,6 +9,8 @@ type Context = Pick<GenerateContext, "engine" | "registry">;
 export interface VisibleServices {
   /** Services a namespace may see, one per host, sorted by host. */
   readonly visibleTo: Query<string, readonly ScopedService[]>;
+  /** What declares a host and is visible in a namespace, in order of precedence: Kubernetes, what is meant for the namespace, the rest by age. */
+  readonly declarations: (query: { readonly host: string; readonly namespace: string }) => readonly ServiceRef[];
   /** The service a host means in a namespace. */
   readonly visibleService: (query: { readonly host: string; readonly namespace: string }) => ServiceRef | undefined;
 }
@@ -29,9 +31,29 @@ export function defineVisibleServices(ctx: Context): VisibleServices {
     compute: () =>
       onePerHost(
         ctx.registry.namespaces().flatMap((namespace) => bucket(namespace).everyone),
-        ctx,
+        (host, rivals) => ctx.registry.servicesByHost(host).find((ref) => rivals.some(({ namespace }) => namespace === ref.namespace)),
       ),
   });
+  const standing = ctx.engine.query<ServiceRef, Standing | undefined>({
+    name: "serviceStanding",
+    id: serviceKey,
+    compute: (ref) => {
+      const service = ctx.registry.service(ref);
+      return service === undefined ? undefined : { exportTo: service.exportTo, isKubernetes: service.source === "Kubernetes" };
+    },
+  });
+  const declarations: VisibleServices["declarations"] = ({ host, namespace: viewer }) =>
+    ctx.registry
+      .servicesByHost(host)
+      .flatMap((ref) => {
+        const { exportTo, isKubernetes } = standing(ref) ?? HIDDEN;
+        const namespaces = { owner: ref.namespace, viewer };
+        if (!isExported(exportTo, [], namespaces)) return [];
+        return [{ ref, rank: isKubernetes ? -1 : exportRank(exportTo, [], namespaces) }];
+      })
+      .sort((a, b) => a.rank - b.rank)
+      .map(({ ref }) => ref);
+  const visibleService: VisibleServices["visibleService"] = (query) => declarations(query)[0];
   const visibleTo = ctx.engine.query<string, readonly ScopedService[]>({
     name: "visibleServices",
     compute: (viewer) => {
@@ -40,21 +62,20 @@ export function defineVisibleServices(ctx: Context): VisibleServices {
           .restricted.filter(({ exportTo }) => isExported(exportTo, [], { owner, viewer }))
           .map(({ ref }) => ref),
       );
-      return restricted.length === 0 ? everyone("all") : onePerHost([...everyone("all"), ...restricted], ctx);
+      if (restricted.length === 0) return everyone("all");
+      return onePerHost([...everyone("all"), ...restricted], (host) => visibleService({ host, namespace: viewer }));
     },
   });
-  const exportOf = ctx.engine.query<ServiceRef, readonly string[] | undefined>({
-    name: "serviceExport",
-    id: serviceKey,
-    compute: (ref) => ctx.registry.service(ref)?.exportTo,
-  });
-  const visibleService: VisibleServices["visibleService"] = ({ host, namespace: viewer }) =>
-    ctx.registry.servicesByHost(host).find((ref) => {
-      const exportTo = exportOf(ref);
-      return exportTo !== undefined && isExported(exportTo, [], { owner: ref.namespace, viewer });
-    });
-  return { visibleTo, visibleService };
+  return { visibleTo, declarations, visibleService };
 }
+
+/** What of a service decides between several that declare one host. */
+interface Standing {
+  readonly exportTo: readonly string[];
+  readonly isKubernetes: boolean;
+}
+
+const HIDDEN: Standing = { exportTo: ["~"], isKubernetes: false };
 
 function bucketOf(ctx: Context, namespace: string): Bucket {
   const services = ctx.registry
@@ -70,15 +91,14 @@ function bucketOf(ctx: Context, namespace: string): Bucket {
   };
 }
 
-/** Where several namespaces declare a host, the registry's order of precedence decides: Kubernetes first, then the oldest. */
-function onePerHost(refs: readonly ServiceRef[], ctx: Context): readonly ScopedService[] {
+/** `choose` decides where several namespaces declare a host. */
+function onePerHost(
+  refs: readonly ServiceRef[],
+  choose: (host: string, rivals: readonly ServiceRef[]) => ServiceRef | undefined,
+): readonly ScopedService[] {
   const byHost = Map.groupBy(refs, (ref) => ref.host);
-  const chosen = [...byHost].map(([host, rivals]) => {
-    const [first] = rivals;
-    if (rivals.length === 1 || first === undefined) return first;
-    return ctx.registry.servicesByHost(host).find((ref) => rivals.some((rival) => rival.namespace === ref.namespace)) ?? first;
-  });
-  return chosen
-    .flatMap((ref) => (ref === undefined ? [] : [{ namespace: ref.namespace, host: ref.host, ports: undefined }]))
+  return [...byHost]
+    .flatMap(([host, rivals]) => (rivals.length === 1 ? undefined : choose(host, rivals)) ?? rivals[0] ?? [])
+    .map(({ namespace, host }) => ({ namespace, host, ports: undefined }))
     .sort((a, b) => compareText(a.host, b.host));
 }

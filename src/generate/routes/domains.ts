@@ -8,16 +8,19 @@ import type { Service } from "../../model/service.ts";
 export type Nearness = "own" | "foreign" | "none";
 
 /** A service as far as its names matter. */
-export type NamedService = Pick<Service, "host" | "addresses" | "autoAddresses">;
+export type NamedService = Pick<Service, "host" | "addresses" | "autoAddresses" | "headless" | "source">;
 
 /**
  * The names under which clients reach a service: the full one, with and without the trailing dot, the short ones their resolver
- * would complete, and its virtual addresses. Ports are not listed: route tables ignore them.
+ * would complete, and its virtual addresses. Pods behind a headless Service of Kubernetes have names below each of its names.
+ * Ports are not listed: route tables ignore them.
  */
 export function domainsOf(service: NamedService, nearness: Nearness, dnsCapture: boolean): readonly string[] {
   const { host } = service;
   const addresses = service.addresses.length > 0 || !dnsCapture ? service.addresses : service.autoAddresses;
-  return [host, `${host}.`, ...shortNames(host, nearness), ...addresses.filter(isIp).map(literal)];
+  const names = [host, `${host}.`, ...shortNames(host, nearness)];
+  const pods = service.headless && service.source === "Kubernetes" ? names.map((name) => `*.${name}`) : [];
+  return [...names, ...pods, ...addresses.filter(isIp).map(literal)];
 }
 
 const literal = (address: string): string => (address.includes(":") ? `[${address}]` : address);

@@ -1,19 +1,30 @@
 import { matchesHost } from "../../base/hostname.ts";
 import type { RouteInput, VirtualHostInput } from "../../envoy/route/route-input.ts";
-import type { GatewayQuery, GatewayServer, GenerateContext } from "../context.ts";
+import type { GatewayQuery, GatewayServer, GenerateContext, ResolvedVirtualService } from "../context.ts";
 import { blackHoleHost, siteFor, virtualHost } from "./hosts.ts";
+import type { RouteHeaders } from "./route-headers.ts";
 import { takesEverything } from "./translate/match.ts";
 import { translateRules } from "./translate/rule.ts";
 
-/** A virtual host and the domain it answers to. */
+/** A virtual host and the domains it answers to. */
 export interface GatewayHost {
   readonly input: VirtualHostInput;
-  readonly domain: string;
+  readonly domains: readonly string[];
 }
 
 export interface GatewayTableKey {
   readonly query: GatewayQuery;
+  readonly headers: RouteHeaders;
   readonly name: string;
+}
+
+/** What is known of a host while its servers and VirtualServices are gone through. */
+interface HostParts {
+  readonly port: number;
+  /** Stands for each list in `routes`: hosts with equal sources have equal routes. */
+  readonly sources: readonly string[];
+  readonly routes: readonly RouteInput[];
+  readonly requireTls: boolean;
 }
 
 /** The virtual hosts of a router's route table; undefined when no server has a table of that name. */
@@ -24,52 +35,72 @@ export function gatewayHosts(ctx: GenerateContext, key: GatewayTableKey): readon
     .filter(({ routeName }) => routeName === key.name);
   const [first] = servers;
   if (first === undefined) return undefined;
-  const hosts = new Map<string, VirtualHostInput>();
-  for (const server of servers) addServer(ctx, key, server, hosts);
-  if (hosts.size === 0) return [{ input: blackHoleHost(first.server.port?.number ?? first.port), domain: "*" }];
-  return [...hosts]
-    .map(([domain, input]) => ({ input: { ...input, routes: catchAllsLast(input.routes) }, domain }))
-    .sort((a, b) => (a.input.name < b.input.name ? -1 : 1));
+  const hosts = new Map<string, HostParts>();
+  for (const server of servers) addServer(ctx, { key, server, hosts });
+  if (hosts.size === 0) return [{ input: blackHoleHost(first.server.port?.number ?? first.port), domains: ["*"] }];
+  return collapsed(hosts, key.headers);
+}
+
+/** Hosts with the same routes are one virtual host with several domains, named after the first: routes are large, domains are not. */
+function collapsed(hosts: ReadonlyMap<string, HostParts>, headers: RouteHeaders): readonly GatewayHost[] {
+  const sorted = [...hosts].sort(([a], [b]) => (a < b ? -1 : 1));
+  const groups = Map.groupBy(sorted, ([, { sources, requireTls }]) => `${requireTls} ${sources.join()}`);
+  return [...groups.values()].flatMap((members) => {
+    const [first] = members;
+    if (first === undefined) return [];
+    const [host, { port, routes, requireTls }] = first;
+    const input = { ...virtualHost(`${host}:${port}`, catchAllsLast(routes), headers), requireTls };
+    return [{ input, domains: members.map(([domain]) => domain) }];
+  });
+}
+
+interface Adding {
+  readonly key: GatewayTableKey;
+  readonly server: GatewayServer;
+  readonly hosts: Map<string, HostParts>;
 }
 
 /** Several VirtualServices may share a host on a gateway: their routes follow each other in order of precedence. */
-function addServer(ctx: GenerateContext, key: GatewayTableKey, entry: GatewayServer, hosts: Map<string, VirtualHostInput>): void {
-  const number = entry.server.port?.number ?? entry.port;
+function addServer(ctx: GenerateContext, { key, server: entry, hosts }: Adding): void {
+  const port = entry.server.port?.number ?? entry.port;
   const redirect = entry.server.tls?.httpsRedirect === true;
-  const { namespace, labels } = key.query;
-  for (const vsKey of ctx.lookups.gatewayVirtualServices(entry.gateway, namespace)) {
+  const add = (host: string, source: string | undefined, routes: readonly RouteInput[]): void => {
+    const known = hosts.get(host);
+    hosts.set(host, {
+      port: known?.port ?? port,
+      sources: source === undefined ? (known?.sources ?? []) : [...(known?.sources ?? []), source],
+      routes: [...(known?.routes ?? []), ...routes],
+      requireTls: redirect || known?.requireTls === true,
+    });
+  };
+  for (const vsKey of ctx.lookups.gatewayVirtualServices(entry.gateway, key.query.namespace)) {
     const vs = ctx.lookups.virtualService(vsKey);
-    if (vs === undefined || vs.spec.http.length === 0) continue;
-    const shared = sharedHosts(
-      entry.hosts.filter((host) => host.namespace === "*" || host.namespace === vs.namespace).map(({ host }) => host),
-      vs.spec.hosts,
-    );
-    for (const host of shared) {
-      const defaultPort = (destination: string): number => singlePort(ctx, destination, namespace) ?? number;
-      const site = siteFor(
-        ctx,
-        { namespace, labels },
-        { gateway: entry.gateway, port: number, secure: entry.family === "https", operationHost: host, defaultPort },
-      );
-      const routes = translateRules(vs, site);
-      const known = hosts.get(host);
-      hosts.set(host, {
-        ...(known ?? virtualHost(`${host}:${number}`, [])),
-        routes: [...(known?.routes ?? []), ...routes],
-        requireTls: redirect || known?.requireTls === true,
-      });
-    }
+    const shared = vs === undefined || vs.spec.http.length === 0 ? [] : hostsFor(entry, vs);
+    if (vs === undefined || shared.length === 0) continue;
+    const routes = routesOf(ctx, { key, entry, vs });
+    if (routes.length > 0) for (const host of shared) add(host, `${entry.gateway}:${port}:${vsKey}`, routes);
   }
-  if (!redirect) return;
-  for (const { host } of entry.hosts) if (!hosts.has(host)) hosts.set(host, { ...virtualHost(`${host}:${number}`, []), requireTls: true });
+  if (redirect) for (const { host } of entry.hosts) add(host.toLowerCase(), undefined, []);
+}
+
+function routesOf(
+  ctx: GenerateContext,
+  { key, entry, vs }: { readonly key: GatewayTableKey; readonly entry: GatewayServer; readonly vs: ResolvedVirtualService },
+): readonly RouteInput[] {
+  const { namespace, labels } = key.query;
+  const port = entry.server.port?.number ?? entry.port;
+  const defaultPort = (destination: string): number => singlePort(ctx, destination, namespace) ?? port;
+  const place = { gateway: entry.gateway, port, secure: entry.server.tls !== undefined, defaultPort };
+  return translateRules(vs, siteFor(ctx, { namespace, labels, headers: key.headers }, place));
 }
 
 /** Hosts both sides accept, the narrower of the two where one is a wildcard. */
-function sharedHosts(server: readonly string[], service: readonly string[]): readonly string[] {
-  const pairs = service.flatMap((wanted) =>
+function hostsFor(entry: GatewayServer, vs: ResolvedVirtualService): readonly string[] {
+  const server = entry.hosts.filter((host) => host.namespace === "*" || host.namespace === vs.namespace).map(({ host }) => host);
+  const pairs = vs.spec.hosts.flatMap((wanted) =>
     server.map((offered) => (matchesHost(offered, wanted) ? wanted : matchesHost(wanted, offered) ? offered : undefined)),
   );
-  return [...new Set(pairs.filter((host) => host !== undefined))];
+  return [...new Set(pairs.filter((host) => host !== undefined).map((host) => host.toLowerCase()))];
 }
 
 /** A destination without a port means the only port of its service. */

@@ -9,6 +9,7 @@ import type { HTTPRetry } from "../../gen/istio/networking/v1alpha3/virtual_serv
 import type { ServiceRef } from "../../model/service.ts";
 import { encode } from "../../wire/encode.ts";
 import type { GenerateContext, Scope } from "../context.ts";
+import type { RouteHeaders } from "./route-headers.ts";
 import { hashPolicyOf } from "./translate/hash-policy.ts";
 import { ANY_REQUEST } from "./translate/match.ts";
 import { translateRetry } from "./translate/retry.ts";
@@ -28,6 +29,7 @@ export interface RouteClient {
   readonly namespace: string;
   /** Only where some rule asks for them; undefined otherwise, so that workloads share their tables. */
   readonly labels: Readonly<Record<string, string>> | undefined;
+  readonly headers: RouteHeaders;
 }
 
 export interface RouteTarget {
@@ -54,15 +56,17 @@ export const meshRetry = (ctx: GenerateContext): HTTPRetry | undefined => ctx.in
 export function siteFor(
   ctx: GenerateContext,
   client: RouteClient,
-  place: Pick<RuleSite, "gateway" | "port" | "secure" | "operationHost"> & { readonly defaultPort: (host: string) => number },
+  place: Pick<RuleSite, "gateway" | "port" | "secure"> & { readonly defaultPort: (host: string) => number },
 ): RuleSite {
   return {
     ...place,
     namespace: client.namespace,
     labels: client.labels ?? {},
+    forwardHost: client.headers.forwardHost,
     defaultTimeoutMs: ctx.settings.defaultRequestTimeoutMs,
     defaultRetry: meshRetry(ctx),
-    resolve: ({ host, subset, port }) => {
+    resolve: ({ host: named, subset, port }) => {
+      const host = ctx.lookups.aliases.targetOf(named) ?? named;
       const target = { host, subset, port: port?.number || place.defaultPort(host) };
       return { cluster: outboundClusterName(target), hashPolicy: destinationHash(ctx, client, target) };
     },
@@ -84,29 +88,28 @@ export function plainHost(ctx: GenerateContext, client: RouteClient, target: Ser
       },
     ],
     timeoutMs: ctx.settings.defaultRequestTimeoutMs,
-    retry: translateRetry(undefined, meshRetry(ctx), { hashed: hashPolicy !== undefined }),
+    retry: translateRetry(undefined, meshRetry(ctx), { hashed: false }),
     rewrite: undefined,
     mirrors: [],
     hashPolicies: hashPolicy === undefined ? [] : [hashPolicy],
   };
-  return virtualHost(`${target.host}:${target.port}`, [
-    { ...BARE_ROUTE, name: "default", action, operation: `${target.host}:${target.port}/*` },
-  ]);
+  const routes = [{ ...BARE_ROUTE, name: "default", action, operation: `${target.host}:${target.port}/*` }];
+  return virtualHost(`${target.host}:${target.port}`, routes, client.headers);
 }
 
-export const virtualHost = (name: string, routes: readonly RouteInput[]): VirtualHostInput => ({
+export const virtualHost = (name: string, routes: readonly RouteInput[], headers: RouteHeaders): VirtualHostInput => ({
   name,
   routes,
   requireTls: false,
-  includeAttemptCount: true,
+  includeAttemptCount: headers.attemptCount,
 });
 
 /** What becomes of hosts nobody declared: passed on to where the client meant them, sent to the egress proxy, or refused. */
-export function unknownHost(scope: Scope): VirtualHostInput {
-  if (scope.outboundPolicy === "REGISTRY_ONLY")
-    return virtualHost("block_all", [
-      { ...BARE_ROUTE, name: "block_all", action: { kind: "directResponse", status: 502, body: undefined } },
-    ]);
+export function unknownHost(scope: Scope, headers: RouteHeaders): VirtualHostInput {
+  if (scope.outboundPolicy === "REGISTRY_ONLY") {
+    const refused: ActionInput = { kind: "directResponse", status: 502, body: undefined };
+    return virtualHost("block_all", [{ ...BARE_ROUTE, name: "block_all", action: refused }], headers);
+  }
   const cluster = scope.egressProxy === undefined ? PASSTHROUGH_CLUSTER : outboundClusterName(scope.egressProxy);
   const action: ActionInput = {
     kind: "route",
@@ -116,8 +119,9 @@ export function unknownHost(scope: Scope): VirtualHostInput {
     rewrite: undefined,
     mirrors: [],
     hashPolicies: [],
+    ...(headers.forwardHost && { forwardHost: true }),
   };
-  return virtualHost("allow_any", [{ ...BARE_ROUTE, name: "allow_any", action }]);
+  return virtualHost("allow_any", [{ ...BARE_ROUTE, name: "allow_any", action }], headers);
 }
 
 export const blackHoleHost = (port: number): VirtualHostInput => ({

@@ -4,8 +4,9 @@ import { type EncodedDomains, encodeDomains } from "../../envoy/route/route-tabl
 import { isHttp } from "../../model/protocol.ts";
 import { type ServiceRef, serviceKey } from "../../model/service.ts";
 import type { GenerateContext } from "../context.ts";
-import { domainsOf, type Nearness } from "./domains.ts";
+import { domainsOf, type NamedService, type Nearness } from "./domains.ts";
 import { plainHost } from "./hosts.ts";
+import { type RouteHeaders, routeHeadersId } from "./route-headers.ts";
 
 /** A service at a port, ready to be put into any client's table. */
 export interface PlainHost extends ServiceRef {
@@ -14,11 +15,14 @@ export interface PlainHost extends ServiceRef {
   /** Keys of the DestinationRules `body` was made with. */
   readonly rules: string;
   readonly domains: Readonly<Record<Nearness, EncodedDomains>>;
+  /** Other names it goes by (ExternalName Services); undefined for nearly all. */
+  readonly aliases: readonly Pick<PlainHost, "host" | "domains">[] | undefined;
 }
 
 export interface PortQuery {
   readonly port: number;
   readonly dnsCapture: boolean;
+  readonly headers: RouteHeaders;
 }
 
 /** No namespace has this name: it stands for clients without rules of their own. */
@@ -34,12 +38,12 @@ export function definePlainHosts(
 ): Query<PortQuery, ReadonlyMap<string, PlainHost>> {
   const one = ctx.engine.query<ServiceRef & PortQuery, PlainHost | undefined>({
     name: "plainHost",
-    id: (key) => `${serviceKey(key)}|${key.port}|${key.dnsCapture}`,
+    id: (key) => `${serviceKey(key)}|${key.port}|${key.dnsCapture}${routeHeadersId(key.headers)}`,
     compute: (key) => hostAt(ctx, body, key),
   });
   return ctx.engine.query<PortQuery, ReadonlyMap<string, PlainHost>>({
     name: "plainHosts",
-    id: ({ port, dnsCapture }) => `${port}|${dnsCapture}`,
+    id: ({ port, dnsCapture, headers }) => `${port}|${dnsCapture}${routeHeadersId(headers)}`,
     same: sameMembers,
     compute: (key) => {
       const refs = ctx.registry.namespaces().flatMap((namespace) => ctx.registry.servicesIn(namespace));
@@ -55,16 +59,28 @@ export const rulesOf = (ctx: GenerateContext, client: string, { host, namespace 
 
 function hostAt(ctx: GenerateContext, body: Query<VirtualHostInput, Uint8Array>, key: ServiceRef & PortQuery): PlainHost | undefined {
   const service = ctx.registry.service(key);
+  if (service?.resolution === "alias") return undefined;
   if (service?.ports.some(({ number, protocol }) => number === key.port && (isHttp(protocol) || protocol === "Auto")) !== true)
     return undefined;
-  const domains = (nearness: Nearness): EncodedDomains => encodeDomains(domainsOf(service, nearness, key.dnsCapture));
+  const aliases = ctx.lookups.aliases.of(key.host);
   return {
     namespace: key.namespace,
     host: key.host,
-    body: body(plainHost(ctx, { namespace: OUTSIDER, labels: undefined }, key)),
+    body: body(plainHost(ctx, { namespace: OUTSIDER, labels: undefined, headers: key.headers }, key)),
     rules: rulesOf(ctx, OUTSIDER, key),
-    domains: { own: domains("own"), foreign: domains("foreign"), none: domains("none") },
+    domains: domainsByNearness(service, key.dnsCapture),
+    aliases:
+      aliases.length === 0
+        ? undefined
+        : aliases.map(({ host }) => ({ host, domains: domainsByNearness({ ...NO_ADDRESSES, host }, key.dnsCapture) })),
   };
+}
+
+const NO_ADDRESSES: Omit<NamedService, "host"> = { addresses: [], autoAddresses: [], headless: false, source: "Kubernetes" };
+
+function domainsByNearness(service: NamedService, dnsCapture: boolean): PlainHost["domains"] {
+  const domains = (nearness: Nearness): EncodedDomains => encodeDomains(domainsOf(service, nearness, dnsCapture));
+  return { own: domains("own"), foreign: domains("foreign"), none: domains("none") };
 }
 
 function sameMembers(a: ReadonlyMap<string, PlainHost>, b: ReadonlyMap<string, PlainHost>): boolean {

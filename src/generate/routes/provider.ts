@@ -1,23 +1,24 @@
 import type { Query } from "../../engine/index.ts";
 import { assembleRouteTable, encodeDomains, type TableHost } from "../../envoy/route/route-table.ts";
 import type { ProxyView } from "../../model/proxy.ts";
-import { encodedBytes, sameEncoded } from "../../wire/encode.ts";
+import { encodedPieces, sameEncoded } from "../../wire/encode.ts";
 import type { Encoded, ResourceSet } from "../../wire/encoded.ts";
 import { CLUSTER_TYPE, ROUTE_TYPE } from "../../wire/type-urls.ts";
 import type { NameSet, ResourceProvider } from "../../xds/provider.ts";
 import { type GatewayQuery, type GenerateContext, type ScopeKey, scopeId } from "../context.ts";
 import { gatewayQueryOf } from "../lookups/merged-gateway.ts";
 import { createCollector, objectsBehind, sameResourceSet } from "../resource-set.ts";
-import { gatewayHosts } from "./gateway-table.ts";
+import { type GatewayTableKey, gatewayHosts } from "./gateway-table.ts";
 import { defineHostBody } from "./hosts.ts";
 import { definePlainHosts } from "./plain-hosts.ts";
+import { defineRouteHeaders, type RouteHeaders, routeHeadersId } from "./route-headers.ts";
 import { defineRuledHosts } from "./ruled-hosts.ts";
 import { HTTP_PROXY_TABLE, type SidecarTableKey, sidecarHosts, type TableParts } from "./sidecar-table.ts";
 
 /** What decides which tables a proxy has, whatever their names. */
 type TableOwner =
   | { readonly kind: "sidecar"; readonly table: Omit<SidecarTableKey, "name"> }
-  | { readonly kind: "router"; readonly query: GatewayQuery };
+  | { readonly kind: "router"; readonly query: GatewayQuery; readonly headers: RouteHeaders };
 
 interface TableKey {
   readonly owner: TableOwner;
@@ -65,22 +66,22 @@ function defineTable(ctx: GenerateContext): Query<TableKey, Encoded | undefined>
     id: ({ owner, name }) => `${name}|${ownerId(owner)}`,
     same: (a, b) => a === b || (a !== undefined && b !== undefined && sameEncoded(a, b)),
     compute: ({ owner, name }) => {
-      const hosts = owner.kind === "sidecar" ? sidecarHosts(parts, { ...owner.table, name }) : routerHosts(parts, owner.query, name);
+      const hosts = owner.kind === "sidecar" ? sidecarHosts(parts, { ...owner.table, name }) : routerHosts(parts, { ...owner, name });
       if (hosts === undefined) return undefined;
-      const bytes = assembleRouteTable({ name, hosts, ignorePort: name !== HTTP_PROXY_TABLE });
-      return encodedBytes(ROUTE_TYPE, name, bytes);
+      return encodedPieces(ROUTE_TYPE, name, assembleRouteTable({ name, hosts, ignorePort: name !== HTTP_PROXY_TABLE }));
     },
   });
 }
 
-function routerHosts({ ctx, body }: TableParts, query: GatewayQuery, name: string): readonly TableHost[] | undefined {
-  return gatewayHosts(ctx, { query, name })?.map(({ input, domain }) => ({ body: body(input), domains: encodeDomains([domain]) }));
+function routerHosts({ ctx, body }: TableParts, key: GatewayTableKey): readonly TableHost[] | undefined {
+  return gatewayHosts(ctx, key)?.map(({ input, domains }) => ({ body: body(input), domains: encodeDomains(domains) }));
 }
 
 function ownerId(owner: TableOwner): string {
-  if (owner.kind === "router") return `router|${JSON.stringify(owner.query)}`;
-  const { scope, dnsDomain, dnsCapture, labels } = owner.table;
-  return `sidecar|${scopeId(scope)}|${dnsDomain}|${dnsCapture}|${labels === undefined ? "" : JSON.stringify(labels)}`;
+  if (owner.kind === "router") return `router|${JSON.stringify(owner.query)}${routeHeadersId(owner.headers)}`;
+  const { scope, dnsDomain, dnsCapture, labels, headers } = owner.table;
+  const who = labels === undefined ? "" : JSON.stringify(labels);
+  return `sidecar|${scopeId(scope)}|${dnsDomain}|${dnsCapture}|${who}${routeHeadersId(headers)}`;
 }
 
 /** A workload's labels split tables only where some rule in its scope asks for them. */
@@ -99,10 +100,12 @@ function defineOwner(ctx: GenerateContext): (view: ProxyView) => TableOwner {
       ctx.lookups.hasSelectiveDestinationRules(key.namespace) ||
       ctx.lookups.scope(key).egress.some(({ virtualServices }) => virtualServices.some((vs) => ruleAsks(vs))),
   });
+  const headersOf = defineRouteHeaders(ctx);
   return (view) => {
-    if (view.type === "router") return { kind: "router", query: gatewayQueryOf(ctx, view) };
+    const headers = headersOf(view);
+    if (view.type === "router") return { kind: "router", query: gatewayQueryOf(ctx, view), headers };
     const scope: ScopeKey = { namespace: view.namespace, sidecar: view.sidecar };
     const labels = asksForLabels(scope) ? view.labels : undefined;
-    return { kind: "sidecar", table: { scope, dnsDomain: view.dnsDomain, dnsCapture: view.dnsCapture, labels } };
+    return { kind: "sidecar", table: { scope, dnsDomain: view.dnsDomain, dnsCapture: view.dnsCapture, labels, headers } };
   };
 }

@@ -3,6 +3,7 @@ import type { VirtualHostInput } from "../../envoy/route/route-input.ts";
 import type { GenerateContext } from "../context.ts";
 import { MESH_GATEWAY } from "../lookups/virtual-services.ts";
 import { type RouteClient, siteFor, virtualHost } from "./hosts.ts";
+import { routeHeadersId } from "./route-headers.ts";
 import { translateRules } from "./translate/rule.ts";
 
 /** A host that a VirtualService speaks for, at a port, as a client sees it. */
@@ -32,26 +33,26 @@ export function defineRuledHosts(
   const ruled = ctx.engine.query<RuledHostKey, Uint8Array | undefined>({
     name: "ruledHost",
     id: ({ vs, host, port, client }) =>
-      `${vs}|${host}|${port}|${client.namespace}|${client.labels === undefined ? "" : JSON.stringify(client.labels)}`,
+      `${vs}|${host}|${port}|${client.namespace}|${client.labels === undefined ? "" : JSON.stringify(client.labels)}${routeHeadersId(client.headers)}`,
     compute: ({ vs, host, port, client }) => {
       const resolved = ctx.lookups.virtualService(vs);
       if (resolved === undefined) return undefined;
       const routes = translateRules(
         resolved,
-        siteFor(ctx, client, { gateway: MESH_GATEWAY, port, secure: false, operationHost: host, defaultPort: () => port }),
+        siteFor(ctx, client, { gateway: MESH_GATEWAY, port, secure: false, defaultPort: () => port }),
       );
-      return routes.length === 0 ? undefined : body(virtualHost(`${host}:${port}`, routes));
+      return routes.length === 0 ? undefined : body(virtualHost(`${host}:${port}`, routes, client.headers));
     },
   });
   return (key) => ruled({ ...key, client: clientFor(ctx, questions(key.vs), key.client) });
 }
 
-const ANYONE: RouteClient = { namespace: "", labels: undefined };
+const ANYONE: Pick<RouteClient, "namespace" | "labels"> = { namespace: "", labels: undefined };
 
 function clientFor(ctx: GenerateContext, asked: Questions, client: RouteClient): RouteClient {
   if (asked.labels) return client;
   const own = asked.namespace || asked.destinations.some((host) => ownRule(ctx, client, host));
-  return own ? client : ANYONE;
+  return own ? client : { ...ANYONE, headers: client.headers };
 }
 
 /** Whether a client's DestinationRule or view of a host differs from that of clients without rules of their own. */

@@ -8,6 +8,7 @@ import type { EgressScope, GenerateContext, ResolvedVirtualService, Scope, Scope
 import { nearnessOf } from "./domains.ts";
 import { plainHost, type RouteClient, unknownHost } from "./hosts.ts";
 import { type PlainHost, type PortQuery, rulesOf } from "./plain-hosts.ts";
+import type { RouteHeaders } from "./route-headers.ts";
 import type { RuledHostKey } from "./ruled-hosts.ts";
 
 /** What decides a sidecar's route table. */
@@ -17,6 +18,7 @@ export interface SidecarTableKey {
   readonly dnsDomain: string;
   readonly dnsCapture: boolean;
   readonly labels: Readonly<Record<string, string>> | undefined;
+  readonly headers: RouteHeaders;
 }
 
 /** Where tables get their parts from. */
@@ -38,12 +40,19 @@ interface TableSubject {
 /** The explicit HTTP proxy of a workload (`HTTP_PROXY_PORT`): clients name host and port, so domains carry ports. */
 export const HTTP_PROXY_TABLE = "http_proxy";
 
-/** The virtual hosts of a sidecar's route table. Never empty: the last one says what becomes of unknown hosts. */
+const EVERY_HOST = encodeDomains(["*"]);
+
+/**
+ * The virtual hosts of a sidecar's route table; the last one says what becomes of unknown hosts. The table of one sniffed service has
+ * that service alone, under any name, as Istio has it: whoever called its address means it.
+ */
 export function sidecarHosts(parts: TableParts, key: SidecarTableKey): readonly TableHost[] {
   const scope = parts.ctx.lookups.scope(key.scope);
-  const catchAll: TableHost = { body: parts.body(unknownHost(scope)), domains: encodeDomains(["*"]) };
-  const hosts = key.name === HTTP_PROXY_TABLE ? proxyHosts(parts, scope, key) : subjectHosts(parts, key, subjectOf(scope, key.name));
-  return [...hosts, catchAll];
+  const catchAll: TableHost = { body: parts.body(unknownHost(scope, key.headers)), domains: EVERY_HOST };
+  if (key.name === HTTP_PROXY_TABLE) return [...proxyHosts(parts, scope, key), catchAll];
+  const subject = subjectOf(scope, key.name);
+  const hosts = subjectHosts(parts, key, subject);
+  return subject.host === undefined ? [...hosts, catchAll] : hosts.slice(0, 1).map(({ body }) => ({ body, domains: EVERY_HOST }));
 }
 
 function subjectOf(scope: Scope, name: string): TableSubject {
@@ -80,10 +89,10 @@ function proxyHosts(parts: TableParts, scope: Scope, key: SidecarTableKey): read
 function subjectHosts(parts: TableParts, key: SidecarTableKey, subject: TableSubject): readonly TableHost[] {
   const { egress, port } = subject;
   if (egress === undefined) return [];
-  const client: RouteClient = { namespace: key.scope.namespace, labels: key.labels };
+  const client: RouteClient = { namespace: key.scope.namespace, labels: key.labels, headers: key.headers };
   const services = servicesAt(parts, key, subject);
   const { owners, bare } = claims(parts.ctx, { egress, services, port });
-  const domains = (host: PlainHost): EncodedDomains => host.domains[nearnessOf(host.host, key.dnsDomain)];
+  const domains = (host: PlainHost): EncodedDomains => domainsFor(host, key.dnsDomain);
   const declared = services.flatMap((service): readonly TableHost[] => {
     const vs = owners.get(service.host);
     const body =
@@ -102,11 +111,17 @@ function subjectHosts(parts: TableParts, key: SidecarTableKey, subject: TableSub
 }
 
 function servicesAt({ plainHosts }: TableParts, key: SidecarTableKey, { egress, host: only, port }: TableSubject): readonly PlainHost[] {
-  const atPort = plainHosts({ port, dnsCapture: key.dnsCapture });
+  const atPort = plainHosts({ port, dnsCapture: key.dnsCapture, headers: key.headers });
   return (egress?.services ?? [])
     .filter(({ host, ports }) => (only === undefined || only === host) && (ports === undefined || ports.includes(port)))
     .map((ref) => atPort.get(serviceKey(ref)))
     .filter((host) => host !== undefined);
+}
+
+function domainsFor(service: PlainHost, dnsDomain: string): EncodedDomains {
+  const named = ({ host, domains }: Pick<PlainHost, "host" | "domains">): EncodedDomains => domains[nearnessOf(host, dnsDomain)];
+  if (service.aliases === undefined) return named(service);
+  return encodeDomains([named(service), ...service.aliases.map(named)].flatMap(({ names }) => names));
 }
 
 /** A client with a DestinationRule of its own for the host may hash requests differently; all others share one body. */

@@ -1,9 +1,11 @@
 import { hostsOverlap } from "../../../base/hostname.ts";
 import type { HttpManagerInput } from "../../../envoy/filters/http-connection-manager.ts";
+import type { PolicyFilters } from "../../../envoy/filters/policy-filters.ts";
 import type { FilterChainInput } from "../../../envoy/listener/filter-chain.ts";
 import type { ListenerInput } from "../../../envoy/listener/listener.ts";
 import { ServerTLSSettings_TLSmode as Mode } from "../../../gen/istio/networking/v1alpha3/shared_pb.js";
 import type { GatewayPort, GatewayServer, GenerateContext, ResolvedVirtualService } from "../../context.ts";
+import { extensionsAt } from "../../extensions/chain-extensions.ts";
 import { byRoutes, type Client, type Forwarding } from "../l4-routes.ts";
 import { matchesSubject } from "../outbound/l4-rules.ts";
 import { HANDSHAKE_TIMEOUT_MS } from "../outbound/tcp-chains.ts";
@@ -20,6 +22,7 @@ export interface GatewayListenerParts {
   readonly families: Families;
   readonly hasIdentity: boolean;
   readonly settings: ChainSettings;
+  readonly policies: PolicyFilters | undefined;
   readonly port: GatewayPort;
 }
 
@@ -33,7 +36,7 @@ export function gatewayListener(parts: GatewayListenerParts): ListenerInput | un
   const name = gatewayListenerName(port, families);
   const chains = withoutOverlaps(
     port.kind === "http" ? plainHttp(parts, name) : ownHosts(port.servers).flatMap((server) => serverChains(parts, server, name)),
-  );
+  ).map((one) => withPolicies(one, parts.policies));
   if (chains.length === 0) return undefined;
   const tls = chains.some(({ match, tls: ended }) => match.serverNames !== undefined || ended !== undefined);
   return {
@@ -43,7 +46,18 @@ export function gatewayListener(parts: GatewayListenerParts): ListenerInput | un
     bindToPort: true,
     filters: { ...(settings.proxyProtocol && { proxyProtocol: true }), ...(tls && { tls: { on: "all" } }) },
     chains,
-    accessLogs: settings.accessLogs,
+    accessLogs: settings.listenerAccessLogs,
+    ...(settings.bufferLimitBytes !== undefined && { bufferLimitBytes: settings.bufferLimitBytes }),
+  };
+}
+
+/** Who may come in is decided on every chain, also where TLS passes through. */
+function withPolicies(chain: FilterChainInput, policies: PolicyFilters | undefined): FilterChainInput {
+  if (policies === undefined) return chain;
+  const { content } = chain;
+  return {
+    ...chain,
+    content: "http" in content ? { ...content, http: { ...content.http, policies } } : { tcp: { ...content.tcp, policies } },
   };
 }
 
@@ -60,9 +74,7 @@ function ownHosts(servers: readonly GatewayServer[]): readonly GatewayServer[] {
 function plainHttp(parts: GatewayListenerParts, name: string): readonly FilterChainInput[] {
   const [first] = parts.port.servers;
   if (first?.routeName === undefined) return [];
-  return [
-    { match: {}, content: { http: manager(parts, first, { name, rds: first.routeName }) }, handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS },
-  ];
+  return [{ match: {}, content: httpContent(parts, first, { name, rds: first.routeName }), handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS }];
 }
 
 function serverChains(parts: GatewayListenerParts, server: GatewayServer, name: string): readonly FilterChainInput[] {
@@ -73,8 +85,7 @@ function serverChains(parts: GatewayListenerParts, server: GatewayServer, name: 
   const ended = tls.mode === Mode.ISTIO_MUTUAL && !parts.hasIdentity ? undefined : serverTls(tls);
   if (ended === undefined) return [];
   const serverNames = sniOf(server);
-  const content =
-    server.routeName === undefined ? tcpContent(parts, server) : { http: manager(parts, server, { name, rds: server.routeName }) };
+  const content = server.routeName === undefined ? tcpContent(parts, server) : httpContent(parts, server, { name, rds: server.routeName });
   return chain(content, { ...(serverNames.length > 0 && { serverNames }) }).map((one) => ({ ...one, tls: ended }));
 }
 
@@ -149,12 +160,13 @@ function chain(content: FilterChainInput["content"] | undefined, match: FilterCh
 }
 
 /** At the edge the client's address is the peer's, and what it claims of certificates is not believed. */
-function manager(
-  { settings }: GatewayListenerParts,
+function httpContent(
+  { settings, port }: GatewayListenerParts,
   { server }: GatewayServer,
   { name, rds }: { readonly name: string; readonly rds: string },
-): HttpManagerInput {
-  return {
+): FilterChainInput["content"] {
+  const extensions = extensionsAt(settings.extensions, port.port);
+  const http: HttpManagerInput = {
     ...settings.http,
     statPrefix: `outbound_${name};`,
     grpcWeb: server.port?.protocol.toUpperCase() === "GRPC-WEB",
@@ -165,5 +177,8 @@ function manager(
     server: settings.server,
     http2: false,
     http1: settings.acceptHttp10 ? { acceptHttp10: true } : {},
+    ...(settings.internalRanges !== undefined && { internalRanges: settings.internalRanges }),
+    ...(extensions.http !== undefined && { extensions: extensions.http }),
   };
+  return { http, ...(extensions.network !== undefined && { network: extensions.network }) };
 }

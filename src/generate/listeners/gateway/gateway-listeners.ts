@@ -5,10 +5,11 @@ import type { ProxyView } from "../../../model/proxy.ts";
 import type { Encoded, ResourceSet } from "../../../wire/encoded.ts";
 import type { GatewayQuery } from "../../context.ts";
 import { gatewayQueryOf } from "../../lookups/merged-gateway.ts";
+import type { PolicyKeys } from "../../policies/policy-choice.ts";
 import { createCollector, sameResourceSet } from "../../resource-set.ts";
 import type { ListenerSource, ListenerTools } from "../listener-source.ts";
 import { reservedPorts } from "../reserved-ports.ts";
-import { canonical, type Families, familiesOf, type SettingsTraits } from "../traits.ts";
+import { boundFamilies, canonical, type Families, familiesOf, type SettingsTraits } from "../traits.ts";
 import { gatewayListener, gatewayListenerName } from "./gateway-listener.ts";
 
 /** Attributes of a router that decide its listeners. */
@@ -16,6 +17,7 @@ interface GatewayTraits {
   /** Stands for all the rest. */
   readonly id: string;
   readonly settings: SettingsTraits;
+  readonly policies: PolicyKeys;
   readonly query: GatewayQuery;
   readonly families: Families;
   readonly unprivileged: boolean;
@@ -53,8 +55,9 @@ export function defineGatewayListeners(tools: ListenerTools): (view: ProxyView) 
   return (view) => {
     const parts = {
       settings: tools.settingsTraits(view),
+      policies: tools.policiesFor(view),
       query: gatewayQueryOf(ctx, view),
-      families: familiesOf(view),
+      families: boundFamilies(familiesOf(view), ctx.settings.dualStack),
       unprivileged: view.metadata.unprivilegedPod,
       hasIdentity: view.hasIdentity,
     };
@@ -84,6 +87,7 @@ function defineListener(tools: ListenerTools): Query<ListenerKey, Encoded | unde
       families,
       hasIdentity,
       settings,
+      policies: tools.policyFilters({ ...traits.policies, gateway: true }),
       port,
     });
   };
@@ -99,10 +103,18 @@ function defineListener(tools: ListenerTools): Query<ListenerKey, Encoded | unde
 }
 
 /** The Gateways whose servers stand on the port, and the VirtualServices that say where their connections go. */
-function provenanceOf({ ctx }: ListenerTools, { query, families, settings }: GatewayTraits, name: string): readonly string[] {
+function provenanceOf({ ctx }: ListenerTools, { query, families, settings, policies }: GatewayTraits, name: string): readonly string[] {
   const port = ctx.lookups.mergedGateway(query).ports.find((one) => gatewayListenerName(one, families) === name);
   if (port === undefined) return [];
   const gateways = [...new Set(port.servers.map(({ gateway }) => gateway))];
   const routes = port.kind === "http" ? [] : gateways.flatMap((gateway) => ctx.lookups.gatewayVirtualServices(gateway, query.namespace));
-  return [...new Set([...gateways.map((gateway) => `Gateway/${gateway}`), ...routes, ...settings.telemetry])];
+  return [
+    ...new Set([
+      ...gateways.map((gateway) => `Gateway/${gateway}`),
+      ...routes,
+      ...settings.telemetry,
+      ...policies.authentication,
+      ...policies.authorization,
+    ]),
+  ];
 }

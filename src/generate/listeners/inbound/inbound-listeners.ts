@@ -1,4 +1,5 @@
 import type { HttpManagerInput } from "../../../envoy/filters/http-connection-manager.ts";
+import type { PolicyFilters } from "../../../envoy/filters/policy-filters.ts";
 import type { TcpProxyInput } from "../../../envoy/filters/tcp-proxy.ts";
 import type { FilterChainInput } from "../../../envoy/listener/filter-chain.ts";
 import { type InboundPortInput, inboundChains, inspectorsFor, type MtlsMode } from "../../../envoy/listener/inbound-chains.ts";
@@ -7,6 +8,7 @@ import { type DownstreamTlsInput, INBOUND_CIPHERS, MESH_ROOTS, WORKLOAD_CERTIFIC
 import { type MeshConfig, MeshConfig_TLSConfig_TLSProtocol as MeshTls } from "../../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import { isHttp2 } from "../../../model/protocol.ts";
 import type { Interception } from "../../../model/proxy.ts";
+import { extensionsAt } from "../../extensions/chain-extensions.ts";
 import { withoutOverlaps } from "../overlaps.ts";
 import { type ChainSettings, http1Options } from "../settings/chain-settings.ts";
 import { type Families, listenerName, wildcards } from "../traits.ts";
@@ -22,6 +24,8 @@ export interface InboundParts {
   readonly ports: readonly InboundPort[];
   readonly modes: MtlsModes;
   readonly settings: ChainSettings;
+  /** Who may call is decided on every chain, also on those of ports that no service declares. */
+  readonly policies: PolicyFilters | undefined;
   readonly mesh: MeshConfig;
 }
 
@@ -51,7 +55,7 @@ function virtualInbound(parts: InboundParts): ListenerInput {
     filters: { originalDestination: true, ...(parts.interception === "TPROXY" && { originalSource: true }), ...inspectorsFor(chains) },
     inspectionTimeoutMs: settings.inspectionTimeoutMs,
     chains,
-    accessLogs: settings.accessLogs,
+    accessLogs: settings.listenerAccessLogs,
   };
 }
 
@@ -66,7 +70,7 @@ function ownListener(parts: InboundParts, port: InboundPort): ListenerInput {
     filters: inspectorsFor(chains),
     inspectionTimeoutMs: parts.settings.inspectionTimeoutMs,
     chains,
-    accessLogs: parts.settings.accessLogs,
+    accessLogs: parts.settings.listenerAccessLogs,
   };
 }
 
@@ -84,13 +88,14 @@ function passthrough(parts: InboundParts, port: number | undefined, mode: MtlsMo
     kind: "auto",
     mode,
     names: { http: "virtualInbound-catchall-http", tcp: "virtualInbound" },
-    http: manager(parts.settings, {
+    http: manager(parts, port ?? 0, {
       statPrefix: `${PASSTHROUGH};`,
       routes: { inbound: { cluster: PASSTHROUGH, servicePort: 0, host: undefined, retryBeforeSend: true } },
       grpcWeb: false,
       http2: false,
     }),
-    tcp: forward(parts.settings, PASSTHROUGH),
+    tcp: forward(parts, port ?? 0, PASSTHROUGH),
+    ...networkExtensions(parts, port ?? 0),
     mtls: meshTls(parts.mesh),
   };
 }
@@ -104,19 +109,25 @@ function portInput(parts: InboundParts, port: InboundPort, destinationPort: numb
     kind: port.kind,
     mode: parts.modes.ports.find((one) => one.port === port.port)?.mode ?? parts.modes.mode,
     names: { http: name, tcp: name },
-    http: manager(parts.settings, {
+    http: manager(parts, port.port, {
       statPrefix: `inbound_${name};`,
       routes: { inbound: { cluster, servicePort: port.servicePort, host: port.host, retryBeforeSend: !grpc } },
       grpcWeb: port.protocol === "GRPC-WEB",
       http2: isHttp2(port.protocol),
     }),
-    tcp: { ...forward(parts.settings, cluster), ...(port.protocol === "MONGO" && { decode: "mongo" as const }) },
+    ...networkExtensions(parts, port.port),
+    tcp: { ...forward(parts, port.port, cluster), ...(port.protocol === "MONGO" && { decode: "mongo" as const }) },
     mtls: meshTls(parts.mesh),
     ...(port.tls !== undefined && { ownTls: port.tls }),
   };
 }
 
-function manager(settings: ChainSettings, own: Pick<HttpManagerInput, "statPrefix" | "routes" | "grpcWeb" | "http2">): HttpManagerInput {
+type OwnParts = Pick<InboundParts, "settings" | "policies">;
+
+type OwnManager = Pick<HttpManagerInput, "statPrefix" | "routes" | "grpcWeb" | "http2">;
+
+function manager({ settings, policies }: OwnParts, port: number, own: OwnManager): HttpManagerInput {
+  const { http: extensions } = extensionsAt(settings.extensions, port);
   return {
     ...settings.http,
     ...own,
@@ -125,15 +136,28 @@ function manager(settings: ChainSettings, own: Pick<HttpManagerInput, "statPrefi
     clientCert: settings.clientCert,
     server: settings.server,
     ...http1Options(settings),
+    ...(policies !== undefined && { policies }),
+    ...(extensions !== undefined && { extensions }),
   };
 }
 
-const forward = (settings: ChainSettings, cluster: string): TcpProxyInput => ({
-  statPrefix: cluster,
-  destinations: [{ cluster, weight: 0 }],
-  accessLogs: settings.accessLogs,
-  ...(settings.idleTimeoutMs !== undefined && { idleTimeoutMs: settings.idleTimeoutMs }),
-});
+/** Network filters that stand before the connection manager of a chain that speaks HTTP. */
+function networkExtensions({ settings }: OwnParts, port: number): Pick<InboundPortInput, "network"> {
+  const { network } = extensionsAt(settings.extensions, port);
+  return network === undefined ? {} : { network };
+}
+
+function forward({ settings, policies }: OwnParts, port: number, cluster: string): TcpProxyInput {
+  const { network } = extensionsAt(settings.extensions, port);
+  return {
+    statPrefix: cluster,
+    destinations: [{ cluster, weight: 0 }],
+    accessLogs: settings.accessLogs,
+    ...(settings.idleTimeoutMs !== undefined && { idleTimeoutMs: settings.idleTimeoutMs }),
+    ...(policies !== undefined && { policies }),
+    ...(network !== undefined && { extensions: network }),
+  };
+}
 
 /** Mutual TLS with the workload's own certificate; clients must be of the mesh's trust domain or one of its aliases. */
 function meshTls(mesh: MeshConfig): DownstreamTlsInput {

@@ -3,7 +3,7 @@ import type { Query } from "../../../engine/index.ts";
 import type { ProxyView } from "../../../model/proxy.ts";
 import type { Encoded } from "../../../wire/encoded.ts";
 import type { ListenerTools } from "../listener-source.ts";
-import { canonical, type Families, familiesOf, type SettingsTraits } from "../traits.ts";
+import { boundFamilies, canonical, type Families, familiesOf, type SettingsTraits } from "../traits.ts";
 import { inboundListeners } from "./inbound-listeners.ts";
 import { defineInboundPorts, type PortsQuery } from "./inbound-ports.ts";
 import { defineMtlsModes } from "./mtls-mode.ts";
@@ -15,6 +15,7 @@ export interface InboundTraits {
   readonly families: Families;
   readonly labels: Readonly<Record<string, string>>;
   readonly hasIdentity: boolean;
+  readonly exactBalance: boolean;
 }
 
 export const inboundTraits = (view: ProxyView, settings: SettingsTraits): InboundTraits => ({
@@ -23,6 +24,7 @@ export const inboundTraits = (view: ProxyView, settings: SettingsTraits): Inboun
   families: familiesOf(view),
   labels: view.labels,
   hasIdentity: view.hasIdentity,
+  exactBalance: view.metadata.exactBalance.inbound,
 });
 
 /** Inbound listeners of one workload. `id` stands for them: replicas have different addresses, but the same listeners. */
@@ -31,6 +33,8 @@ export interface Inbound {
   readonly listeners: readonly Encoded[];
   /** Keys of the objects whose services are served here. */
   readonly services: readonly string[];
+  /** Keys of the security policies that apply here. */
+  readonly policies: readonly string[];
 }
 
 /**
@@ -44,24 +48,31 @@ export function defineInbound(tools: ListenerTools): Query<InboundTraits, Inboun
   return ctx.engine.query<InboundTraits, Inbound>({
     name: "inboundListeners",
     id: canonical,
-    same: (a, b) => a.id === b.id && a.services.join() === b.services.join(),
-    compute: ({ ports, settings, families, labels, hasIdentity }) => {
+    same: (a, b) => a.id === b.id && a.services.join() === b.services.join() && a.policies.join() === b.policies.join(),
+    compute: ({ ports, settings, families, labels, hasIdentity, exactBalance }) => {
       const mesh = ctx.inputs.mesh.get("mesh");
       if (mesh === undefined) throw new Error("there is no MeshConfig");
       // A workload without a certificate cannot end mutual TLS, whatever policies say.
       const modes = hasIdentity ? modesOf({ namespace: ports.namespace, labels }) : { mode: "disable" as const, ports: [] };
       const served = portsOf(ports);
+      const policies = tools.policiesFor({ namespace: ports.namespace, labels });
       const inputs = inboundListeners({
-        families,
+        families: boundFamilies(families, ctx.settings.dualStack),
         interception: ports.interception,
         ports: served,
         modes,
         settings: tools.settings({ ...settings, side: "server" }),
+        policies: tools.policyFilters({ ...policies, gateway: false }),
         mesh,
       });
-      const listeners = inputs.map((input) => tools.built(input));
+      const listeners = inputs.map((input) => tools.built(exactBalance ? { ...input, exactBalance } : input));
       const services = [...new Set(served.flatMap(({ object }) => object ?? []))];
-      return { id: contentHash(listeners.map(({ version }) => version).join()), listeners, services };
+      return {
+        id: contentHash(listeners.map(({ version }) => version).join()),
+        listeners,
+        services,
+        policies: [...policies.authentication, ...policies.authorization],
+      };
     },
   });
 }

@@ -3,6 +3,7 @@ import { PLAIN_HTTP } from "../../../envoy/listener/alpn.ts";
 import { type FilterChainInput, takesAll } from "../../../envoy/listener/filter-chain.ts";
 import type { ListenerInput } from "../../../envoy/listener/listener.ts";
 import type { Scope } from "../../context.ts";
+import { extensionsAt } from "../../extensions/chain-extensions.ts";
 import { withoutOverlaps } from "../overlaps.ts";
 import { type ChainSettings, http1Options } from "../settings/chain-settings.ts";
 import type { Slot } from "./slots.ts";
@@ -44,7 +45,8 @@ export function outboundListener(parts: OutboundListenerParts): ListenerInput | 
     direction: "outbound",
     bindToPort: first.bindToPort,
     filters: { ...(bySni && { tls: { on: "all" } }), ...(sniffed && { http: { on: "all" } }) },
-    inspectionTimeoutMs: parts.settings.inspectionTimeoutMs,
+    // Without HTTP inspection there is nothing to wait for: a TLS greeting comes at once, or the client is no TLS client.
+    inspectionTimeoutMs: sniffed ? parts.settings.inspectionTimeoutMs : 0,
     chains,
     ...(defaultChain !== undefined && { defaultChain }),
     accessLogs: [],
@@ -55,9 +57,10 @@ export function outboundListener(parts: OutboundListenerParts): ListenerInput | 
 const ofFirstKind = (slots: readonly Slot[]): readonly Slot[] => slots.filter(({ kind }) => kind === slots[0]?.kind);
 
 function httpChain({ name, settings }: OutboundListenerParts, slot: Slot, sniffed: boolean): FilterChainInput {
+  const parts = { listener: name, port: slot.port, rds: routeName(slot), grpcWeb: slot.protocol === "GRPC-WEB" };
   return {
     match: sniffed ? { transport: "raw_buffer", applicationProtocols: PLAIN_HTTP } : {},
-    content: { http: outboundManager(settings, { listener: name, rds: routeName(slot), grpcWeb: slot.protocol === "GRPC-WEB" }) },
+    content: httpContent(settings, parts),
     handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
   };
 }
@@ -70,14 +73,16 @@ function routeName(slot: Slot): string {
 
 interface ManagerParts {
   readonly listener: string;
+  readonly port: number;
   readonly rds: string;
   readonly grpcWeb: boolean;
   readonly http1?: HttpManagerInput["http1"];
 }
 
-/** The connection manager of a client's side: addresses and certificates are the server's business, so nothing is said of them. */
-export function outboundManager(settings: ChainSettings, { listener, rds, grpcWeb, http1 }: ManagerParts): HttpManagerInput {
-  return {
+/** A chain that speaks HTTP on the client's side: addresses and certificates are the server's business, so nothing is said of them. */
+export function httpContent(settings: ChainSettings, { listener, port, rds, grpcWeb, http1 }: ManagerParts): FilterChainInput["content"] {
+  const extensions = extensionsAt(settings.extensions, port);
+  const http: HttpManagerInput = {
     ...settings.http,
     statPrefix: `outbound_${listener};`,
     grpcWeb,
@@ -85,10 +90,12 @@ export function outboundManager(settings: ChainSettings, { listener, rds, grpcWe
     useRemoteAddress: false,
     trustedHops: 0,
     clientCert: undefined,
-    server: undefined,
+    server: settings.server,
     http2: false,
     ...http1Options(settings, http1),
+    ...(extensions.http !== undefined && { extensions: extensions.http }),
   };
+  return { http, ...(extensions.network !== undefined && { network: extensions.network }) };
 }
 
 /** What no service claims: let through, refused, or handed to the egress proxy a Sidecar names. */

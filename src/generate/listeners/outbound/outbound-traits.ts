@@ -16,6 +16,7 @@ export interface OutboundTraits {
   readonly settings: SettingsTraits;
   readonly transparent: boolean;
   readonly httpProxyPort: number;
+  readonly exactBalance: boolean;
   /** Of the labels, those that TCP or TLS rules of the scope match by. */
   readonly sourceLabels: Readonly<Record<string, string>>;
   /** All labels, where DestinationRules of the namespace select by them. */
@@ -43,6 +44,7 @@ export function outboundTraits({ ctx, sourceLabelKeys }: TraitSources, view: Pro
     },
     transparent: view.interception === "TPROXY",
     httpProxyPort: view.metadata.httpProxyPort,
+    exactBalance: view.metadata.exactBalance.outbound,
     sourceLabels: Object.fromEntries(
       sourceLabelKeys(scope).flatMap((key) => (view.labels[key] === undefined ? [] : [[key, view.labels[key]]])),
     ),

@@ -4,7 +4,7 @@ import type { ProxyView } from "../../../model/proxy.ts";
 import type { Encoded, ResourceSet } from "../../../wire/encoded.ts";
 import { createCollector, policiesBehind, sameResourceSet } from "../../resource-set.ts";
 import type { ListenerTools } from "../listener-source.ts";
-import type { SettingsTraits } from "../traits.ts";
+import { boundFamilies, type SettingsTraits } from "../traits.ts";
 import { defineL4Rules } from "./l4-rules.ts";
 import { defineListenerIndex, type IndexKey, type SlotGroup } from "./listener-index.ts";
 import { outboundListener } from "./outbound-listener.ts";
@@ -114,7 +114,8 @@ function defineListener(tools: ListenerTools): Query<ListenerKey, Encoded | unde
     same: (a, b) => a === b,
     compute: (key) => {
       const input = inputOf(tools, key);
-      return input === undefined ? undefined : tools.built(input);
+      if (input === undefined) return undefined;
+      return tools.built(key.traits.exactBalance ? { ...input, exactBalance: true } : input);
     },
   });
 }
@@ -126,7 +127,13 @@ function inputOf(tools: ListenerTools, { traits, name, group: { slots }, rules }
   const settings = tools.settings({ ...traits.settings, side: "client" });
   if (name === VIRTUAL_OUTBOUND) {
     const port = ctx.inputs.mesh.get("mesh")?.proxyListenPort ?? 15001;
-    return virtualOutbound({ families, transparent: traits.transparent, port, scope: policy, settings });
+    return virtualOutbound({
+      families: boundFamilies(families, ctx.settings.dualStack),
+      transparent: traits.transparent,
+      port,
+      scope: policy,
+      settings,
+    });
   }
   if (name === HTTP_PROXY) return httpProxyListener(families, httpProxyPort(tools, traits), settings);
   const rulesFor = (slot: Slot): readonly string[] => rules[slots.indexOf(slot)] ?? [];

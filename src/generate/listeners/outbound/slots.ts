@@ -57,7 +57,7 @@ export function defineSlots(ctx: Context): Query<SlotQuery, readonly Slot[]> {
     id: JSON.stringify,
     compute: (query) => {
       const service = ctx.registry.service(query.service);
-      if (service === undefined) return [];
+      if (service === undefined || service.resolution === "alias") return [];
       return service.ports
         .filter(({ number, protocol }) => protocol !== "UDP" && (query.ports === undefined || query.ports.includes(number)))
         .flatMap((port) => slotsOf(ctx, { query, service, port }));

@@ -2,7 +2,7 @@ import type { ListenerInput } from "../../../envoy/listener/listener.ts";
 import type { Scope } from "../../context.ts";
 import type { ChainSettings } from "../settings/chain-settings.ts";
 import { type Families, listenerName, loopbacks, wildcards } from "../traits.ts";
-import { outboundManager, unknownTraffic } from "./outbound-listener.ts";
+import { httpContent, unknownTraffic } from "./outbound-listener.ts";
 
 export interface VirtualOutboundParts {
   readonly families: Families;
@@ -33,7 +33,7 @@ export function virtualOutbound({ families, transparent, port, scope, settings }
       },
       unknownTraffic(scope, settings, "virtualOutbound-catchall-tcp"),
     ],
-    accessLogs: settings.accessLogs,
+    accessLogs: settings.listenerAccessLogs,
   };
 }
 
@@ -47,13 +47,11 @@ export function httpProxyListener(families: Families, port: number, settings: Ch
     direction: "outbound",
     bindToPort: true,
     filters: {},
-    inspectionTimeoutMs: settings.inspectionTimeoutMs,
+    inspectionTimeoutMs: 0,
     chains: [
       {
         match: {},
-        content: {
-          http: outboundManager(settings, { listener: name, rds: "http_proxy", grpcWeb: false, http1: { allowAbsoluteUrl: true } }),
-        },
+        content: httpContent(settings, { listener: name, port, rds: "http_proxy", grpcWeb: false, http1: { allowAbsoluteUrl: true } }),
       },
     ],
     accessLogs: [],

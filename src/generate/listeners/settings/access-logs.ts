@@ -5,8 +5,10 @@ import {
   MeshConfig_AccessLogEncoding,
   type MeshConfig_ExtensionProvider,
 } from "../../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
-import type { Telemetry } from "../../../gen/istio/telemetry/v1alpha1/telemetry_pb.js";
+import type { AccessLogging, Telemetry } from "../../../gen/istio/telemetry/v1alpha1/telemetry_pb.js";
 import type { Side } from "../traits.ts";
+import { providerNamed } from "./extension-provider.ts";
+import type { ProviderLookup } from "./provider-target.ts";
 import { appliesTo } from "./telemetry.ts";
 
 /** The fields of a log line where a mesh does not name its own, in the order of Istio's text format ("Envoy Access Logs"). */
@@ -65,38 +67,70 @@ const DEFAULT_JSON: JsonObject = {
 
 /** Objects that peers left about themselves on a connection: sent along unless a provider names others. */
 const PEER_OBJECTS = ["upstream_peer", "downstream_peer"];
+const OTEL_PEER_OBJECTS = [
+  ...PEER_OBJECTS,
+  "wasm.upstream_peer",
+  "wasm.upstream_peer_id",
+  "wasm.downstream_peer",
+  "wasm.downstream_peer_id",
+];
 
-/** Access logs of one side: what Telemetry objects say, and where none says anything the mesh's log file. */
-export function accessLogsOf(mesh: MeshConfig, telemetry: readonly Telemetry[], side: Side): readonly AccessLogInput[] {
+export interface AccessLogSources {
+  readonly mesh: MeshConfig;
+  readonly telemetry: readonly Telemetry[];
+  readonly side: Side;
+  readonly lookup: ProviderLookup;
+}
+
+/** Access logs of one side: what Telemetry objects say, and where none says anything that can be done the mesh's log file. */
+export function accessLogsOf({ mesh, telemetry, side, lookup }: AccessLogSources): readonly AccessLogInput[] {
   const defaults = mesh.defaultProviders?.accessLogging ?? [];
-  if (telemetry.every(({ accessLogging }) => accessLogging.length === 0) && defaults.length === 0) return meshLogFile(mesh);
-  const chosen = chosenProviders(telemetry, defaults, side);
-  return [...chosen].flatMap(([name, expression]) => {
-    const provider = mesh.extensionProviders.find((one) => one.name === name);
-    const log = provider === undefined ? undefined : providerLog(mesh, provider);
-    return log === undefined ? [] : [expression === undefined ? log : { ...log, expression }];
-  });
+  const levels = telemetry.filter(({ accessLogging }) => accessLogging.length > 0);
+  if (levels.length === 0 && defaults.length === 0) return meshLogFile(mesh);
+  const logs = [...chosenProviders(levels, defaults, side)]
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .flatMap(([name, choice]) => {
+      const provider = providerNamed(mesh, name);
+      const log = provider === undefined ? undefined : providerLog(mesh, provider, lookup);
+      return log === undefined ? [] : [{ log, choice }];
+    });
+  if (logs.length === 0) return meshLogFile(mesh);
+  return logs.flatMap(({ log, choice }) =>
+    choice.disabled ? [] : [choice.expression === undefined ? log : { ...log, expression: choice.expression }],
+  );
+}
+
+interface LogChoice {
+  readonly disabled: boolean;
+  readonly expression: string | undefined;
 }
 
 /**
- * Providers in force and their filters. A level that names providers replaces those of the levels above; one that names none speaks of the
- * providers it inherits, to disable or filter them.
+ * Providers in force and their filters, by Istio's rules: the lowest level that names providers for a side decides which count; a rule
+ * that names none speaks of those the rule before it spoke of; the filter of a provider is the last that a rule naming it has.
  */
-function chosenProviders(levels: readonly Telemetry[], defaults: readonly string[], side: Side): ReadonlyMap<string, string | undefined> {
-  let chosen = new Map<string, string | undefined>(defaults.map((name) => [name, undefined]));
-  for (const { accessLogging } of levels) {
-    const rules = accessLogging.filter(({ match }) => appliesTo(match?.mode, side));
-    const inherited = chosen;
-    if (rules.some(({ providers }) => providers.length > 0)) chosen = new Map();
-    for (const { providers, disabled, filter } of rules) {
-      for (const name of providers.length > 0 ? providers.map((provider) => provider.name) : inherited.keys()) {
-        if (disabled === true) chosen.delete(name);
-        else chosen.set(name, filter?.expression || undefined);
-      }
+function chosenProviders(levels: readonly Telemetry[], defaults: readonly string[], side: Side): ReadonlyMap<string, LogChoice> {
+  const namesOf = ({ providers }: AccessLogging): readonly string[] => providers.map(({ name }) => name);
+  const applies = ({ match }: AccessLogging): boolean => appliesTo(match?.mode, side);
+  const named = levels.map(({ accessLogging }) => accessLogging.filter(applies).flatMap(namesOf)).filter((names) => names.length > 0);
+  const inForce = new Set(levels.length === 0 ? defaults : (named.at(-1) ?? defaults));
+  const rules = levels.flatMap(({ accessLogging }) => accessLogging);
+  const filters = new Map(
+    rules.filter(applies).flatMap((rule) => namesOf(rule).map((name) => [name, rule.filter?.expression || undefined] as const)),
+  );
+  const chosen = new Map<string, LogChoice>(levels.length === 0 ? defaults.map((name) => [name, LOGGED]) : []);
+  let spokenOf = defaults;
+  for (const rule of rules) {
+    spokenOf = rule.providers.length > 0 ? namesOf(rule) : spokenOf;
+    if (!applies(rule)) continue;
+    for (const name of spokenOf) {
+      if (inForce.has(name)) chosen.set(name, { disabled: rule.disabled === true, expression: filters.get(name) });
     }
   }
   return chosen;
 }
+
+const LOGGED: LogChoice = { disabled: false, expression: undefined };
 
 function meshLogFile(mesh: MeshConfig): readonly AccessLogInput[] {
   if (mesh.accessLogFile === "") return [];
@@ -120,7 +154,14 @@ function jsonFormat(text: string): JsonObject {
   }
 }
 
-function providerLog(mesh: MeshConfig, { provider }: MeshConfig_ExtensionProvider): AccessLogInput | undefined {
+/** Only the provider every mesh has takes its format from the mesh's own settings, and only where it says nothing itself. */
+const BUILT_IN = "envoy";
+
+function providerLog(
+  mesh: MeshConfig,
+  { name, provider }: MeshConfig_ExtensionProvider,
+  lookup: ProviderLookup,
+): AccessLogInput | undefined {
   switch (provider.case) {
     case "envoyFileAccessLog": {
       const { path, logFormat, omitEmptyValues } = provider.value;
@@ -131,17 +172,22 @@ function providerLog(mesh: MeshConfig, { provider }: MeshConfig_ExtensionProvide
           ? { json: Object.keys(labels).length === 0 ? DEFAULT_JSON : labels }
           : text !== ""
             ? { text: asLine(text) }
-            : meshFormat(mesh);
+            : name === BUILT_IN && !omitEmptyValues
+              ? meshFormat(mesh)
+              : { text: DEFAULT_TEXT };
       return { kind: "file", path: path || "/dev/stdout", format, omitEmptyValues };
     }
     case "envoyHttpAls":
     case "envoyTcpAls": {
       const { service, port, logName, filterStateObjectsToLog } = provider.value;
       const http = provider.case === "envoyHttpAls" ? provider.value : undefined;
+      const target = lookup(service, port);
+      if (target === undefined) return undefined;
       return {
         kind: http === undefined ? "grpcTcp" : "grpcHttp",
         logName: logName || (http === undefined ? "tcp_envoy_accesslog" : "http_envoy_accesslog"),
-        ...providerCluster(service, port),
+        cluster: target.cluster,
+        authority: target.host,
         filterState: filterStateObjectsToLog.length > 0 ? filterStateObjectsToLog : PEER_OBJECTS,
         requestHeaders: http?.additionalRequestHeadersToLog ?? [],
         responseHeaders: http?.additionalResponseHeadersToLog ?? [],
@@ -150,14 +196,17 @@ function providerLog(mesh: MeshConfig, { provider }: MeshConfig_ExtensionProvide
     }
     case "envoyOtelAls": {
       const { service, port, logName, logFormat } = provider.value;
+      const target = lookup(service, port);
+      if (target === undefined) return undefined;
       const attributes = Object.entries(logFormat?.labels ?? {}).flatMap(([key, value]) =>
         typeof value === "string" ? [{ key, value }] : [],
       );
       return {
         kind: "otel",
         logName: logName || "otel_envoy_accesslog",
-        ...providerCluster(service, port),
-        filterState: PEER_OBJECTS,
+        cluster: target.cluster,
+        authority: target.host,
+        filterState: OTEL_PEER_OBJECTS,
         body: logFormat?.text || DEFAULT_TEXT,
         attributes: attributes.sort((a, b) => (a.key < b.key ? -1 : 1)),
       };
@@ -165,10 +214,4 @@ function providerLog(mesh: MeshConfig, { provider }: MeshConfig_ExtensionProvide
     default:
       return undefined;
   }
-}
-
-/** Cluster and authority of a provider's service, written `host` or `namespace/host`. */
-export function providerCluster(service: string, port: number): { readonly cluster: string; readonly authority: string } {
-  const host = service.slice(service.indexOf("/") + 1);
-  return { cluster: `outbound|${port}||${host}`, authority: host };
 }

@@ -1,5 +1,5 @@
-import { fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { durationMs } from "@bufbuild/protobuf/wkt";
+import { parseCidr } from "../../../base/address.ts";
 import type { ConfigObject } from "../../../config/object.ts";
 import type { Query } from "../../../engine/index.ts";
 import type { AccessLogInput } from "../../../envoy/filters/access-log.ts";
@@ -13,12 +13,18 @@ import {
   type MeshConfig,
   MeshConfig_ProxyPathNormalization_NormalizationType as Normalization,
 } from "../../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
-import { type ProxyConfig, ProxyConfigSchema } from "../../../gen/istio/mesh/v1alpha1/proxy_config_pb.js";
+import type { MeshNetworks } from "../../../gen/istio/mesh/v1alpha1/mesh_networks_pb.js";
+import type { ProxyConfig } from "../../../gen/istio/mesh/v1alpha1/proxy_config_pb.js";
 import { ForwardClientCertDetails } from "../../../gen/istio/mesh/v1alpha1/shared_pb.js";
 import type { Telemetry } from "../../../gen/istio/telemetry/v1alpha1/telemetry_pb.js";
 import type { GenerateContext } from "../../context.ts";
+import { rulesForSide } from "../../extensions/chain-extensions.ts";
+import { type ExtensionObject, type ExtensionRule, extensionRule } from "../../extensions/extension-rule.ts";
+import { proxyConfigOf } from "../../proxy-config.ts";
 import type { SettingsTraits, Side } from "../traits.ts";
 import { accessLogsOf } from "./access-logs.ts";
+import { connectionOf } from "./connection-settings.ts";
+import { providerLookup } from "./provider-target.ts";
 import { tracingOf } from "./tracing.ts";
 
 /** Settings that all filter chains of one side of a proxy share. */
@@ -27,20 +33,29 @@ export interface ChainSettings {
   readonly accessLogs: readonly AccessLogInput[];
   /** Idle TCP connections are closed after this; absent = Envoy's default of an hour. */
   readonly idleTimeoutMs: number | undefined;
-  /** HTTP/1.0 clients are served (node metadata HTTP10). */
+  /** HTTP/1.0 clients are served (node metadata HTTP10, or PILOT_HTTP10 for all). */
   readonly acceptHttp10: boolean;
-  readonly server: string | "leave";
+  /** Value of header `server`; undefined: Envoy's own. */
+  readonly server: string | "leave" | undefined;
   readonly clientCert: ClientCertDetails;
   readonly trustedHops: number;
   readonly proxyProtocol: boolean;
   /** How long protocol detection may wait; 0 = as long as it takes. */
   readonly inspectionTimeoutMs: number;
+  /** Logs of connections that no filter chain took: the same, unless the mesh wants none of them. */
+  readonly listenerAccessLogs: readonly AccessLogInput[];
+  /** Bytes held for one connection before reading stops; absent = Envoy's default of 1 MiB. */
+  readonly bufferLimitBytes: number | undefined;
+  /** WasmPlugins and TrafficExtensions that are for this side. */
+  readonly extensions: readonly ExtensionRule[];
+  /** Ranges of the mesh's networks, for connection managers that look at the client's address. */
+  readonly internalRanges: readonly string[] | undefined;
 }
 
 export type SettingsKey = SettingsTraits & { readonly side: Side };
 
 /** Settings by what they come from: MeshConfig, ProxyConfig, Telemetry. */
-export function defineChainSettings(ctx: Pick<GenerateContext, "engine" | "inputs">): Query<SettingsKey, ChainSettings> {
+export function defineChainSettings(ctx: Pick<GenerateContext, "engine" | "inputs" | "registry" | "settings">): Query<SettingsKey, ChainSettings> {
   return ctx.engine.query<SettingsKey, ChainSettings>({
     name: "chainSettings",
     id: JSON.stringify,
@@ -50,7 +65,10 @@ export function defineChainSettings(ctx: Pick<GenerateContext, "engine" | "input
       const telemetry = key.telemetry
         .map((name) => ctx.inputs.objects.get(name) as ConfigObject<Telemetry> | undefined)
         .flatMap((object) => (object === undefined ? [] : [object.spec]));
-      return settingsOf(mesh, telemetry, key);
+      const extensions = key.extensions
+        .map((name) => ctx.inputs.objects.get(name) as ExtensionObject | undefined)
+        .flatMap((object) => (object === undefined ? [] : [extensionRule(object)]));
+      return settingsOf({ mesh, telemetry, extensions, key, networks: ctx.inputs.networks.get("networks"), ctx });
     },
   });
 }
@@ -61,29 +79,56 @@ export function http1Options({ acceptHttp10 }: ChainSettings, own: HttpManagerIn
   return { http1: { ...own, acceptHttp10: true } };
 }
 
-function settingsOf(mesh: MeshConfig, telemetry: readonly Telemetry[], key: SettingsKey): ChainSettings {
+interface SettingsSources {
+  readonly mesh: MeshConfig;
+  readonly networks: MeshNetworks | undefined;
+  readonly telemetry: readonly Telemetry[];
+  readonly extensions: readonly ExtensionRule[];
+  readonly key: SettingsKey;
+  readonly ctx: Pick<GenerateContext, "registry" | "settings">;
+}
+
+function settingsOf({ mesh, networks, telemetry, extensions, key, ctx }: SettingsSources): ChainSettings {
+  const { http10, traceSampling } = ctx.settings;
+  const lookup = providerLookup(ctx, key.unreachable);
   const proxyConfig = proxyConfigOf(mesh, key.proxyConfig);
   const headers = proxyConfig?.proxyHeaders;
-  const logs = accessLogsOf(mesh, telemetry, key.side);
+  const logs = accessLogsOf({ mesh, telemetry, side: key.side, lookup });
   const idleTimeoutMs = key.idleTimeout === undefined ? undefined : milliseconds(key.idleTimeout);
+  const limits = proxyConfig?.connectionSettings ?? mesh.defaultConfig?.connectionSettings;
+  const connection = connectionOf(limits, key.side, idleTimeoutMs);
   return {
     http: {
       pathNormalization: PATH_NORMALIZATION[mesh.pathNormalization?.normalization ?? Normalization.DEFAULT],
       accessLogs: logs,
-      ...tracingOf({ mesh, proxyConfig, telemetry, side: key.side, tracingService: key.tracingService }),
+      ...tracingOf({ mesh, proxyConfig, telemetry, side: key.side, workload: key.traced, lookup, defaultSampling: traceSampling }),
       generateRequestId: headers?.requestId?.disabled !== true,
       suppressEnvoyHeaders: headers?.envoyDebugHeaders?.disabled === true,
-      ...(idleTimeoutMs !== undefined && { idleTimeoutMs }),
+      ...(Object.keys(connection.http).length > 0 && { connection: connection.http }),
+      ...(headers?.preserveHttp1HeaderCase === true && { preserveHeaderCase: true }),
+      ...(headers?.xForwardedPort?.enabled === true && { forwardPort: true }),
     },
     accessLogs: logs,
+    listenerAccessLogs: mesh.disableEnvoyListenerLog ? [] : logs,
     idleTimeoutMs,
-    acceptHttp10: key.acceptHttp10,
-    server: headers?.server?.disabled === true ? "leave" : headers?.server?.value || "istio-envoy",
+    acceptHttp10: key.acceptHttp10 || http10,
+    server: headers?.server?.disabled === true ? "leave" : headers?.server?.value || (key.side === "client" ? undefined : "istio-envoy"),
     clientCert: clientCertOf(proxyConfig, key.side),
     trustedHops: proxyConfig?.gatewayTopology?.numTrustedProxies ?? 0,
     proxyProtocol: proxyConfig?.gatewayTopology?.proxyProtocol !== undefined,
     inspectionTimeoutMs: mesh.protocolDetectionTimeout === undefined ? 0 : durationMs(mesh.protocolDetectionTimeout),
+    bufferLimitBytes: connection.bufferLimitBytes,
+    extensions: rulesForSide(extensions, key.side),
+    internalRanges: internalRangesOf(networks),
   };
+}
+
+/** Ranges that the mesh's networks are said to consist of. Those found by registry have no range. */
+function internalRangesOf(networks: MeshNetworks | undefined): readonly string[] | undefined {
+  const ranges = Object.values(networks?.networks ?? {}).flatMap(({ endpoints }) =>
+    endpoints.flatMap(({ ne }) => (ne.case === "fromCidr" && parseCidr(ne.value) !== undefined ? [ne.value] : [])),
+  );
+  return ranges.length === 0 ? undefined : [...new Set(ranges)].sort();
 }
 
 const PATH_NORMALIZATION = {
@@ -93,16 +138,6 @@ const PATH_NORMALIZATION = {
   [Normalization.MERGE_SLASHES]: "mergeSlashes",
   [Normalization.DECODE_AND_MERGE_SLASHES]: "decodeAndMergeSlashes",
 } as const satisfies Record<Normalization, HttpSettings["pathNormalization"]>;
-
-/** Node metadata PROXY_CONFIG, even an empty one, takes the place of the mesh's `defaultConfig` as a whole, as in Istio. */
-function proxyConfigOf(mesh: MeshConfig, json: string): ProxyConfig | undefined {
-  if (json === "") return mesh.defaultConfig;
-  try {
-    return fromJson(ProxyConfigSchema, JSON.parse(json) as JsonValue, { ignoreUnknownFields: true });
-  } catch {
-    return mesh.defaultConfig;
-  }
-}
 
 const FORWARD = {
   [ForwardClientCertDetails.UNDEFINED]: undefined,
@@ -117,8 +152,9 @@ const FORWARD = {
 function clientCertOf(config: ProxyConfig | undefined, side: Side): ClientCertDetails {
   const add = config?.proxyHeaders?.setCurrentClientCertDetails;
   if (side === "gateway") {
-    const forward = FORWARD[config?.gatewayTopology?.forwardClientCertDetails ?? ForwardClientCertDetails.UNDEFINED];
-    return { forward: forward ?? "SANITIZE_SET", add: { subject: true, cert: true, dns: true, uri: true, chain: false } };
+    const forward = FORWARD[config?.gatewayTopology?.forwardClientCertDetails ?? ForwardClientCertDetails.UNDEFINED] ?? "SANITIZE_SET";
+    const adds = forward === "APPEND_FORWARD" || forward === "SANITIZE_SET";
+    return { forward, add: adds ? { subject: true, cert: true, dns: true, uri: true, chain: false } : undefined };
   }
   const forward = FORWARD[config?.proxyHeaders?.forwardedClientCert ?? ForwardClientCertDetails.UNDEFINED];
   return {

@@ -57,7 +57,7 @@ export function translateFault(fault: HTTPFaultInjection | undefined): FaultInpu
 function translateAbort(abort: HTTPFaultInjection["abort"]): FaultInput["abort"] {
   const type = abort?.errorType;
   if (abort === undefined || type === undefined) return undefined;
-  const share: Share = abort.percentage === undefined ? { numerator: 100, of: "hundred" } : shareOf(abort.percentage, 0);
+  const share = abort.percentage === undefined ? undefined : shareOf(abort.percentage, 0);
   if (type.case === "httpStatus") return { status: { kind: "http", code: type.value }, share };
   if (type.case !== "grpcStatus") return undefined;
   const code = GRPC_STATUS[type.value] ?? Number(type.value);

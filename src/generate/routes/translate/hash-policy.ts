@@ -6,18 +6,25 @@ import type {
 } from "../../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
 import type { ResolvedDestinationRule } from "../../context.ts";
 
-/** The hash policy a DestinationRule gives a destination: the most specific load-balancer setting that stands for it counts. */
+/**
+ * The hash policy a DestinationRule gives a destination: the most specific hash it names counts. A level that balances otherwise does not
+ * hide the hash of the level above, as in Istio; a cluster that does not hash ignores it.
+ */
 export function hashPolicyOf(
   rule: ResolvedDestinationRule | undefined,
   destination: { readonly subset: string; readonly port: number },
 ): HashPolicyInput | undefined {
-  const subset = rule?.spec.subsets.find(({ name }) => name === destination.subset)?.trafficPolicy;
+  const subset =
+    destination.subset === "" ? undefined : rule?.spec.subsets.find(({ name }) => name === destination.subset)?.trafficPolicy;
   const top = rule?.spec.trafficPolicy;
   const atPort = (policy: typeof top): LoadBalancerSettings | undefined =>
     policy?.portLevelSettings.find(({ port }) => port?.number === destination.port)?.loadBalancer;
-  const settings = atPort(subset) ?? subset?.loadBalancer ?? atPort(top) ?? top?.loadBalancer;
-  return settings?.lbPolicy.case === "consistentHash" ? translate(settings.lbPolicy.value) : undefined;
+  const hash = hashOf(atPort(subset)) ?? hashOf(subset?.loadBalancer) ?? hashOf(atPort(top)) ?? hashOf(top?.loadBalancer);
+  return hash === undefined ? undefined : translate(hash);
 }
+
+const hashOf = (settings: LoadBalancerSettings | undefined): ConsistentHash | undefined =>
+  settings?.lbPolicy.case === "consistentHash" ? settings.lbPolicy.value : undefined;
 
 function translate({ hashKey }: ConsistentHash): HashPolicyInput | undefined {
   switch (hashKey.case) {

@@ -3,14 +3,18 @@ import type { Headers_HeaderOperations as HeaderOperations, Headers } from "../.
 
 const isAuthority = (name: string): boolean => name.toLowerCase() === "host" || name.toLowerCase() === ":authority";
 
+/** Envoy refuses a whole route table that changes one of these. */
+const isInternal = (name: string): boolean => name.startsWith(":") || name.toLowerCase() === "host";
+
 /** Changes of request headers. The host is no ordinary header in Envoy: setting it is a rewrite, see `hostRewriteOf`. */
 export const requestChanges = (headers: Headers | undefined): HeaderChanges => changesOf(headers?.request);
 
 export const responseChanges = (headers: Headers | undefined): HeaderChanges => changesOf(headers?.response);
 
-/** The host that `headers.request.set` demands, if it does. */
+/** The host that `headers.request` demands, if it does; `set` goes before `add`. */
 export function hostRewriteOf(headers: Headers | undefined): string | undefined {
-  return Object.entries(headers?.request?.set ?? {}).find(([name]) => isAuthority(name))?.[1];
+  const { set = {}, add = {} } = headers?.request ?? {};
+  return [...Object.entries(set), ...Object.entries(add)].find(([name, value]) => isAuthority(name) && value !== "")?.[1];
 }
 
 export function joinChanges(first: HeaderChanges, second: HeaderChanges): HeaderChanges {
@@ -24,10 +28,10 @@ function changesOf(operations: HeaderOperations | undefined): HeaderChanges {
     ([name, value]: [string, string]): HeaderChange => ({ name, value, append });
   const sorted = (entries: Record<string, string>): [string, string][] =>
     Object.entries(entries)
-      .filter(([name]) => !isAuthority(name))
+      .filter(([name]) => !isInternal(name))
       .sort(([a], [b]) => (a < b ? -1 : 1));
   return {
     add: [...sorted(operations.set).map(change(false)), ...sorted(operations.add).map(change(true))],
-    remove: operations.remove.filter((name) => !isAuthority(name)),
+    remove: operations.remove.filter((name) => !isInternal(name)),
   };
 }

@@ -1,5 +1,6 @@
 import { msOfDuration } from "../../../base/duration.ts";
 import { matchesLabels } from "../../../base/labels.ts";
+import { parseOutboundClusterName } from "../../../envoy/cluster/index.ts";
 import type {
   ActionInput,
   DestinationInput,
@@ -34,8 +35,8 @@ export interface RuleSite {
   readonly defaultRetry: HTTPRetry | undefined;
   /** The cluster a destination means here, and the hash policy its DestinationRule asks for. */
   readonly resolve: (destination: Destination) => { readonly cluster: string; readonly hashPolicy: HashPolicyInput | undefined };
-  /** Name the host goes by in traces. */
-  readonly operationHost: string;
+  /** Rewritten hosts are passed on in `x-forwarded-host`. */
+  readonly forwardHost: boolean;
 }
 
 /** The routes of a VirtualService at a site, in order; what can never be reached is left out. */
@@ -54,9 +55,10 @@ export function translateRules(service: ResolvedVirtualService, site: RuleSite):
   return routes;
 }
 
+/** Gateways and the client's own attributes are two ways to say whom a match is for: where gateways are named, the others are not asked. */
 function appliesAt(match: HTTPMatchRequest, site: RuleSite): boolean {
-  if (match.gateways.length > 0 && !match.gateways.includes(site.gateway)) return false;
   if (match.port !== 0 && match.port !== site.port) return false;
+  if (match.gateways.length > 0) return match.gateways.includes(site.gateway);
   if (match.sourceNamespace !== "" && match.sourceNamespace !== site.namespace) return false;
   return matchesLabels(match.sourceLabels, site.labels);
 }
@@ -80,9 +82,16 @@ function routeOf(
     cors: translateCors(rule.corsPolicy),
     fault: translateFault(rule.fault),
     statPrefix: match?.statPrefix ?? "",
-    operation: `${site.operationHost}:${site.port}${operationPath(translated.path)}`,
+    operation: `${operationTarget(action) ?? `${service.name}:${site.port}`}${operationPath(translated.path)}`,
     origin: `/apis/networking.istio.io/v1/namespaces/${service.namespace}/virtual-service/${service.name}`,
   };
+}
+
+/** Traces name requests after where they go, or after the VirtualService where that is more than one place. */
+function operationTarget(action: ActionInput): string | undefined {
+  const [only, ...others] = action.kind === "route" ? action.destinations : [];
+  const cluster = only === undefined || others.length > 0 ? undefined : parseOutboundClusterName(only.cluster);
+  return cluster === undefined ? undefined : `${cluster.host}:${cluster.port}`;
 }
 
 const operationPath = (path: RouteInput["match"]["path"]): string =>
@@ -108,10 +117,11 @@ function actionOf(rule: HTTPRoute, site: RuleSite): ActionInput | undefined {
     kind: "route",
     destinations,
     timeoutMs: rule.timeout === undefined ? site.defaultTimeoutMs : msOfDuration(rule.timeout),
-    retry: translateRetry(rule.retries, site.defaultRetry, { hashed: hashPolicies.length > 0 }),
+    retry: translateRetry(rule.retries, site.defaultRetry, { hashed: rule.route.length === 1 && hashPolicies.length > 0 }),
     rewrite: rewriteOf(rule),
     mirrors: mirrorsOf(rule, site),
     hashPolicies,
+    ...(site.forwardHost && rule.rewrite !== undefined && { forwardHost: true }),
   };
 }
 
@@ -151,17 +161,19 @@ const ALL = { numerator: 100, of: "hundred" } as const;
 
 function redirectOf(redirect: NonNullable<HTTPRoute["redirect"]>, site: RuleSite): ActionInput {
   const { redirectPort } = redirect;
-  const requestPort = site.port === (site.secure ? 443 : 80) ? undefined : site.port;
-  const port =
+  const wanted =
     redirectPort.case === "port"
       ? redirectPort.value
       : redirectPort.case === "derivePort" && redirectPort.value === DerivePort.FROM_REQUEST_PORT
-        ? requestPort
+        ? site.port
         : undefined;
+  // A port that the scheme implies is not written: `http://host:80/` and `http://host/` are the same place.
+  const scheme = redirect.scheme || (site.secure ? "https" : "http");
+  const port = (scheme === "http" && wanted === 80) || (scheme === "https" && wanted === 443) ? undefined : wanted;
   return {
     kind: "redirect",
     path: redirect.uri,
-    prefixRewrite: undefined,
+    prefixRewrite: redirect.prefixRewrite || undefined,
     authority: redirect.authority,
     scheme: redirect.scheme,
     port,

@@ -1,0 +1,42 @@
+import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { ENVOY_VERSION, findEnvoy } from "./find-envoy.ts";
+
+let dir: string;
+
+beforeEach(async () => {
+  dir = await mkdtemp(join(tmpdir(), "find-envoy-"));
+});
+
+afterEach(() => rm(dir, { recursive: true }));
+
+async function program(...path: readonly string[]): Promise<string> {
+  const file = join(dir, ...path);
+  await mkdir(join(file, ".."), { recursive: true });
+  await writeFile(file, "#!/bin/sh\n");
+  await chmod(file, 0o755);
+  return file;
+}
+
+describe("findEnvoy", () => {
+  it("prefers what ENVOY_PATH names, then the PATH, then the cache", async () => {
+    const cached = await program("cache", "istio-ts", `envoy-${ENVOY_VERSION}`, "envoy");
+    const onPath = await program("bin", "envoy");
+    const named = await program("named");
+    const env = { XDG_CACHE_HOME: join(dir, "cache") };
+    expect(findEnvoy(env)).toBe(cached);
+    expect(findEnvoy({ ...env, PATH: `/nowhere:${join(dir, "bin")}` })).toBe(onPath);
+    expect(findEnvoy({ ...env, PATH: join(dir, "bin"), ENVOY_PATH: named })).toBe(named);
+  });
+
+  it("does not look further where ENVOY_PATH names nothing that can be run", async () => {
+    await program("cache", "istio-ts", `envoy-${ENVOY_VERSION}`, "envoy");
+    expect(() => findEnvoy({ XDG_CACHE_HOME: join(dir, "cache"), ENVOY_PATH: join(dir, "none") })).toThrow(/ENVOY_PATH names .*none/);
+  });
+
+  it("says how to get one where there is none", () => {
+    expect(() => findEnvoy({ XDG_CACHE_HOME: dir })).toThrow("no Envoy was found");
+  });
+});

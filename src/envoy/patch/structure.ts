@@ -1,0 +1,82 @@
+import { type DescMessage, fromBinary, type Message, toJsonString } from "@bufbuild/protobuf";
+import { type FilterChain, FilterChainMatchSchema, FilterChainSchema } from "../../gen/envoy/config/listener/v3/listener_components_pb.js";
+import { type Listener, ListenerSchema } from "../../gen/envoy/config/listener/v3/listener_pb.js";
+import { type RouteConfiguration, RouteConfigurationSchema } from "../../gen/envoy/config/route/v3/route_pb.js";
+import { HttpConnectionManagerSchema } from "../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
+import type { ConstraintFault } from "./constraints.ts";
+import { typeNameOf } from "./merge-any.ts";
+import { type AnyFilter, isPassing, isTerminal, TERMINAL_HTTP_FILTERS, TERMINAL_NETWORK_FILTERS } from "./terminal-filters.ts";
+
+/** What Envoy refuses a resource for although each part of it is right by itself. */
+export function structureFaults(schema: DescMessage, message: Message): readonly ConstraintFault[] {
+  switch (schema.typeName) {
+    case ListenerSchema.typeName:
+      return listenerFaults(message as Listener);
+    case RouteConfigurationSchema.typeName:
+      return tableFaults(message as RouteConfiguration);
+    case FilterChainSchema.typeName:
+      return chainFaults(message as FilterChain, "");
+    default:
+      return [];
+  }
+}
+
+function listenerFaults(listener: Listener): readonly ConstraintFault[] {
+  const chains = listener.filterChains.map((chain, index) => ({ chain, path: `filter_chains[${index}]` }));
+  const fallback = listener.defaultFilterChain === undefined ? [] : chainFaults(listener.defaultFilterChain, "default_filter_chain");
+  if (chains.length === 0 && listener.defaultFilterChain === undefined && listener.udpListenerConfig === undefined)
+    return [{ path: "filter_chains", reason: "must not be empty" }];
+  return [...chains.flatMap(({ chain, path }) => chainFaults(chain, path)), ...twinFaults(chains), ...fallback];
+}
+
+/** Envoy cannot choose between chains that want the same connections. */
+function twinFaults(chains: readonly { readonly chain: FilterChain; readonly path: string }[]): readonly ConstraintFault[] {
+  const seen = new Map<string, string>();
+  return chains.flatMap(({ chain, path }) => {
+    const match = chain.filterChainMatch === undefined ? "{}" : toJsonString(FilterChainMatchSchema, chain.filterChainMatch);
+    const twin = seen.get(match);
+    seen.set(match, path);
+    return twin === undefined ? [] : [{ path, reason: `matches the same connections as ${twin}` }];
+  });
+}
+
+function chainFaults(chain: FilterChain, path: string): readonly ConstraintFault[] {
+  const at = path === "" ? "filters" : `${path}.filters`;
+  return [...orderFaults(chain.filters, TERMINAL_NETWORK_FILTERS, at), ...chain.filters.flatMap((filter, index) => managerFaults(filter, `${at}[${index}]`))];
+}
+
+/** A filter that ends a chain must be the last, and the last must be one. */
+function orderFaults(filters: readonly AnyFilter[], terminal: ReadonlySet<string>, path: string): readonly ConstraintFault[] {
+  const early = filters.slice(0, -1).findIndex((filter) => isTerminal(filter, terminal));
+  const last = filters.at(-1);
+  return [
+    ...(early < 0 ? [] : [{ path: `${path}[${early}]`, reason: `(${filters[early]?.name}) must be the last filter` }]),
+    ...(last === undefined || !isPassing(last, terminal) ? [] : [{ path, reason: `cannot end with ${last.name}, which passes everything on` }]),
+  ];
+}
+
+function managerFaults({ configType }: AnyFilter, path: string): readonly ConstraintFault[] {
+  if (configType.case !== "typedConfig") return [];
+  const any = configType.value as { readonly typeUrl: string; readonly value: Uint8Array };
+  if (typeNameOf(any) !== HttpConnectionManagerSchema.typeName) return [];
+  const { httpFilters, routeSpecifier } = fromBinary(HttpConnectionManagerSchema, any.value);
+  const at = `${path}.typed_config.http_filters`;
+  return [
+    ...orderFaults(httpFilters, TERMINAL_HTTP_FILTERS, at),
+    ...(httpFilters.length === 0 ? [{ path: at, reason: "must not be empty" }] : []),
+    ...(routeSpecifier.case === "routeConfig" ? tableFaults(routeSpecifier.value, `${path}.typed_config.route_config.`) : []),
+  ];
+}
+
+/** A domain may stand once in a table: Envoy refuses all of it otherwise. */
+function tableFaults({ virtualHosts }: RouteConfiguration, prefix = ""): readonly ConstraintFault[] {
+  const seen = new Map<string, string>();
+  return virtualHosts.flatMap(({ name, domains }, index) =>
+    domains.flatMap((domain) => {
+      const other = seen.get(domain.toLowerCase());
+      seen.set(domain.toLowerCase(), name);
+      const path = `${prefix}virtual_hosts[${index}]`;
+      return other === undefined ? [] : [{ path, reason: `(${name}) has domain ${domain}, which ${other} has already` }];
+    }),
+  );
+}

@@ -1,0 +1,43 @@
+import { contentHash } from "../../base/hash.ts";
+import { buildWasmExtension, type WasmInput } from "../../envoy/extension/wasm.ts";
+import { TypedExtensionConfigSchema } from "../../gen/envoy/config/core/v3/extension_pb.js";
+import type { ProxyView } from "../../model/proxy.ts";
+import { encoded, sameEncoded } from "../../wire/encode.ts";
+import type { Encoded, ResourceSet } from "../../wire/encoded.ts";
+import { EXTENSION_CONFIG_TYPE, LISTENER_TYPE } from "../../wire/type-urls.ts";
+import type { ResourceProvider } from "../../xds/provider.ts";
+import type { GenerateContext } from "../context.ts";
+import { createCollector, sameResourceSet } from "../resource-set.ts";
+import { type ExtensionObject, wasmInput } from "./extension-rule.ts";
+
+/** Configurations of Wasm modules, which filters ask for by name (ECDS). A proxy gets those of its own workload, whatever it asks for. */
+export function createWasmProvider(ctx: GenerateContext): ResourceProvider {
+  const config = ctx.engine.query<WasmInput, Encoded>({
+    name: "wasmExtension",
+    id: (input) => contentHash(JSON.stringify(input)),
+    same: sameEncoded,
+    compute: (input) => encoded(EXTENSION_CONFIG_TYPE, input.name, TypedExtensionConfigSchema, buildWasmExtension(input)),
+  });
+  const inputOf = (key: string): WasmInput | undefined => {
+    const object = ctx.inputs.objects.get(key) as ExtensionObject | undefined;
+    return object === undefined ? undefined : wasmInput(object);
+  };
+  const set = ctx.engine.query<readonly string[], ResourceSet>({
+    name: "wasmExtensions",
+    id: (keys) => keys.join(),
+    same: sameResourceSet,
+    compute: (keys) => {
+      const collector = createCollector();
+      for (const input of keys.map(inputOf)) if (input !== undefined) collector.take(input.name, config.try(input));
+      return collector.set;
+    },
+  });
+  const keysOf = ({ namespace, labels }: ProxyView): readonly string[] => ctx.lookups.extensionsFor({ namespace, labels });
+  return {
+    typeUrl: EXTENSION_CONFIG_TYPE,
+    removeAfter: [LISTENER_TYPE],
+    *prepare() {},
+    offered: (view) => set(keysOf(view)),
+    provenance: (view, name) => keysOf(view).filter((key) => inputOf(key)?.name === name),
+  };
+}

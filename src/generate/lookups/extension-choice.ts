@@ -1,0 +1,52 @@
+import { type Labels, matchesLabels } from "../../base/labels.ts";
+import { objectKey } from "../../config/object.ts";
+import type { Query } from "../../engine/index.ts";
+import type { PolicyTargetReference } from "../../gen/istio/type/v1beta1/selector_pb.js";
+import type { GenerateContext } from "../context.ts";
+import type { ExtensionObject } from "../extensions/extension-rule.ts";
+import { byPrecedence } from "./precedence.ts";
+
+export interface ExtensionQuery {
+  readonly namespace: string;
+  readonly labels: Labels;
+}
+
+const KINDS = ["TrafficExtension", "WasmPlugin"] as const;
+
+/**
+ * Keys of the WasmPlugins and TrafficExtensions that apply to a workload: those of its namespace, then those of the root namespace, the
+ * oldest first, as far as their selector or target takes it (Istio's reference of the two kinds). Where there are none, labels do not count.
+ */
+export function defineExtensionChoice(ctx: Pick<GenerateContext, "engine" | "inputs">): (query: ExtensionQuery) => readonly string[] {
+  const inNamespace = ctx.engine.query<string, readonly ExtensionObject[]>({
+    name: "extensionsIn",
+    compute: (namespace) =>
+      KINDS.flatMap((kind) => ctx.inputs.objects.list("kindNamespace", `${kind}/${namespace}`) as readonly ExtensionObject[]).sort(
+        byPrecedence,
+      ),
+  });
+  const candidates = (namespace: string): readonly ExtensionObject[] => {
+    const root = ctx.inputs.mesh.get("mesh")?.rootNamespace ?? "istio-system";
+    return [namespace, ...(namespace === root ? [] : [root])].flatMap((one) => inNamespace(one));
+  };
+  const exist = ctx.engine.query<string, boolean>({ name: "hasExtensions", compute: (namespace) => candidates(namespace).length > 0 });
+  const chosen: Query<ExtensionQuery, readonly string[]> = ctx.engine.query<ExtensionQuery, readonly string[]>({
+    name: "extensionsFor",
+    id: ({ namespace, labels }) => `${namespace}|${JSON.stringify(labels)}`,
+    compute: (query) =>
+      candidates(query.namespace)
+        .filter((object) => appliesTo(object, query))
+        .map(objectKey),
+  });
+  return ({ namespace, labels }) => (exist(namespace) ? chosen({ namespace, labels }) : []);
+}
+
+function appliesTo({ namespace, spec }: ExtensionObject, workload: ExtensionQuery): boolean {
+  const targets = "targetRef" in spec && spec.targetRef !== undefined ? [spec.targetRef, ...spec.targetRefs] : spec.targetRefs;
+  if (targets.length > 0) return namespace === workload.namespace && targets.some((target) => isTarget(target, workload.labels));
+  return matchesLabels(spec.selector?.matchLabels ?? {}, workload.labels);
+}
+
+/** A Gateway of the Gateway API is known by the label its proxies have. Targets of other kinds are no workloads. */
+const isTarget = ({ group, kind, name }: PolicyTargetReference, labels: Labels): boolean =>
+  group === "gateway.networking.k8s.io" && kind === "Gateway" && labels["gateway.networking.k8s.io/gateway-name"] === name;

@@ -1,0 +1,31 @@
+import { contentHash } from "../../base/hash.ts";
+import type { Node } from "../../gen/envoy/config/core/v3/base_pb.js";
+import type { ExtensionList } from "../../model/proxy.ts";
+import { Interned } from "./interned.ts";
+
+/** There is one list per build of Envoy: each proxy of that build says the same. */
+const lists = new Interned<ExtensionList>();
+
+/** The extensions a node says its Envoy has; undefined where it says nothing of them. */
+export function extensionListOf({ extensions }: Pick<Node, "extensions">): ExtensionList | undefined {
+  if (extensions.length === 0) return undefined;
+  const types = [...new Set(extensions.flatMap(({ typeUrls }) => typeUrls))].sort();
+  const id = contentHash(types.join("\n"));
+  return lists.of(id, () => ({ id, types: new Set(types) }));
+}
+
+/** Messages that stand for themselves, whoever reads them: no extension has to be there for them. */
+const PLAIN_TYPE = /^(google|xds|udpa|opentelemetry|envoy\.(config|type|data|service))\./;
+
+/**
+ * Whether a proxy's Envoy knows a type. A message of an extension's package counts as known where the extension itself is: lists name what
+ * extensions are configured with, not every message they use. Of an Envoy that says nothing, upstream's packages are believed.
+ */
+export function hasType(list: ExtensionList | undefined, type: string): boolean {
+  if (PLAIN_TYPE.test(type)) return true;
+  if (list === undefined) return type.startsWith("envoy.");
+  if (list.types.has(type)) return true;
+  const prefix = type.slice(0, type.lastIndexOf(".") + 1);
+  for (const one of list.types) if (one.startsWith(prefix)) return true;
+  return false;
+}

@@ -1,0 +1,37 @@
+import type { Registry } from "@bufbuild/protobuf";
+import type { GenerateContext } from "../context.ts";
+import { gatewayQueryOf } from "../lookups/merged-gateway.ts";
+import type { CompiledFilter } from "./compile.ts";
+import { clusterRules, extensionRules, listenerRules, routeRules } from "./kinds.ts";
+import { PatchedKind } from "./patched-kind.ts";
+import { definePlans, type Plans } from "./plan.ts";
+
+/** EnvoyFilters, put into effect. */
+export interface Patches {
+  /** Which patches are for which proxies. */
+  readonly plans: Plans;
+  readonly clusters: PatchedKind;
+  readonly listeners: PatchedKind;
+  readonly routes: PatchedKind;
+  readonly extensions: PatchedKind;
+  /** All EnvoyFilters in force. */
+  filters(): readonly CompiledFilter[];
+  /** Gives the descriptors that patches are read with. Must have happened before a proxy is served while EnvoyFilters are in force. */
+  use(descriptors: Registry): void;
+}
+
+/** Sets up patching on an engine. In a mesh without EnvoyFilters it costs one look-up per answer, and nothing is loaded for it. */
+export function createPatches(ctx: GenerateContext): Patches {
+  const { engine, inputs } = ctx;
+  const descriptors = engine.table<Registry>({ name: "descriptors" });
+  const plans = definePlans(ctx, descriptors);
+  return {
+    plans,
+    clusters: new PatchedKind(clusterRules),
+    listeners: new PatchedKind(listenerRules),
+    routes: new PatchedKind(routeRules((view) => gatewayQueryOf(ctx, view).targetPorts)),
+    extensions: new PatchedKind(extensionRules),
+    filters: () => inputs.objects.keys("kind", "EnvoyFilter").flatMap((key) => plans.compiled(key) ?? []),
+    use: (registry) => descriptors.set("all", registry),
+  };
+}

@@ -1,0 +1,71 @@
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import type { ConfigObject } from "../../config/object.ts";
+import type { JwksInput, JwtRuleInput } from "../../envoy/filters/jwt/jwt-authn.ts";
+import type { JWTRule, RequestAuthentication } from "../../gen/istio/security/v1beta1/request_authentication_pb.js";
+import type { Service } from "../../model/service.ts";
+import { usableKeySet } from "./key-set.ts";
+
+export interface AuthenticationContext {
+  /** The services that declare a host. */
+  readonly servicesByHost: (host: string) => readonly Pick<Service, "ports">[];
+  /** Envoy fetches keys itself, also from hosts that are no service. */
+  readonly envoyFetchesKeys: boolean;
+}
+
+/** The issuers that the RequestAuthentications of a workload accept. By issuer, as in Istio, so that the order of policies means nothing. */
+export function jwtRulesOf(
+  policies: readonly Pick<ConfigObject<RequestAuthentication>, "spec">[],
+  context: AuthenticationContext,
+): readonly JwtRuleInput[] {
+  return policies
+    .flatMap(({ spec }) => spec.jwtRules)
+    .toSorted((a, b) => (a.issuer < b.issuer ? -1 : a.issuer > b.issuer ? 1 : 0))
+    .map((rule) => jwtRule(rule, context));
+}
+
+function jwtRule(rule: JWTRule, context: AuthenticationContext): JwtRuleInput {
+  return {
+    issuer: rule.issuer,
+    audiences: rule.audiences,
+    keys: keysOf(rule, context),
+    fromHeaders: rule.fromHeaders.map(({ name, prefix }) => ({ name, prefix })),
+    fromParams: rule.fromParams,
+    fromCookies: rule.fromCookies,
+    forward: rule.forwardOriginalToken,
+    payloadHeader: rule.outputPayloadToHeader,
+    claimHeaders: rule.outputClaimToHeaders.map(({ header, claim }) => ({ header, claim })),
+    spaceDelimitedClaims: rule.spaceDelimitedClaims,
+  };
+}
+
+/** How long Envoy may take to fetch keys where the rule does not say; Istio's value. */
+const FETCH_TIMEOUT_MS = 5_000;
+
+/** A cluster without endpoints that every proxy has. */
+const NOWHERE = "BlackHoleCluster";
+
+/**
+ * Keys as given; or fetched by Envoy, from a service that the mesh knows. Keys that nobody has are fetched from nowhere: Envoy refuses all
+ * tokens of the issuer and says that their keys could not be fetched. No key stands in for them, since any key might be somebody's
+ * (CVE-2026-31837), and an empty set is a configuration that Envoy does not take.
+ */
+function keysOf(rule: JWTRule, context: AuthenticationContext): JwksInput {
+  if (rule.jwks !== "") {
+    const jwks = usableKeySet(rule.jwks);
+    if (jwks !== undefined) return { jwks };
+  }
+  const timeoutMs = rule.timeout === undefined ? FETCH_TIMEOUT_MS : durationMs(rule.timeout);
+  const uri = rule.jwks === "" ? rule.jwksUri : "";
+  return { uri: uri || rule.issuer, cluster: uri === "" ? NOWHERE : keyServer(uri, context), timeoutMs };
+}
+
+const DEFAULT_PORTS: Readonly<Record<string, number>> = { "http:": 80, "https:": 443 };
+
+function keyServer(uri: string, { servicesByHost, envoyFetchesKeys }: AuthenticationContext): string {
+  if (!URL.canParse(uri)) return NOWHERE;
+  const { hostname, port, protocol } = new URL(uri);
+  const number = port === "" ? DEFAULT_PORTS[protocol] : Number(port);
+  if (number === undefined) return NOWHERE;
+  const known = servicesByHost(hostname).some(({ ports }) => ports.some((one) => one.number === number));
+  return known || envoyFetchesKeys ? `outbound|${number}||${hostname}` : NOWHERE;
+}

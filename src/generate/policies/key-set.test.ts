@@ -1,0 +1,20 @@
+import { generateKeyPairSync } from "node:crypto";
+import { describe, expect, it } from "vitest";
+import { usableKeySet } from "./key-set.ts";
+
+const key = generateKeyPairSync("ec", { namedCurve: "P-256" }).publicKey.export({ format: "jwk" });
+const set = (...keys: readonly unknown[]): string => JSON.stringify({ keys });
+
+describe("usableKeySet", () => {
+  it("keeps a set as it is written", () => expect(usableKeySet(` ${set(key)} `)).toBe(` ${set(key)} `));
+
+  it("keeps a set with one good key among bad ones", () => expect(usableKeySet(set({ kty: "EC" }, key))).toBe(set({ kty: "EC" }, key)));
+
+  it("makes a set of a lone key", () => expect(usableKeySet(JSON.stringify(key))).toBe(set(key)));
+
+  it("takes a shared secret", () => expect(usableKeySet(set({ kty: "oct", k: "c2VjcmV0" }))).toBeDefined());
+
+  for (const text of ["", "no JSON", "[]", "null", set(), set(null), set({ kty: "RSA" }), set({ kty: "oct" }), set({ ...key, x: "AA" })]) {
+    it(`refuses ${JSON.stringify(text).slice(0, 40)}`, () => expect(usableKeySet(text)).toBeUndefined());
+  }
+});

@@ -1,0 +1,83 @@
+import { type Labels, matchesLabels } from "../../base/labels.ts";
+import { type ConfigObject, objectKey } from "../../config/object.ts";
+import type { Query } from "../../engine/index.ts";
+import type { AuthorizationPolicy } from "../../gen/istio/security/v1beta1/authorization_policy_pb.js";
+import type { RequestAuthentication } from "../../gen/istio/security/v1beta1/request_authentication_pb.js";
+import type { PolicyTargetReference } from "../../gen/istio/type/v1beta1/selector_pb.js";
+import type { GenerateContext } from "../context.ts";
+import { byPrecedence } from "../lookups/precedence.ts";
+
+type SecurityPolicy = AuthorizationPolicy | RequestAuthentication;
+
+/** Object keys of the policies that apply to a workload, in order. */
+export interface PolicyKeys {
+  readonly authentication: readonly string[];
+  readonly authorization: readonly string[];
+}
+
+const NO_POLICIES: PolicyKeys = { authentication: [], authorization: [] };
+
+export interface PolicyQuery {
+  readonly namespace: string;
+  readonly labels: Labels;
+}
+
+/**
+ * The RequestAuthentications and AuthorizationPolicies that apply to a workload, as Istio's references of the two say: those of the root
+ * namespace, then those of its own; of each, those without a selector and those whose selector or target it is. Workloads of namespaces
+ * without policies are not told apart by their labels.
+ */
+export function definePolicyChoice(ctx: Pick<GenerateContext, "engine" | "inputs">): (query: PolicyQuery) => PolicyKeys {
+  const inNamespace = ctx.engine.query<string, readonly ConfigObject<SecurityPolicy>[]>({
+    name: "securityPoliciesIn",
+    compute: (kindNamespace) =>
+      (ctx.inputs.objects.list("kindNamespace", kindNamespace) as readonly ConfigObject<SecurityPolicy>[]).toSorted(byPrecedence),
+  });
+  const rootNamespace = (): string => ctx.inputs.mesh.get("mesh")?.rootNamespace ?? "istio-system";
+  const candidates = (kind: string, namespace: string): readonly ConfigObject<SecurityPolicy>[] => {
+    const root = rootNamespace();
+    return [root, ...(namespace === root ? [] : [namespace])].flatMap((one) => inNamespace(`${kind}/${one}`));
+  };
+  const chosen = (kind: string, query: PolicyQuery): readonly string[] =>
+    candidates(kind, query.namespace)
+      .filter((policy) => appliesTo(policy, query, rootNamespace()))
+      .map(objectKey);
+  const exist = ctx.engine.query<string, boolean>({
+    name: "hasSecurityPolicies",
+    compute: (namespace) => KINDS.some((kind) => candidates(kind, namespace).length > 0),
+  });
+  const choice: Query<PolicyQuery, PolicyKeys> = ctx.engine.query<PolicyQuery, PolicyKeys>({
+    name: "policiesFor",
+    id: ({ namespace, labels }) => `${namespace}|${JSON.stringify(labels)}`,
+    compute: (query) => ({
+      authentication: chosen("RequestAuthentication", query),
+      authorization: chosen("AuthorizationPolicy", query),
+    }),
+  });
+  return ({ namespace, labels }) => (exist(namespace) ? choice({ namespace, labels }) : NO_POLICIES);
+}
+
+const KINDS = ["RequestAuthentication", "AuthorizationPolicy"] as const;
+
+function appliesTo({ namespace, spec }: ConfigObject<SecurityPolicy>, workload: PolicyQuery, root: string): boolean {
+  const targets = spec.targetRef === undefined ? spec.targetRefs : [spec.targetRef, ...spec.targetRefs];
+  if (targets.length > 0) return targets.some((target) => isTarget(target, { policyNamespace: namespace, workload, root }));
+  return matchesLabels(spec.selector?.matchLabels ?? {}, workload.labels);
+}
+
+interface TargetContext {
+  readonly policyNamespace: string;
+  readonly workload: PolicyQuery;
+  readonly root: string;
+}
+
+const GATEWAY_GROUP = "gateway.networking.k8s.io";
+const GATEWAY_NAME = "gateway.networking.k8s.io/gateway-name";
+const GATEWAY_CLASS = "gateway.networking.k8s.io/gateway-class-name";
+
+/** A Gateway of the policy's namespace, by the label its proxies have; or all Gateways of a class, for policies of the root namespace. */
+function isTarget({ group, kind, name }: PolicyTargetReference, { policyNamespace, workload, root }: TargetContext): boolean {
+  if (group !== GATEWAY_GROUP) return false;
+  if (kind === "Gateway") return policyNamespace === workload.namespace && workload.labels[GATEWAY_NAME] === name;
+  return kind === "GatewayClass" && policyNamespace === root && workload.labels[GATEWAY_CLASS] === name;
+}

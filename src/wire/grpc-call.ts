@@ -1,0 +1,140 @@
+import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from "node:http2";
+import type { Clock } from "../base/clock.ts";
+import { messageOf } from "../base/errors.ts";
+import type { Peer } from "./discovery-stream.ts";
+import { GRPC_STATUS, type GrpcStatus } from "./grpc-status.ts";
+import { MESSAGE_PREFIX_BYTES, MessageReader } from "./message-reader.ts";
+
+/** What happens on a call. `ended` comes once, last. */
+export interface CallEvents {
+  message(bytes: Buffer): void;
+  /** The client has said all it will say. */
+  finished(): void;
+  ended(): void;
+}
+
+export interface CallOptions {
+  readonly stream: ServerHttp2Stream;
+  readonly headers: IncomingHttpHeaders;
+  /** Who is at the other end of the connection. */
+  readonly connection: Pick<Peer, "address" | "certificate">;
+  readonly maxRequestBytes: number;
+  readonly clock: Clock;
+}
+
+const HANG_UP_MS = 1_000;
+
+const HEADERS: OutgoingHttpHeaders = { ":status": 200, "content-type": "application/grpc", "grpc-accept-encoding": "identity" };
+
+/**
+ * One gRPC call on an HTTP/2 stream (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md). Messages are handed to the network as they
+ * are, without a copy: the same buffer may be on its way to a thousand clients.
+ */
+export class GrpcCall {
+  readonly peer: Peer;
+  readonly #stream: ServerHttp2Stream;
+  readonly #reader: MessageReader;
+  readonly #clock: Clock;
+  #status: OutgoingHttpHeaders | undefined;
+  #open = true;
+  #events: CallEvents | undefined;
+
+  constructor({ stream, headers, connection, maxRequestBytes, clock }: CallOptions) {
+    this.#clock = clock;
+    this.#stream = stream;
+    this.#reader = new MessageReader(maxRequestBytes);
+    this.peer = { ...connection, header: (name) => first(headers[name]) };
+    stream.on("error", () => this.#end()); // Resets and broken connections; without a listener they would end the process.
+    stream.on("aborted", () => this.#end());
+    stream.on("close", () => this.#end());
+    stream.on("wantTrailers", () => {
+      stream.sendTrailers(this.#status ?? statusOf(GRPC_STATUS.OK, ""));
+      hangUp(stream, clock);
+    });
+  }
+
+  /** Starts to read. A throw of the listener ends this call alone. */
+  listen(events: CallEvents): void {
+    this.#events = events;
+    if (!this.#open) {
+      events.ended();
+      return;
+    }
+    this.#stream.on("data", (bytes: Buffer) => this.#take(bytes, events));
+    this.#stream.on("end", () => {
+      if (this.#open) events.finished();
+    });
+  }
+
+  /** Queues a message; `flushed` is called when the network has taken all of it. */
+  send(message: Buffer, flushed: () => void): void {
+    if (!this.#open) return;
+    const stream = this.#stream;
+    if (!stream.headersSent) stream.respond(HEADERS, { waitForTrailers: true });
+    stream.cork();
+    stream.write(prefixOf(message));
+    stream.write(message, (error) => {
+      if (error == null) flushed();
+    });
+    stream.uncork();
+  }
+
+  /** Ends the call with a status, after what was queued. */
+  close(status: GrpcStatus, reason: string): void {
+    if (!this.#open) return;
+    const stream = this.#stream;
+    const trailers = statusOf(status, reason);
+    if (stream.headersSent) {
+      this.#status = trailers;
+      stream.end();
+    } else if (!stream.destroyed) {
+      stream.respond({ ...HEADERS, ...trailers }, { endStream: true });
+      hangUp(stream, this.#clock);
+    }
+    this.#end();
+  }
+
+  #take(bytes: Buffer, events: CallEvents): void {
+    if (!this.#open) return;
+    try {
+      const fault = this.#reader.take(bytes, (message) => {
+        if (this.#open) events.message(message);
+      });
+      if (fault !== undefined) this.close(fault.status, fault.reason);
+    } catch (error) {
+      this.close(GRPC_STATUS.INTERNAL, messageOf(error));
+    }
+  }
+
+  #end(): void {
+    if (!this.#open) return;
+    this.#open = false;
+    this.#events?.ended();
+  }
+}
+
+/**
+ * Resets a stream whose client has been told the end and leaves its own side open: it no longer counts, but would stay. Clients that behave are
+ * gone by then; a reset sent at once would overtake the status.
+ */
+function hangUp(stream: ServerHttp2Stream, clock: Clock): void {
+  stream.resume();
+  const cancel = clock.after(HANG_UP_MS, () => stream.close(constants.NGHTTP2_NO_ERROR));
+  stream.once("close", cancel);
+}
+
+function statusOf(status: GrpcStatus, reason: string): OutgoingHttpHeaders {
+  return {
+    "grpc-status": String(status),
+    ...(reason !== "" && { "grpc-message": encodeURIComponent(reason.slice(0, 2_000).toWellFormed()) }),
+  };
+}
+
+function prefixOf(message: Buffer): Buffer {
+  const prefix = Buffer.allocUnsafe(MESSAGE_PREFIX_BYTES);
+  prefix[0] = 0;
+  prefix.writeUInt32BE(message.length, 1);
+  return prefix;
+}
+
+const first = (value: string | readonly string[] | undefined): string | undefined => (typeof value === "object" ? value[0] : value);

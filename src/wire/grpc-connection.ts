@@ -1,0 +1,104 @@
+import { type IncomingHttpHeaders, performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
+import type { Socket } from "node:net";
+import { TLSSocket } from "node:tls";
+import type { Clock } from "../base/clock.ts";
+import type { Peer } from "./discovery-stream.ts";
+
+export interface ConnectionSettings {
+  readonly keepaliveMs: number;
+  readonly keepaliveTimeoutMs: number;
+  /** 0 is for ever. */
+  readonly maxConnectionAgeMs: number;
+  readonly maxStreamsPerConnection: number;
+}
+
+export interface ConnectionOptions {
+  readonly settings: ConnectionSettings;
+  readonly clock: Clock;
+  opened(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void;
+  /** Called once. */
+  closed(): void;
+}
+
+/** Memory of one connection beyond which it opens no more streams. What is queued for it counts, so it is more than all streams together may queue. */
+const MAX_SESSION_MB = 128;
+const AGE_GRACE_MS = 10_000;
+
+/** One client's HTTP/2 connection. Floods of resets, pings, settings and bad frames end it: those limits are Node's own. */
+export class GrpcConnection {
+  readonly peer: Pick<Peer, "address" | "certificate">;
+  readonly #socket: Socket;
+  readonly #session: ServerHttp2Session;
+  readonly #clock: Clock;
+  readonly #timers = new Set<() => void>();
+  readonly #closed = Promise.withResolvers<void>();
+
+  constructor(socket: Socket, { settings, clock, opened, closed }: ConnectionOptions) {
+    this.#socket = socket;
+    this.#clock = clock;
+    this.peer = { address: addressOf(socket), certificate: certificateOf(socket) };
+    this.#session = performServerHandshake(socket, {
+      maxSessionMemory: MAX_SESSION_MB,
+      settings: { maxConcurrentStreams: settings.maxStreamsPerConnection, enablePush: false },
+    });
+    this.#session.on("stream", opened);
+    this.#session.on("error", () => this.cut());
+    socket.on("error", () => this.cut());
+    this.#session.once("close", () => {
+      for (const cancel of this.#timers) cancel();
+      this.#closed.resolve();
+      closed();
+    });
+    if (settings.keepaliveMs > 0) this.#keepAlive(settings);
+    if (settings.maxConnectionAgeMs > 0) this.#after(settings.maxConnectionAgeMs, () => void this.retire(AGE_GRACE_MS));
+  }
+
+  /** Bytes the network has taken so far. */
+  get written(): number {
+    return this.#socket.bytesWritten - this.#socket.writableLength;
+  }
+
+  /** Asks the client to go elsewhere, lets its calls finish for `ms`, then cuts it. Resolves when it is gone. */
+  retire(ms: number): Promise<void> {
+    if (!this.#session.closed) this.#session.close();
+    this.#after(ms, () => this.cut());
+    return this.#closed.promise;
+  }
+
+  /** Ends the connection without a word: a client that does not read cannot be told. */
+  cut(): void {
+    this.#session.destroy();
+    this.#socket.destroy();
+  }
+
+  /** Asks now and then whether the client is there; one that is gone without a word would keep its streams for ever. */
+  #keepAlive(settings: ConnectionSettings): void {
+    this.#after(settings.keepaliveMs, () => {
+      const stopWaiting = this.#after(settings.keepaliveTimeoutMs, () => this.cut());
+      this.#session.ping((error) => {
+        stopWaiting();
+        if (error === null) this.#keepAlive(settings);
+      });
+    });
+  }
+
+  #after(ms: number, fn: () => void): () => void {
+    const cancel = this.#clock.after(ms, () => {
+      this.#timers.delete(cancel);
+      if (!this.#session.destroyed) fn();
+    });
+    this.#timers.add(cancel);
+    return () => {
+      this.#timers.delete(cancel);
+      cancel();
+    };
+  }
+}
+
+/** A client on a Unix socket has no address. */
+const addressOf = ({ remoteAddress, remotePort }: Socket): string =>
+  remoteAddress === undefined ? "unix:" : `${remoteAddress}:${remotePort}`;
+
+function certificateOf(socket: Socket): Uint8Array | undefined {
+  return socket instanceof TLSSocket && socket.authorized ? socket.getPeerX509Certificate()?.raw : undefined;
+}

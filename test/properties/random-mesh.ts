@@ -1,0 +1,187 @@
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import fc from "fast-check";
+
+/** A configuration object as plain JSON, which is YAML too. */
+export interface Doc {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly metadata: { readonly name: string; readonly namespace: string } & JsonObject;
+  readonly [field: string]: JsonValue;
+}
+
+export const keyOf = ({ kind, metadata }: Doc): string => `${kind}/${metadata.namespace}/${metadata.name}`;
+export const textOf = (docs: readonly Doc[]): string => docs.map((doc) => JSON.stringify(doc)).join("\n---\n");
+
+/** Who writes the objects. Names, subsets, rules and addresses all carry the writer's mark, so that a trace of them can be found in bytes. */
+export interface Writer {
+  readonly namespace: string;
+  readonly mark: string;
+  /** First two numbers of all addresses. */
+  readonly net: string;
+  /** What objects may say of their visibility; undefined leaves it out. */
+  readonly exportTo: readonly (readonly string[] | undefined)[];
+  /** Hosts that objects may speak for. */
+  readonly hosts: readonly string[];
+  /** Hosts that services may declare. */
+  readonly declares: readonly string[];
+  /** `namespace/name` of delegates that rules may name. */
+  readonly delegates: readonly string[];
+}
+
+/** A random configuration by one writer: of every kind that decides what clients are offered. */
+export const randomDocs = (writer: Writer): fc.Arbitrary<readonly Doc[]> =>
+  fc
+    .tuple(
+      several(serviceEntry(writer), 3),
+      several(virtualService(writer), 2),
+      several(delegate(writer), 1),
+      several(destinationRule(writer), 2),
+      several(sidecar(writer), 1),
+      several(workloadEntry(writer), 1),
+      several(kubernetesService(writer), 1),
+    )
+    .map((lists) => lists.flatMap((docs) => docs.flatMap((make, index) => make(index))));
+
+type Make = (index: number) => Doc | readonly Doc[];
+
+const several = (one: fc.Arbitrary<Make>, maxLength: number): fc.Arbitrary<readonly Make[]> => fc.array(one, { maxLength });
+
+const NETWORKING = "networking.istio.io/v1";
+const PORTS = [
+  { number: 80, name: "http", protocol: "HTTP" },
+  { number: 81, name: "grpc", protocol: "GRPC" },
+  { number: 443, name: "tls", protocol: "TLS" },
+  { number: 5000, name: "tcp", protocol: "TCP" },
+  { number: 7000, name: "any" },
+] as const;
+
+const object = (writer: Writer, kind: string, name: string, spec: JsonObject): Doc => ({ apiVersion: NETWORKING, kind, metadata: { name: `${writer.mark}-${name}`, namespace: writer.namespace }, spec });
+
+const visible = (exportTo: readonly string[] | undefined): JsonObject => (exportTo === undefined ? {} : { exportTo: [...exportTo] });
+
+function serviceEntry(writer: Writer): fc.Arbitrary<Make> {
+  return fc
+    .record({
+      hosts: fc.subarray([...writer.declares], { minLength: 1, maxLength: 2 }),
+      ports: fc.subarray([...PORTS], { minLength: 1 }),
+      resolution: fc.constantFrom("STATIC", "STATIC", "DNS", "NONE"),
+      location: fc.constantFrom("MESH_INTERNAL", "MESH_EXTERNAL"),
+      exportTo: fc.constantFrom(...writer.exportTo),
+      hasAddress: fc.boolean(),
+      endpoints: fc.integer({ min: 1, max: 3 }),
+      selects: fc.boolean(),
+    })
+    .map(({ hosts, ports, resolution: wanted, location, exportTo, hasAddress, endpoints, selects }) => (index) => {
+      const resolution = hosts.some((host) => host.startsWith("*")) ? "NONE" : wanted;
+      const workloads = endpointsOf(writer, { resolution, index, count: endpoints });
+      return object(writer, "ServiceEntry", `entry-${index}`, {
+        hosts,
+        ports: ports.map((port) => ({ ...port })),
+        resolution,
+        location,
+        ...visible(exportTo),
+        ...(hasAddress && { addresses: [`${writer.net}.200.${index + 1}`] }),
+        ...(selects && resolution === "STATIC" && writer.exportTo.length === 1 ? { workloadSelector: { labels: { app: "web" } } } : workloads),
+      });
+    });
+}
+
+function endpointsOf(writer: Writer, { resolution, index, count }: { readonly resolution: string; readonly index: number; readonly count: number }): JsonObject {
+  if (resolution === "NONE") return {};
+  const address = (number: number): string => (resolution === "DNS" ? `${writer.mark}-${index}-${number}.dns.test` : `${writer.net}.${index + 1}.${number + 1}`);
+  return { endpoints: Array.from({ length: count }, (_, number) => ({ address: address(number), labels: { version: number === 0 ? "v1" : "v2" } })) };
+}
+
+function virtualService(writer: Writer): fc.Arbitrary<Make> {
+  return fc
+    .record({
+      hosts: fc.subarray([...writer.hosts], { minLength: 1, maxLength: 1 }),
+      gateways: fc.constantFrom<readonly string[]>([], ["mesh", "a/edge"], ["a/edge"]),
+      target: fc.constantFrom(...writer.hosts.filter((host) => !host.startsWith("*"))),
+      hasSubset: fc.boolean(),
+      exportTo: fc.constantFrom(...writer.exportTo),
+      delegate: fc.option(fc.constantFrom(...writer.delegates), { freq: 3 }),
+    })
+    .map(({ hosts, gateways, target, hasSubset, exportTo, delegate: to }) => (index) => {
+      const destination = { host: target, ...(hasSubset && { subset: `${writer.mark}-v1` }) };
+      const [namespace = "", name = ""] = to?.split("/") ?? [];
+      return object(writer, "VirtualService", `rules-${index}`, {
+        hosts,
+        ...(gateways.length > 0 && { gateways: [...gateways] }),
+        ...visible(exportTo),
+        http: [
+          ...(to === null ? [] : [{ match: [{ uri: { prefix: "/" } }], delegate: { namespace, name } }]),
+          { name: `${writer.mark}-rule-${index}`, match: [{ uri: { prefix: `/${writer.mark}` } }], route: [{ destination }] },
+          { route: [{ destination: { host: target } }] },
+        ],
+        tcp: [{ match: [{ port: 5000 }], route: [{ destination }] }],
+      });
+    });
+}
+
+function delegate(writer: Writer): fc.Arbitrary<Make> {
+  return fc.record({ exportTo: fc.constantFrom(...writer.exportTo), target: fc.constantFrom(...writer.hosts) }).map(
+    ({ exportTo, target }) =>
+      (index) =>
+        object(writer, "VirtualService", `delegate-${index}`, {
+          ...visible(exportTo),
+          http: [{ name: `${writer.mark}-delegated`, match: [{ uri: { prefix: `/${writer.mark}-delegated` } }], route: [{ destination: { host: target.replace("*", "one") } }] }],
+        }),
+  );
+}
+
+function destinationRule(writer: Writer): fc.Arbitrary<Make> {
+  return fc
+    .record({
+      host: fc.constantFrom(...writer.hosts),
+      exportTo: fc.constantFrom(...writer.exportTo),
+      simple: fc.constantFrom("ROUND_ROBIN", "RANDOM", "LEAST_REQUEST"),
+      hashed: fc.boolean(),
+      selects: fc.boolean(),
+    })
+    .map(({ host, exportTo, simple, hashed, selects }) => (index) =>
+      object(writer, "DestinationRule", `policy-${index}`, {
+        host,
+        ...visible(exportTo),
+        ...(selects && { workloadSelector: { matchLabels: { app: "web" } } }),
+        trafficPolicy: { connectionPool: { tcp: { maxConnections: 100 + index } }, loadBalancer: hashed ? { consistentHash: { httpHeaderName: `x-${writer.mark}` } } : { simple } },
+        subsets: [{ name: `${writer.mark}-v1`, labels: { version: "v1" } }],
+      }),
+    );
+}
+
+function sidecar(writer: Writer): fc.Arbitrary<Make> {
+  const imports = ["*/*", "./*", "b/*", "b/h0.test", "*/h1.test", "~/*", "a/*"];
+  return fc.record({ hosts: fc.subarray(imports, { minLength: 1, maxLength: 3 }), selects: fc.boolean(), closed: fc.boolean() }).map(
+    ({ hosts, selects, closed }) =>
+      (index) =>
+        object(writer, "Sidecar", `scope-${index}`, {
+          ...(selects && { workloadSelector: { labels: { app: "web" } } }),
+          egress: [{ hosts }],
+          ...(closed && { outboundTrafficPolicy: { mode: "REGISTRY_ONLY" } }),
+        }),
+  );
+}
+
+function workloadEntry(writer: Writer): fc.Arbitrary<Make> {
+  return fc.constant((index) => object(writer, "WorkloadEntry", `machine-${index}`, { address: `${writer.net}.100.${index + 1}`, labels: { app: "web", version: "v1" }, serviceAccount: `${writer.mark}-account` }));
+}
+
+function kubernetesService(writer: Writer): fc.Arbitrary<Make> {
+  return fc.constantFrom(...writer.exportTo).map((exportTo) => (index) => {
+    const name = `${writer.mark}-service-${index}`;
+    const metadata = { namespace: writer.namespace };
+    const annotations = exportTo === undefined ? {} : { annotations: { "networking.istio.io/exportTo": exportTo.join(",") } };
+    return [
+      { apiVersion: "v1", kind: "Service", metadata: { ...metadata, name, ...annotations }, spec: { clusterIP: `${writer.net}.201.${index + 1}`, ports: [{ name: "http", port: 80 }] } },
+      {
+        apiVersion: "discovery.k8s.io/v1",
+        kind: "EndpointSlice",
+        metadata: { ...metadata, name: `${name}-1`, labels: { "kubernetes.io/service-name": name } },
+        addressType: "IPv4",
+        ports: [{ name: "http", port: 80, protocol: "TCP" }],
+        endpoints: [{ addresses: [`${writer.net}.202.${index + 1}`], conditions: { ready: true } }],
+      },
+    ];
+  });
+}

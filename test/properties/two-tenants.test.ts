@@ -1,0 +1,113 @@
+import { create } from "@bufbuild/protobuf";
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { NodeSchema } from "../../src/gen/envoy/config/core/v3/base_pb.js";
+import { type MeshParts, meshOf, type TestMesh } from "../support/mesh-from.ts";
+import { type Doc, keyOf, randomDocs, textOf, type Writer } from "./random-mesh.ts";
+
+const HOSTS = ["h0.test", "h1.test", "*.wild.test", "private.test"];
+
+/** The tenant whose proxies are looked at. It may name the other's private host and delegate, but must get nothing of them. */
+const OWN: Writer = {
+  ...{ namespace: "a", mark: "own", net: "10.1", exportTo: [undefined, ["."], ["b"]] },
+  ...{ hosts: HOSTS, declares: HOSTS, delegates: ["a/own-delegate-0", "b/secret-delegate-0"] },
+};
+
+/** The other tenant in public. */
+const OTHER: Writer = {
+  ...{ namespace: "b", mark: "open", net: "10.2", exportTo: [undefined, ["*"], ["a"]] },
+  ...{ hosts: HOSTS, declares: ["h0.test", "open.test"], delegates: ["b/open-delegate-0"] },
+};
+
+/**
+ * The other tenant in private: everything carries the word "secret" or an address that nothing else has. It declares no host that it
+ * declares in public too: those declarations would be one service, as visible as the first of them.
+ */
+const SECRET: Writer = {
+  ...{ namespace: "b", mark: "secret", net: "10.66", exportTo: [["."]] },
+  ...{ hosts: [...HOSTS, "open.test"], declares: ["h1.test", "*.wild.test", "private.test", "secret.test"], delegates: ["b/secret-delegate-0"] },
+};
+const TRACES = ["secret", "10.66."];
+
+const EDGE = `
+apiVersion: networking.istio.io/v1
+kind: Gateway
+metadata: {name: edge, namespace: a}
+spec: {selector: {app: edge}, servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: ["*"]}, {port: {number: 5000, name: tcp, protocol: TCP}, hosts: ["*"]}]}
+`;
+
+const node = (name: string, type: string, labels: Readonly<Record<string, string>>): MeshParts["nodes"][number] => ({
+  name,
+  node: create(NodeSchema, { id: `${type}~10.1.9.9~${name}.a~a.svc.cluster.local`, metadata: { NAMESPACE: "a", LABELS: { ...labels } } }),
+});
+const NODES = [node("plain", "sidecar", {}), node("web", "sidecar", { app: "web" }), node("edge", "router", { app: "edge" })];
+
+const RUNS = 60;
+
+it("a tenant is offered nothing private of another, whatever both write", async () => {
+  await fc.assert(
+    fc.asyncProperty(randomDocs(OWN), randomDocs(OTHER), randomDocs(SECRET), async (own, other, secret) => {
+      const mesh = meshWith([...own, ...other, ...secret]);
+      expect(await traces(mesh)).toEqual([]);
+    }),
+    { numRuns: RUNS },
+  );
+});
+
+it("what another tenant changes in private changes no version", async () => {
+  await fc.assert(
+    fc.asyncProperty(randomDocs(OWN), randomDocs(OTHER), randomDocs(SECRET), randomDocs(SECRET), async (own, other, before, after) => {
+      const mesh = meshWith([...own, ...other, ...before]);
+      const versions = await versionsOf(mesh);
+      mesh.change({ remove: before.map(keyOf), put: textOf(after) });
+      expect(await versionsOf(mesh)).toEqual(versions);
+      mesh.change({ remove: after.map(keyOf) });
+      expect(await versionsOf(mesh)).toEqual(versions);
+    }),
+    { numRuns: RUNS },
+  );
+});
+
+it("what is offered depends on the objects, not on the order in which they came", async () => {
+  const all = fc.tuple(randomDocs(OWN), randomDocs(OTHER), randomDocs(SECRET)).map((lists) => lists.flat());
+  const shuffled = all.chain((docs) => fc.tuple(fc.constant(docs), fc.shuffledSubarray([...docs], { minLength: docs.length })));
+  await fc.assert(
+    fc.asyncProperty(shuffled, async ([docs, otherwise]) => {
+      const versions = await versionsOf(meshWith(docs));
+      const mesh = meshWith([]);
+      for (const doc of otherwise) {
+        mesh.change({ put: textOf([doc]) });
+        await versionsOf(mesh);
+      }
+      expect(await versionsOf(mesh)).toEqual(versions);
+    }),
+    { numRuns: RUNS / 3 },
+  );
+});
+
+const meshWith = (docs: readonly Doc[]): TestMesh => meshOf({ documents: [EDGE, textOf(docs)], nodes: NODES });
+
+/** Every version offered, by proxy, type and name: a hash of bytes, so equal versions are equal bytes. */
+async function versionsOf(mesh: TestMesh): Promise<Readonly<Record<string, string>>> {
+  const versions: Record<string, string> = {};
+  for (const proxy of mesh.proxies) {
+    for (const [type, { resources, failed }] of await mesh.resources(proxy)) {
+      for (const { name, version } of resources.values()) versions[`${proxy.name} ${type} ${name}`] = version;
+      for (const { name, message } of failed) throw new Error(`${proxy.name} ${name} failed: ${message}`);
+    }
+  }
+  return versions;
+}
+
+async function traces(mesh: TestMesh): Promise<readonly string[]> {
+  const found: string[] = [];
+  for (const proxy of mesh.proxies) {
+    for (const { resources } of (await mesh.resources(proxy)).values()) {
+      for (const { name, body } of resources.values()) {
+        const text = Buffer.from(body).toString("latin1");
+        for (const trace of TRACES) if (text.includes(trace)) found.push(`${trace} in ${name} of ${proxy.name}`);
+      }
+    }
+  }
+  return found;
+}
