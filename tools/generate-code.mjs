@@ -98,10 +98,22 @@ function applyOverlay(root, out) {
       if (!text.includes(`import "${declaration}";`)) writeFileSync(path, text.replace(/^import /m, `import "${declaration}";\nimport `));
       continue;
     }
+    if (message === "enum") {
+      writeFileSync(path, withEnumValue(text, field[0], field.slice(1).join(" ")));
+      continue;
+    }
     const opening = `message ${message} {`;
     if (!text.includes(opening)) throw new Error(`proto/envoy-overlay.txt: ${file} has no message ${message}`);
     if (!text.includes(` ${declaration}`)) writeFileSync(path, text.replace(opening, `${opening}\n  ${declaration}`));
   }
+}
+
+/** The zero of an enum must stay its first value, so others go to its end. */
+function withEnumValue(text, name, value) {
+  const start = text.indexOf(`enum ${name} {`);
+  const end = text.indexOf("}", start);
+  if (start < 0) throw new Error(`proto/envoy-overlay.txt: there is no enum ${name}`);
+  return text.slice(start, end).includes(` ${value}`) ? text : `${text.slice(0, end)}  ${value}\n${text.slice(end)}`;
 }
 
 function rootPaths(root, out) {

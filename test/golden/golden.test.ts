@@ -1,6 +1,7 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { formatPath, type Problem } from "../../src/config/problem.ts";
+import type { PatchReport } from "../../src/generate/patches/report.ts";
 import { assertEnvoyAcceptsAll, type Offer } from "../support/envoy-validate.ts";
 import { type GoldenCase, goldenCases, strayFolders } from "../support/golden.ts";
 import { type MeshHeader, meshFrom, splitHeader, type TestMesh } from "../support/mesh-from.ts";
@@ -37,12 +38,25 @@ for (const [topic, list = []] of Object.entries(Object.groupBy(cases, (one) => o
         const mesh = meshOfCase(one);
         for (const proxy of mesh.proxies) offers.push({ label: `${topic}/${one.name} ${proxy.name}`, resources: await mesh.resources(proxy) });
       }
+      expect(offers.flatMap(foreignExtensions)).toEqual([]);
       await assertEnvoyAcceptsAll(offers);
     });
   });
 }
 
 it("no outputs lack an input", () => expect(strayFolders(import.meta.dirname)).toEqual([]));
+
+/** What only Istio's build of Envoy has. */
+const FOREIGN = ["type.googleapis.com/istio.", "istio.metadata_exchange", "istio.stats", "istio.alpn", "istio_authn"];
+
+function foreignExtensions({ label, resources }: Offer): readonly string[] {
+  return [...resources.values()].flatMap((set) =>
+    [...set.resources.values()].flatMap(({ name, body }) => {
+      const text = Buffer.from(body).toString("latin1");
+      return FOREIGN.filter((extension) => text.includes(extension)).map((extension) => `${label}: ${extension} in ${name}`);
+    }),
+  );
+}
 
 async function outputs(one: GoldenCase, mesh: TestMesh): Promise<Readonly<Record<string, string>>> {
   const { header } = splitHeader<GoldenHeader>(one.input);
@@ -56,6 +70,8 @@ async function outputs(one: GoldenCase, mesh: TestMesh): Promise<Readonly<Record
     const failed = [...(await mesh.resources(proxy)).values()].flatMap((set) => set.failed.map(({ name, message }) => ({ name, message })));
     if (failed.length > 0) files[`${proxy.name}.failed.yaml`] = readableYaml(failed);
   }
+  const patches = (await mesh.patchReport()).map(patchJson);
+  if (patches.length > 0) files["patches.yaml"] = readableYaml(patches);
   if (mesh.problems.length > 0) files["problems.yaml"] = readableYaml(mesh.problems.map(problemJson));
   return files;
 }
@@ -79,6 +95,16 @@ function shortTypes(value: JsonValue): JsonValue {
   const fields = Object.fromEntries(Object.entries(rest).map(([key, item]) => [key, shortTypes(item)]));
   return typeof type === "string" ? { "@type": type.replace(/^type.googleapis.com\/(envoy.extensions.)?/, ""), ...fields } : fields;
 }
+
+/** What a patch did, in short. */
+const patchJson = ({ object, patch, applyTo, operation, proxies, matched, applied, problems, notes }: PatchReport): JsonObject => ({
+  patch: `${object} ${patch}: ${operation} ${applyTo}`,
+  proxies,
+  matched,
+  applied,
+  ...(problems.length > 0 && { problems: problems.map(({ resource, reason }) => (resource === undefined ? reason : `${resource}: ${reason}`)) }),
+  ...(notes.length > 0 && { notes: [...notes] }),
+});
 
 const problemJson = ({ code, level, object, path, message, line }: Problem): JsonObject => ({
   [level]: code,

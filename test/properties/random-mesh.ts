@@ -39,6 +39,8 @@ export const randomDocs = (writer: Writer): fc.Arbitrary<readonly Doc[]> =>
       several(sidecar(writer), 1),
       several(workloadEntry(writer), 1),
       several(kubernetesService(writer), 1),
+      several(requestAuthentication(writer), 1),
+      several(authorizationPolicy(writer), 1),
     )
     .map((lists) => lists.flatMap((docs) => docs.flatMap((make, index) => make(index))));
 
@@ -184,4 +186,19 @@ function kubernetesService(writer: Writer): fc.Arbitrary<Make> {
       },
     ];
   });
+}
+
+/** Keys may be fetched from a service, if there is one by that name. */
+function requestAuthentication(writer: Writer): fc.Arbitrary<Make> {
+  return fc.constantFrom(...writer.hosts).map((host) => (index) => ({
+    ...object(writer, "RequestAuthentication", `tokens-${index}`, { jwtRules: [{ issuer: `${writer.mark}.test`, jwksUri: `http://${host.replace("*", "one")}:80/keys` }] }),
+    apiVersion: "security.istio.io/v1",
+  }));
+}
+
+function authorizationPolicy(writer: Writer): fc.Arbitrary<Make> {
+  return fc.constantFrom("ALLOW", "DENY").map((action) => (index) => ({
+    ...object(writer, "AuthorizationPolicy", `policy-${index}`, { action, rules: [{ to: [{ operation: { paths: [`/${writer.mark}`] } }] }] }),
+    apiVersion: "security.istio.io/v1",
+  }));
 }

@@ -42,7 +42,7 @@ const node = (name: string, type: string, labels: Readonly<Record<string, string
 });
 const NODES = [node("plain", "sidecar", {}), node("web", "sidecar", { app: "web" }), node("edge", "router", { app: "edge" })];
 
-const RUNS = 60;
+const RUNS = 300;
 
 it("a tenant is offered nothing private of another, whatever both write", async () => {
   await fc.assert(

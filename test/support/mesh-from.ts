@@ -7,6 +7,7 @@ import type { Problem } from "../../src/config/problem.ts";
 import { readObject } from "../../src/config/read-object.ts";
 import { type Node, NodeSchema } from "../../src/gen/envoy/config/core/v3/base_pb.js";
 import type { GenerateSettings } from "../../src/generate/context.ts";
+import type { PatchReport, ReportedProxy } from "../../src/generate/patches/report.ts";
 import { readNode } from "../../src/generate/proxy-view.ts";
 import { createWorld, type World } from "../../src/generate/world.ts";
 import type { ProxyView } from "../../src/model/proxy.ts";
@@ -33,6 +34,8 @@ export interface TestMesh {
   /** What a proxy is offered, type by type, in the order in which it would ask: names found in one type are asked of the next. */
   resources(proxy: TestProxy): Promise<ReadonlyMap<string, ResourceSet>>;
   json(proxy: TestProxy): Promise<Readonly<Record<string, JsonObject>>>;
+  /** What the patches of EnvoyFilters do at all proxies. */
+  patchReport(): Promise<readonly PatchReport[]>;
 }
 
 /** A proxy as a header names it; further fields are node metadata. */
@@ -103,10 +106,19 @@ export function meshOf(parts: MeshParts): TestMesh {
     world.patches.use(registry);
     return walk(world, proxy.view, { names, registry });
   };
+  const proxies = (): readonly TestProxy[] => parts.nodes.map(({ name, node }) => ({ name, view: viewOf(world, node) }));
   return {
     world,
     get proxies() {
-      return parts.nodes.map(({ name, node }) => ({ name, view: viewOf(world, node) }));
+      return proxies();
+    },
+    async patchReport() {
+      const reported: ReportedProxy[] = [];
+      for (const proxy of proxies()) {
+        const types = [...(await resources(proxy))].map(([typeUrl, set]) => ({ typeUrl, wanted: { wildcard: true, names: names.of([...set.resources.keys()]) } }));
+        reported.push({ view: proxy.view, types });
+      }
+      return world.patchReport(reported);
     },
     problems,
     change({ put: text = "", remove = [] }) {

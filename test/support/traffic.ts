@@ -4,8 +4,6 @@ import { eventually } from "./wait.ts";
 
 /** Requests that go on all the time, to show that an event disturbed nobody. */
 export interface Traffic {
-  /** How many were answered well so far. */
-  readonly good: () => number;
   /** Resolves when `count` more requests were answered well. */
   more(count: number): Promise<void>;
   /** Ends it and gives what went wrong, one text per failed request. */
@@ -31,7 +29,6 @@ export function keepCalling(target: Call): Traffic {
   };
   onTestFinished(async () => void (await stop()));
   return {
-    good: () => good,
     async more(count) {
       const goal = good + count;
       await eventually(`${count} more requests are answered`, () => good >= goal);

@@ -78,6 +78,7 @@ const GIVEN_UP: ReadonlySet<string> = new Set([
   "envoy.extensions.common.ratelimit.v3.RateLimitDescriptor.Entry.value",
   "envoy.extensions.filters.http.adaptive_concurrency.v3.GradientControllerConfig.MinimumRTTCalculationParams.interval",
   "envoy.extensions.filters.http.ext_authz.v3.ExtAuthzPerRoute.disabled",
+  "envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor.grpc_service",
   "envoy.extensions.filters.http.on_demand.v3.OnDemandCds.source",
   "envoy.extensions.filters.network.http_connection_manager.v3.Rds.config_source",
   "envoy.extensions.geoip_providers.common.v3.CommonGeoipProviderConfig.geo_headers_to_add",

@@ -11,6 +11,7 @@ import { CLUSTER_TYPE, ENDPOINT_TYPE, LISTENER_TYPE, ROUTE_TYPE } from "../../wi
 import type { ResourceProvider } from "../../xds/provider.ts";
 import type { GenerateContext } from "../context.ts";
 import { NOWHERE, needsOf, type Place, type PlaceNeeds, placeOf } from "../endpoints/assignment-key.ts";
+import type { ServiceTraits } from "../endpoints/assignment-plan.ts";
 import { assignmentsOf } from "../endpoints/assignments.ts";
 import { definePrepareOnce } from "../prepare-once.ts";
 import { createCollector, layered, policiesBehind, sameResourceSet } from "../resource-set.ts";
@@ -23,7 +24,7 @@ import { type ClientTraits, clientPart, familyOf, hasBothFamilies, type Outbound
 
 /** Services a class of clients sees and the rules for them, and what must be known of where a client runs. */
 interface OutboundPlan {
-  readonly services: readonly Pick<OutboundKey, "service" | "ports" | "rule">[];
+  readonly services: readonly (Pick<OutboundKey, "service" | "ports" | "rule"> & { readonly inline: boolean })[];
   readonly needs: PlaceNeeds;
 }
 
@@ -114,8 +115,11 @@ function defineClusterQueries(ctx: GenerateContext) {
     id: outboundSetId,
     compute: ({ client, traits, place }) => {
       const part = clientPart(traits);
-      const inline = (service: ServiceRef): boolean => assignmentsOf(ctx).traits(service)?.inline === true;
-      return outboundKeys(plan(client).services.map((one) => outboundKey({ ...one, place: inline(one.service) ? place : NOWHERE }, part)));
+      return outboundKeys(
+        plan(client).services.map(({ service, ports, rule, inline }) =>
+          outboundKey({ service, ports, rule, place: inline ? place : NOWHERE }, part),
+        ),
+      );
     },
     same: (a, b) => a.id === b.id,
   });
@@ -156,18 +160,20 @@ function defineClusterQueries(ctx: GenerateContext) {
 
 function outboundPlan(ctx: GenerateContext, client: ClientClass): OutboundPlan {
   const scope = ctx.lookups.scope({ namespace: client.namespace, sidecar: client.sidecar });
-  const { traits, networked, plan } = assignmentsOf(ctx);
+  const { traitsIn, networked, plan } = assignmentsOf(ctx);
+  const traitsOf = ({ namespace, host }: ServiceRef): ServiceTraits | undefined => traitsIn(namespace).get(host);
   const services = scope.services.map((service) => ({
-    service: { namespace: service.namespace, host: service.host },
+    service,
     ports: service.ports,
     rule: ruleFor(ctx, client, service),
+    inline: traitsOf(service)?.inline === true,
   }));
-  const inline = services.flatMap(({ service, rule }) => {
-    const known = traits(service);
-    if (known?.inline !== true) return [];
+  const inline = services.flatMap(({ service, rule, inline }) => {
+    const traits = inline ? traitsOf(service) : undefined;
+    if (traits === undefined) return [];
     const subsets = ["", ...(rule?.spec.subsets ?? []).map(({ name }) => name)];
-    return known.ports.flatMap((port) =>
-      subsets.flatMap((subset) => plan({ name: "", cluster: { port, subset, host: service.host }, sni: false, service, rule }) ?? []),
+    return traits.ports.flatMap((port) =>
+      subsets.flatMap((subset) => plan({ name: "", cluster: { port, subset, host: service.host }, sni: false, service, rule, traits }) ?? []),
     );
   });
   return { services, needs: needsOf(inline, inline.length > 0 && networked("")) };

@@ -5,6 +5,7 @@ import type { ProxyView } from "../../model/proxy.ts";
 import type { ServiceRef } from "../../model/service.ts";
 import type { ResolvedDestinationRule } from "../context.ts";
 import { NOWHERE, type Place } from "../endpoints/assignment-key.ts";
+import { Interned } from "../patches/interned.ts";
 
 /** What is known of a client that shapes its outbound clusters, besides what it sees. */
 export interface ClientTraits {
@@ -48,12 +49,17 @@ export interface ClientPart {
 
 export const clientPart = (traits: ClientTraits): ClientPart => ({ id: Object.values(traits).join(), traits });
 
-/** Clients in different namespaces that see the same rule share the clusters: the rule stands in the key, not who looked it up. */
+const keys = new Interned<OutboundKey>();
+
+/**
+ * Clients in different namespaces that see the same rule share the clusters: the rule stands in the key, not who looked it up. They share the
+ * key itself too, since each of them remembers one for every service.
+ */
 export function outboundKey(parts: Omit<OutboundKey, "id" | "traits">, client: ClientPart): OutboundKey {
   const { service, ports, rule, place } = parts;
   const where = place === NOWHERE ? "" : JSON.stringify(place);
   const id = `${service.namespace}/${service.host}|${ports?.join() ?? ""}|${rule === undefined ? "" : ruleId(rule)}|${client.id}|${where}`;
-  return { id, ...parts, traits: client.traits };
+  return keys.of(id, () => ({ id, ...parts, traits: client.traits }));
 }
 
 export const outboundKeys = (keys: readonly OutboundKey[]): OutboundKeys => ({

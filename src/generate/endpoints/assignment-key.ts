@@ -3,6 +3,7 @@ import { type Labels, NO_LABELS } from "../../base/labels.ts";
 import type { Locality } from "../../model/locality.ts";
 import type { ProxyView } from "../../model/proxy.ts";
 import type { ServiceRef } from "../../model/service.ts";
+import { Interned } from "../patches/interned.ts";
 
 /** What a load assignment is made from, as far as it does not depend on where the client runs. */
 export interface AssignmentPlan {
@@ -93,9 +94,24 @@ export function placeOf(view: ProxyView, needs: PlaceNeeds): Place {
   };
 }
 
+const plans = new Interned<AssignmentPlan>();
+
+/** Equal plans as one object: every class of clients plans nearly the same, and all of them are remembered. */
+export function sharedPlan(plan: AssignmentPlan): AssignmentPlan {
+  return plans.of(assignmentKeyAt(plan, NOWHERE).id, () => plan);
+}
+
+const placeless = new WeakMap<AssignmentPlan, AssignmentKey>();
+
 /** Narrows a place to what one plan looks at, so that assignments without rules about places are shared by all. */
 export function assignmentKey(plan: AssignmentPlan, place: Place): AssignmentKey {
-  const where = place === NOWHERE ? NOWHERE : narrowed(plan, place);
+  if (place !== NOWHERE) return assignmentKeyAt(plan, narrowed(plan, place));
+  const known = placeless.get(plan) ?? assignmentKeyAt(plan, NOWHERE);
+  placeless.set(plan, known);
+  return known;
+}
+
+function assignmentKeyAt(plan: AssignmentPlan, where: Place): AssignmentKey {
   const { cluster, service, labels, mutualTls, unhealthy, clusterLocal, nodeLocal, locality } = plan;
   const flags = `${mutualTls}${unhealthy ? "+unhealthy" : ""}${clusterLocal ? "+cluster" : ""}${nodeLocal ? "+node" : ""}`;
   const rules = locality === undefined && where === NOWHERE && labels === NO_LABELS ? "" : JSON.stringify([labels, locality, where]);

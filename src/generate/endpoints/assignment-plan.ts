@@ -27,10 +27,13 @@ export interface PlanQuery {
   readonly sni: boolean;
   readonly service: ServiceRef;
   readonly rule: ResolvedDestinationRule | undefined;
+  /** Traits of the service, for callers that plan for many and have them at hand; else they are looked up. */
+  readonly traits?: ServiceTraits | undefined;
 }
 
 export interface AssignmentPlanning {
-  readonly traits: Query<ServiceRef, ServiceTraits | undefined>;
+  /** Traits of the services of a namespace by host. Who plans for all services reads these: one recorded read a namespace instead of one a service. */
+  readonly traitsIn: Query<string, ReadonlyMap<string, ServiceTraits>>;
   /** Whether some network can only be reached through gateways. */
   readonly networked: Query<"", boolean>;
   /** Plans the assignment of a cluster; undefined where the service, its port or the subset does not exist. Call inside a query. */
@@ -52,6 +55,16 @@ export function defineAssignmentPlanning(ctx: GenerateContext): AssignmentPlanni
       };
     },
   });
+  const traitsIn = ctx.engine.query<string, ReadonlyMap<string, ServiceTraits>>({
+    name: "endpoints.traitsIn",
+    compute: (namespace) =>
+      new Map(
+        ctx.registry.servicesIn(namespace).flatMap((ref): readonly [string, ServiceTraits][] => {
+          const known = traits(ref);
+          return known === undefined ? [] : [[ref.host, known]];
+        }),
+      ),
+  });
   const clusterLocal = ctx.engine.query<"", readonly string[]>({
     name: "endpoints.clusterLocalHosts",
     compute: () => clusterLocalHosts(ctx),
@@ -61,10 +74,10 @@ export function defineAssignmentPlanning(ctx: GenerateContext): AssignmentPlanni
     compute: () => gatewaysOf(ctx.inputs.networks.get("networks")).size > 0,
   });
   return {
-    traits,
+    traitsIn,
     networked,
-    plan({ name, cluster, sni, service, rule }) {
-      const known = traits(service);
+    plan({ name, cluster, sni, service, rule, traits: given }) {
+      const known = given ?? traits(service);
       const subset = rule?.spec.subsets.find((candidate) => candidate.name === cluster.subset);
       if (known?.ports.includes(cluster.port) !== true || (cluster.subset !== "" && subset === undefined)) return undefined;
       const policy = withMeshDefaults(ctx, portPolicy(rule?.spec, cluster.port, subset));

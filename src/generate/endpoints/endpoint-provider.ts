@@ -20,6 +20,7 @@ import {
   type Place,
   type PlaceNeeds,
   placeOf,
+  sharedPlan,
 } from "./assignment-key.ts";
 import { assignmentsOf } from "./assignments.ts";
 
@@ -88,14 +89,18 @@ function defineEndpointQueries(ctx: GenerateContext) {
     const service = cluster === undefined ? undefined : known.get(cluster.host);
     if (cluster === undefined || service === undefined) return undefined;
     const rule = ruleFor(ctx, client, service);
-    return { rule, plan: assignments.plan({ name, cluster, sni: cluster.sni, service, rule }) };
+    const traits = assignments.traitsIn(service.namespace).get(service.host);
+    return { rule, plan: traits && assignments.plan({ name, cluster, sni: cluster.sni, service, rule, traits }) };
   };
   const plans = engine.query<PlansKey, Plans>({
     name: "endpoints.plans",
     id: plansId,
     compute: ({ client, names }) => {
       const known = hosts({ namespace: client.namespace, sidecar: client.sidecar });
-      const planned = [...names.names].flatMap((name) => planOne(name, client, known)?.plan ?? []);
+      const planned = [...names.names].flatMap((name) => {
+        const plan = planOne(name, client, known)?.plan;
+        return plan === undefined ? [] : [sharedPlan(plan)];
+      });
       return { plans: planned, needs: needsOf(planned, assignments.networked("")) };
     },
   });

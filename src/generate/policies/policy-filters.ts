@@ -7,7 +7,7 @@ import { jwtRulesOf } from "./authentication.ts";
 import { authorizationOf } from "./authorization.ts";
 import type { PolicyKeys } from "./policy-choice.ts";
 
-type Context = Pick<GenerateContext, "engine" | "inputs" | "registry" | "settings">;
+type Context = Pick<GenerateContext, "engine" | "inputs" | "lookups" | "registry" | "settings">;
 
 /** What decides the filters of policies: which policies, and on which sort of proxy. Labels and namespaces do not come in. */
 export interface PolicyFiltersKey extends PolicyKeys {
@@ -34,12 +34,11 @@ export function definePolicyFilters(ctx: Context): (key: PolicyFiltersKey) => Po
   return (key) => (key.authentication.length + key.authorization.length === 0 ? undefined : filters(key));
 }
 
-const authenticationContext = ({ registry, settings }: Context) => ({
-  servicesByHost: (host: string) =>
-    registry
-      .servicesByHost(host)
-      .map((ref) => registry.service(ref))
-      .filter((service) => service !== undefined),
+const authenticationContext = ({ lookups, registry, settings }: Context) => ({
+  visibleService: (host: string, namespace: string) => {
+    const ref = lookups.visibleService(host, namespace);
+    return ref === undefined ? undefined : registry.service(ref);
+  },
   envoyFetchesKeys: settings.envoyFetchesKeys,
 });
 

@@ -1,0 +1,38 @@
+import { request } from "node:http";
+import { connect } from "node:net";
+import { expect, it } from "vitest";
+import { startIstiod } from "../support/istiod.ts";
+import { freePort } from "../support/ports.ts";
+
+it("open pages are open; the others want the token and a name of this machine", async () => {
+  const istiod = await startIstiod();
+  const status = (path: string, headers: Record<string, string> = {}): Promise<number> =>
+    new Promise((resolve, reject) => {
+      request({ host: "127.0.0.1", port: istiod.httpPort, path, headers, agent: false }, (response) => {
+        response.resume();
+        resolve(response.statusCode ?? 0);
+      })
+        .on("error", reject)
+        .end();
+    });
+  for (const path of ["/ready", "/version", "/metrics"]) expect([path, await status(path)]).toEqual([path, 200]);
+  for (const path of ["/debug/syncz", "/debug/configz", "/debug/config_dump"]) {
+    expect([path, await status(path)]).toEqual([path, 401]);
+    expect([path, await status(path, { authorization: "Bearer guess" })]).toEqual([path, 401]);
+    expect([path, await status(path, { host: "evil.test" })]).toEqual([path, 403]);
+  }
+  expect((await istiod.debug("/debug/syncz")).status).toBe(200);
+});
+
+it("ports of services that are not there yet stay closed", async () => {
+  const [secure, webhooks] = [await freePort(), await freePort()];
+  await startIstiod({ env: { SECURE_GRPC_ADDR: `127.0.0.1:${secure}`, HTTPS_ADDR: `127.0.0.1:${webhooks}` } });
+  const isOpen = (port: number): Promise<boolean> =>
+    new Promise((resolve) => {
+      const socket = connect(port, "127.0.0.1", () => {
+        socket.destroy();
+        resolve(true);
+      }).on("error", () => resolve(false));
+    });
+  expect([await isOpen(secure), await isOpen(webhooks)]).toEqual([false, false]);
+});
