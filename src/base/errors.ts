@@ -15,6 +15,7 @@ export type EdgeErrorCode =
   | "mesh_config_invalid"
   | "port_taken"
   | "file_unreadable"
+  | "ca_unusable"
   | "control_plane_unreachable"
   | "envoy_missing"
   | "not_found"

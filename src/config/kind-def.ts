@@ -20,6 +20,11 @@ export interface KindDef<S = unknown> {
   readonly scope: "Namespaced" | "Cluster";
   /** Field of the document that holds the content: "spec" for most; "" for kinds such as Secret or EndpointSlice whose fields stand at the top. */
   readonly body: "spec" | "";
+  /**
+   * What of the status counts, in few words; undefined where nothing does. Others write it for us to act upon; the rest of a status, and all
+   * of it for most kinds, is not looked at, so that a heartbeat there changes nothing.
+   */
+  readonly observe?: (status: unknown) => string | undefined;
   /** Reads the body (JSON-shaped, may be undefined) strictly into the internal form; reports unknown fields and wrong types. */
   readonly parse: (body: unknown, report: Report) => S;
   /** Semantic rules, as Istio's admission webhook applies them. Not called when parsing found an error. */

@@ -16,6 +16,8 @@ export interface ConfigObject<S = unknown> {
   readonly generation: number;
   /** For Istio kinds the protobuf-es message of the spec; for Kubernetes core kinds a plain typed record (see each kind). */
   readonly spec: S;
+  /** What of its status counts (see `KindDef.observe`). */
+  readonly observed?: string;
   /** Hash of everything above: equal hashes mean nothing changed. */
   readonly hash: string;
 }

@@ -109,11 +109,13 @@ function readBody(parts: Parts, report: Report, isBroken: () => boolean): Config
   const identity = { kind: def.kind, group: def.group, name, ...meta };
   // Of kinds that are read in part only that part counts, so that a heartbeat in a status changes nothing.
   const content = def.body === "" ? spec : body;
+  const observed = def.observe?.(document.status);
   const object: ConfigObject = {
     ...identity,
     version,
     spec,
-    hash: contentHash(canonicalText([{ ...identity, generation: undefined }, content])),
+    ...(observed !== undefined && { observed }),
+    hash: contentHash(canonicalText([{ ...identity, generation: undefined }, content, ...(observed === undefined ? [] : [observed])])),
   };
   def.validate(object, report);
   return isBroken() ? undefined : object;

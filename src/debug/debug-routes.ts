@@ -61,7 +61,8 @@ const configPages = (deps: DebugDeps): readonly Page[] => [
   },
   {
     path: "/debug/envoyfilterz",
-    about: "what each patch of each EnvoyFilter does at connected proxies, and why those without effect have none; ?proxyID=name.namespace looks at one",
+    about:
+      "what each patch of each EnvoyFilter does at connected proxies, and why those without effect have none; ?proxyID=name.namespace looks at one",
     answer: (query) => patchPage(deps, query.get("proxyID") ?? ""),
   },
   {
@@ -100,7 +101,9 @@ function patchPage({ xds, world }: DebugDeps, wanted: string): HttpAnswer {
   const proxies = streams.flatMap(({ id, types: states }) => {
     const dump = xds.dump(id);
     const rejected = (typeUrl: string) => states.find((state) => state.typeUrl === typeUrl)?.rejected ?? [];
-    return dump === undefined ? [] : [{ view: dump.view, types: dump.types.map((type) => ({ ...type, rejected: rejected(type.typeUrl) })) }];
+    return dump === undefined
+      ? []
+      : [{ view: dump.view, types: dump.types.map((type) => ({ ...type, rejected: rejected(type.typeUrl) })) }];
   });
   return ok(world.patchReport(proxies));
 }

@@ -14,7 +14,7 @@ export class Bucket<V> {
   #values: readonly V[] | undefined;
   /** The keys `#values` was made for. */
   #valuesOf: readonly string[] = NOTHING;
-  readonly #touched = new Set<string>();
+  #touched: Set<string> | undefined;
 
   listNode: InputNode | undefined;
   keysNode: InputNode | undefined;
@@ -43,7 +43,9 @@ export class Bucket<V> {
 
   /** Notes that the content of a member changed. */
   touch(key: string): void {
-    if (this.#values !== undefined) this.#touched.add(key);
+    if (this.#values === undefined) return;
+    this.#touched ??= new Set();
+    this.#touched.add(key);
   }
 
   keys(): readonly string[] {
@@ -53,9 +55,9 @@ export class Bucket<V> {
   values(): readonly V[] {
     const keys = this.keys();
     if (this.#values === undefined || keys !== this.#valuesOf) this.#values = this.#collect(keys);
-    else if (this.#touched.size > 0) this.#values = this.#patch(this.#values, keys);
+    else if (this.#touched !== undefined) this.#values = this.#patch(this.#values, keys, this.#touched);
     this.#valuesOf = keys;
-    this.#touched.clear();
+    this.#touched = undefined;
     return this.#values;
   }
 
@@ -63,7 +65,7 @@ export class Bucket<V> {
   forgetValues(): void {
     this.#values = undefined;
     this.#valuesOf = NOTHING;
-    this.#touched.clear();
+    this.#touched = undefined;
   }
 
   #collect(keys: readonly string[]): readonly V[] {
@@ -76,9 +78,9 @@ export class Bucket<V> {
     return values.length === 0 ? NOTHING : values;
   }
 
-  #patch(values: readonly V[], keys: readonly string[]): readonly V[] {
+  #patch(values: readonly V[], keys: readonly string[], touched: ReadonlySet<string>): readonly V[] {
     const patched = values.slice();
-    for (const key of this.#touched) {
+    for (const key of touched) {
       const value = this.#rows.get(key);
       const at = findKey(keys, key);
       if (value !== undefined && at >= 0) patched[at] = value;

@@ -5,33 +5,40 @@
  */
 export class SortedKeys {
   #sorted: readonly string[] = [];
-  readonly #added = new Set<string>();
-  readonly #removed = new Set<string>();
+  /** Made when needed: of ten thousand index keys most hold one row and never change. */
+  #added: Set<string> | undefined;
+  #removed: Set<string> | undefined;
 
   get size(): number {
-    return this.#sorted.length + this.#added.size - this.#removed.size;
+    return this.#sorted.length + (this.#added?.size ?? 0) - (this.#removed?.size ?? 0);
   }
 
   /** Adds a key that is not in the set. */
   add(key: string): void {
-    if (!this.#removed.delete(key)) this.#added.add(key);
+    if (this.#removed?.delete(key) === true) return;
+    this.#added ??= new Set();
+    this.#added.add(key);
   }
 
   /** Removes a key that is in the set. */
   remove(key: string): void {
-    if (!this.#added.delete(key)) this.#removed.add(key);
+    if (this.#added?.delete(key) === true) return;
+    this.#removed ??= new Set();
+    this.#removed.add(key);
   }
 
   /** The keys in code-unit order. */
   toArray(): readonly string[] {
-    if (this.#added.size > 0 || this.#removed.size > 0) {
-      this.#sorted = mergeKeys(this.#sorted, this.#added, this.#removed);
-      this.#added.clear();
-      this.#removed.clear();
-    }
+    const added = this.#added ?? NONE;
+    const removed = this.#removed ?? NONE;
+    if (added.size > 0 || removed.size > 0) this.#sorted = mergeKeys(this.#sorted, added, removed);
+    this.#added = undefined;
+    this.#removed = undefined;
     return this.#sorted;
   }
 }
+
+const NONE: ReadonlySet<string> = new Set();
 
 /** `sorted` without `removed` and with `added`, which it does not hold, in code-unit order. */
 export function mergeKeys(sorted: readonly string[], added: ReadonlySet<string>, removed: ReadonlySet<string>): readonly string[] {

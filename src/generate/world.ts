@@ -10,6 +10,7 @@ import { createWasmProvider } from "./extensions/wasm-provider.ts";
 import { createListenerProvider } from "./listeners/provider.ts";
 import { createLookups } from "./lookups/lookups.ts";
 import { createExtensionProvider } from "./patches/extension-provider.ts";
+import type { LeftOut } from "./patches/patched-kind.ts";
 import { patchedProvider } from "./patches/patched-provider.ts";
 import { createPatches, type Patches } from "./patches/patches.ts";
 import { type PatchReport, type ReportedProxy, reportPatches } from "./patches/report.ts";
@@ -30,7 +31,12 @@ export interface World {
   patchReport(proxies: readonly ReportedProxy[]): readonly PatchReport[];
 }
 
-export function createWorld(settings: GenerateSettings, options: EngineOptions = {}): World {
+export interface WorldOptions extends EngineOptions {
+  /** Told of each patch of an EnvoyFilter that is left out of a resource, when that is found. */
+  readonly patchLeftOut?: (fault: LeftOut) => void;
+}
+
+export function createWorld(settings: GenerateSettings, options: WorldOptions = {}): World {
   const engine = createEngine(options);
   const inputs = defineInputs(engine);
   const registry = createRegistry(engine, inputs, {
@@ -40,7 +46,7 @@ export function createWorld(settings: GenerateSettings, options: EngineOptions =
   });
   const base = { engine, inputs, registry, settings };
   const context: GenerateContext = { ...base, lookups: createLookups(base) };
-  const patches = createPatches(context);
+  const patches = createPatches(context, options.patchLeftOut);
   const { plans } = patches;
   const clusters = patchedProvider(createClusterProvider(context), patches.clusters, plans);
   const listeners = patchedProvider(createListenerProvider(context), patches.listeners, plans);

@@ -7,6 +7,8 @@ export interface ServicePort {
   readonly name: string;
   readonly number: number;
   readonly protocol: Protocol;
+  /** Port that connections go on to, where clients choose the address themselves (resolution "none") and the entry names another port. */
+  readonly upstreamPort?: number;
 }
 
 /** Names a service: several namespaces may declare the same host. */
@@ -47,6 +49,10 @@ export interface Service extends ServiceRef {
   readonly nodeLocal: boolean;
   readonly trafficDistribution: "any" | "preferClose" | "preferSameNode";
   readonly publishNotReadyAddresses: boolean;
+  /** Of all addresses its name resolves to, the first that takes a connection is used (annotation istio.io/connect-strategy). */
+  readonly raceConnects: boolean;
+  /** `namespace/account` of workloads that are not known one by one (annotations alpha.istio.io/*-serviceaccounts). */
+  readonly declaredAccounts: readonly string[];
   readonly createdAt: number;
 }
 

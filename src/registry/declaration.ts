@@ -46,9 +46,7 @@ export function mergeDeclarations(host: string, declarations: readonly [Declarat
   const ports = new Map<number, ServicePort>();
   const addresses = new Set<string>();
   for (const part of first.source === "Kubernetes" ? [first] : contributors(declarations)) {
-    for (const { name, number, protocol } of part.ports) {
-      if (!ports.has(number)) ports.set(number, { name, number, protocol });
-    }
+    for (const { targetPort: _, ...port } of part.ports) if (!ports.has(port.number)) ports.set(port.number, port);
     for (const address of part.addresses) addresses.add(address);
   }
   return { ...first, host, ports: [...ports.values()], addresses: [...addresses] };

@@ -31,11 +31,13 @@ export function declareKubernetesService(
     exportTo: exportToOf(object.annotations["networking.istio.io/exportTo"]) ?? defaultExportTo,
     labels: object.labels,
     selector: Object.keys(spec.selector).length > 0 ? spec.selector : undefined,
-    subjectAltNames: [],
+    subjectAltNames: listOf(object.annotations["alpha.istio.io/canonical-serviceaccounts"]),
     externalName: external ? spec.externalName : undefined,
     nodeLocal: spec.internalTrafficPolicy === "Local",
     trafficDistribution: trafficDistributionOf(object.annotations, spec.trafficDistribution),
     publishNotReadyAddresses: spec.publishNotReadyAddresses === true,
+    raceConnects: false,
+    declaredAccounts: listOf(object.annotations["alpha.istio.io/kubernetes-serviceaccounts"]).map((name) => `${object.namespace}/${name}`),
     createdAt: object.createdAt,
     wantsAddress: !external && !headless && addresses.length === 0,
   };
@@ -68,9 +70,12 @@ function clusterAddresses(spec: ServiceSpec): readonly string[] {
 
 /** The annotation is a comma list: `*`, `.`, `~` or names of namespaces. */
 function exportToOf(annotation: string | undefined): readonly string[] | undefined {
-  const names = (annotation ?? "")
+  const names = listOf(annotation);
+  return names.length > 0 ? names : undefined;
+}
+
+const listOf = (annotation: string | undefined): readonly string[] =>
+  (annotation ?? "")
     .split(",")
     .map((name) => name.trim())
     .filter((name) => name !== "");
-  return names.length > 0 ? names : undefined;
-}

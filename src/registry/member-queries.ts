@@ -86,8 +86,9 @@ export function defineMembers(context: RegistryContext, catalog: CatalogQueries)
     name: "registry.serviceAccounts",
     id: portId,
     compute: (key) => {
+      const declared = catalog.declarations(key.ref)[0]?.declaredAccounts ?? [];
       const named = endpoints(key).filter(({ serviceAccount }) => serviceAccount !== "");
-      return [...new Set(named.map(({ namespace, serviceAccount }) => `${namespace}/${serviceAccount}`))].sort();
+      return [...new Set([...declared, ...named.map(({ namespace, serviceAccount }) => `${namespace}/${serviceAccount}`)])].sort();
     },
   });
 

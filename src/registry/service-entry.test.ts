@@ -50,6 +50,8 @@ spec:
       nodeLocal: false,
       trafficDistribution: "any",
       publishNotReadyAddresses: false,
+      raceConnects: false,
+      declaredAccounts: [],
       createdAt: Date.UTC(2026, 0, 1),
     });
     assert.equal(registry.service({ namespace: "bank", host: "api.test" }), undefined);

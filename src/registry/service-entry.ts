@@ -37,6 +37,7 @@ export function declareServiceEntry(object: ConfigObject<ServiceEntry>, defaultE
         number: port.number,
         protocol: parseProtocol(port.protocol) ?? "Auto",
         targetPort: port.targetPort > 0 ? port.targetPort : port.number,
+        ...(resolution === "none" && port.targetPort > 0 && { upstreamPort: port.targetPort }),
       }))
       .filter((port) => port.protocol !== "UDP"),
     addresses: spec.addresses.map(canonicalRange),
@@ -51,6 +52,8 @@ export function declareServiceEntry(object: ConfigObject<ServiceEntry>, defaultE
     nodeLocal: false,
     trafficDistribution: trafficDistributionOf(object.annotations),
     publishNotReadyAddresses: false,
+    raceConnects: object.annotations["istio.io/connect-strategy"]?.toUpperCase() === "RACE_FIRST_TCP_CONNECT",
+    declaredAccounts: [],
     createdAt: object.createdAt,
     wantsAddress:
       spec.addresses.length === 0 && resolution !== "none" && object.labels["networking.istio.io/enable-autoallocate-ip"] !== "false",

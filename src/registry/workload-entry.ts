@@ -2,6 +2,7 @@ import type { Labels } from "../base/labels.ts";
 import { type ConfigObject, objectKey } from "../config/object.ts";
 import type { WorkloadEntry } from "../gen/istio/networking/v1alpha3/workload_entry_pb.js";
 import type { WorkloadGroup } from "../gen/istio/networking/v1alpha3/workload_group_pb.js";
+import type { Health } from "../model/endpoint.ts";
 import type { RawMember } from "./member.ts";
 import type { Placement } from "./placement.ts";
 import { workloadMember } from "./service-entry.ts";
@@ -36,9 +37,12 @@ export function workloadEntryMember(
     serviceAccount: spec.serviceAccount || (template?.serviceAccount ?? ""),
   };
   const workload = labels["service.istio.io/workload-name"] ?? object.name;
-  return workloadMember(
-    filled,
-    { origin: "workloadEntry", labels, workload, namespace: object.namespace, objectKey: objectKey(object) },
-    placement,
-  );
+  const identity = { origin: "workloadEntry", labels, workload, namespace: object.namespace, objectKey: objectKey(object) } as const;
+  return { ...workloadMember(filled, identity, placement), health: healthOf(object) };
+}
+
+/** A workload whose health is checked is taken for ill until its status says it is well, as in Istio; all others are well. */
+function healthOf({ annotations, observed }: ConfigObject<WorkloadEntry>): Health {
+  const checked = ["true", "1", "t"].includes((annotations["proxy.istio.io/health-checks-enabled"] ?? "").toLowerCase());
+  return checked && observed !== "healthy" ? "unhealthy" : "healthy";
 }

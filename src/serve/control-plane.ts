@@ -9,7 +9,7 @@ import { meshProblemsSentence } from "../config/mesh/mesh-problems.ts";
 import { watchMesh } from "../config/mesh/mesh-source.ts";
 import { createLastGood } from "../config/store/last-good.ts";
 import { createStore } from "../config/store/store.ts";
-import type { ConfigStore } from "../config/store/store-types.ts";
+import type { ChangeSummary, ConfigStore } from "../config/store/store-types.ts";
 import { createWorld, type World } from "../generate/world.ts";
 import { type HostPort, parseHostPort } from "../settings/host-port.ts";
 import { fileSource } from "../sources/files/file-source.ts";
@@ -26,6 +26,7 @@ import { leaseProviders, type ProxyLeases } from "./leases.ts";
 import { createMeshState, type MeshState } from "./mesh-state.ts";
 import { type ControlPlaneMetrics, createMetrics } from "./metrics.ts";
 import { pages } from "./pages.ts";
+import { createPatchLog } from "./patch-log.ts";
 import { createRunningSources, type RunningSources, type SourceMaker } from "./running-sources.ts";
 import { viewOfNode } from "./view-of-node.ts";
 import { withPlaces } from "./with-places.ts";
@@ -129,7 +130,8 @@ interface Assembled {
 
 async function assemble(options: ControlPlaneOptions, mesh: MeshState): Promise<Assembled> {
   const { clock, log, baseDir } = options;
-  const world = createWorld(generateSettings(mesh.current));
+  const patchLog = createPatchLog(log);
+  const world = createWorld(generateSettings(mesh.current), { patchLeftOut: patchLog.leftOut });
   putMesh(world, mesh.current);
   const descriptors = createDescriptors(world.patches);
   const store = createStore({
@@ -159,7 +161,7 @@ async function assemble(options: ControlPlaneOptions, mesh: MeshState): Promise<
     () => {
       if (!sources.loaded) return;
       const putInForce = (): void => {
-        commit({ store, xds, metrics, log });
+        patchLog.committed(commit({ store, xds, metrics, log }), world.patches.plans.compiled);
         resolve();
       };
       const waiting = descriptors.waiting();
@@ -204,13 +206,14 @@ function stopAll(debounce: Debounce<void>, stopSweep: () => void): void {
   stopSweep();
 }
 
-function commit({ store, xds, metrics, log }: Pick<Parts, "store" | "xds" | "metrics"> & { readonly log: Log }): void {
+function commit({ store, xds, metrics, log }: Pick<Parts, "store" | "xds" | "metrics"> & { readonly log: Log }): ChangeSummary {
   const summary = store.commit();
   const problems = store.problems();
   logBroken(log, summary.broken, store);
   metrics.rejectedConfig(problems.filter(({ level }) => level === "error").length);
   countChange(metrics, summary);
   if (summary.added.length + summary.changed.length + summary.removed.length > 0) xds.push(describeChange(summary));
+  return summary;
 }
 
 function putMesh(world: World, { mesh, networks }: LoadedMesh): boolean {

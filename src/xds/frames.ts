@@ -22,9 +22,11 @@ export interface Frames {
   frame(request: FrameRequest): Frame;
   /** How long the response will be, but for a few bytes. Cheap after the first call for a difference. */
   size(content: Diff): number;
+  /** Forgets the frames that nobody was sent since the last call: called now and then, so that a push leaves nothing behind. */
+  age(): void;
 }
 
-type KeptFrame = Frame & Pick<FrameRequest, "variant" | "typeUrl" | "version">;
+type KeptFrame = Frame & Pick<FrameRequest, "variant" | "typeUrl" | "version"> & { used: boolean };
 
 /** Bytes of frames kept for the next stream that is sent the same; the streams of a push come one after the other. */
 const KEPT_BYTES = 16 * 1024 * 1024;
@@ -64,11 +66,15 @@ export function createFrames(controlPlane: string): Frames {
       const diff = canonical(content);
       const cached = kept.get(diff);
       const fits = cached?.typeUrl === typeUrl && cached.variant === variant && cached.version === version && cached.sequence > after;
-      if (cached !== undefined && fits) return cached;
+      if (cached !== undefined && fits) {
+        cached.used = true;
+        return cached;
+      }
       sequence += 1;
       const nonce = sequence.toString(36);
       const build = variant === "delta" ? deltaResponse : sotwResponse;
       const frame = {
+        used: true,
         variant,
         typeUrl,
         version,
@@ -86,6 +92,13 @@ export function createFrames(controlPlane: string): Frames {
         sizes.set(content, size);
       }
       return size;
+    },
+    age() {
+      for (const [diff, frame] of kept) {
+        if (!frame.used) forget(diff);
+        frame.used = false;
+      }
+      recent.length = 0;
     },
   };
 }

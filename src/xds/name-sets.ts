@@ -15,6 +15,8 @@ export interface NameSets {
 /** Beyond this the pool of strings is emptied: sharing starts anew, nothing is lost. */
 const MAX_POOLED_NAMES = 200_000;
 
+const RECENT_LISTS = 8;
+
 /** Requests of a thousand names on each of 500 streams must not cost 500 copies: of the sets, nor of the strings in different sets. */
 export function createNameSets(): NameSets {
   const sets = new Map<string, WeakRef<NameSet>>();
@@ -31,9 +33,21 @@ export function createNameSets(): NameSets {
     pool.set(name, name);
     return name;
   };
+  /** The last few lists as they came: replicas of a workload ask for the same names in the same order. */
+  const recent: { readonly text: string; readonly set: WeakRef<NameSet> }[] = [];
   const of = (names: Iterable<string>): NameSet => {
+    const list = [...names];
+    if (list.length === 0) return NO_NAMES;
+    const text = list.join("\n");
+    const seen = recent.find((one) => one.text === text)?.set.deref();
+    if (seen !== undefined) return seen;
+    const set = interned(list);
+    recent.push({ text, set: new WeakRef(set) });
+    if (recent.length > RECENT_LISTS) recent.shift();
+    return set;
+  };
+  const interned = (names: readonly string[]): NameSet => {
     const sorted = [...new Set(names)].sort();
-    if (sorted.length === 0) return NO_NAMES;
     const key = contentHash(sorted.join("\n"));
     const known = sets.get(key)?.deref();
     if (known !== undefined) return known;

@@ -113,6 +113,7 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
     cancelWatch = undefined;
     const now = clock.monotonic();
     deps.budget.demote(now);
+    deps.frames.age();
     for (const stream of [...streams.values()]) {
       const { stalledMs, unsentMs, namelessMs } = stream.waits(now);
       const stalled = unsentMs > settings.sendTimeoutMs || (deps.budget.contended && stalledMs > settings.stallMs);

@@ -63,10 +63,16 @@ describe("what EnvoyFilters can put in", () => {
   });
 
   it("is the configuration of a filter that asks for it by name", async () => {
-    const discovered = httpFilter("x", "").replace("typed_config: {}", `config_discovery: {config_source: {ads: {}, resource_api_version: V3}, type_urls: [type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua]}`);
+    const discovered = httpFilter("x", "").replace(
+      "typed_config: {}",
+      `config_discovery: {config_source: {ads: {}, resource_api_version: V3}, type_urls: [type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua]}`,
+    );
     const given = (value: string): string =>
       `{applyTo: EXTENSION_CONFIG, patch: {operation: ADD, value: {name: x, typed_config: {${type("lua.v3.Lua")}, default_source_code: {inline_string: "${ADD_HEADER.replace("yes", value)}"}}}}}`;
-    const { istiod, v1, target, proxy } = await startShop({ http: rule("v1"), istiod: { files: { [FILE]: envoyFilter(discovered, given("one")) } } });
+    const { istiod, v1, target, proxy } = await startShop({
+      http: rule("v1"),
+      istiod: { files: { [FILE]: envoyFilter(discovered, given("one")) } },
+    });
     expect((await call(target)).by).toBe("v1");
     expect(v1.hits.at(-1)?.headers["x-lua"]).toBe("one");
     await istiod.write(FILE, envoyFilter(discovered, given("two")));
@@ -81,13 +87,19 @@ describe("what EnvoyFilters can put in", () => {
     const port = await freePort();
     const cluster = `{applyTo: CLUSTER, match: {context: SIDECAR_OUTBOUND}, patch: {operation: ADD, value: {name: helper, type: STATIC, connect_timeout: 1s, http2_protocol_options: {}, load_assignment: {cluster_name: helper, endpoints: [{lb_endpoints: [{endpoint: {address: {socket_address: {address: 127.0.0.1, port_value: ${port}}}}}]}]}}}}`;
     const service = "grpc_service: {envoy_grpc: {cluster_name: helper}, timeout: 0.25s}";
-    const processing = httpFilter("envoy.filters.http.ext_proc", `${type("ext_proc.v3.ExternalProcessor")}, ${service}, failure_mode_allow: true, processing_mode: {request_header_mode: SEND}`);
+    const processing = httpFilter(
+      "envoy.filters.http.ext_proc",
+      `${type("ext_proc.v3.ExternalProcessor")}, ${service}, failure_mode_allow: true, processing_mode: {request_header_mode: SEND}`,
+    );
     const limiting = httpFilter(
       "envoy.filters.http.ratelimit",
       `${type("ratelimit.v3.RateLimit")}, domain: shop, failure_mode_deny: true, timeout: 0.25s, rate_limit_service: {transport_api_version: V3, ${service}}`,
     );
     const asks = `{applyTo: VIRTUAL_HOST, match: {context: SIDECAR_OUTBOUND}, patch: {operation: MERGE, value: {rate_limits: [{actions: [{remote_address: {}}]}]}}}`;
-    const { istiod, target, proxy } = await startShop({ http: rule("v1"), istiod: { files: { [FILE]: envoyFilter(cluster, processing) } } });
+    const { istiod, target, proxy } = await startShop({
+      http: rule("v1"),
+      istiod: { files: { [FILE]: envoyFilter(cluster, processing) } },
+    });
     expect((await call(target)).by).toBe("v1");
     expect(await proxy.stat("cluster.helper.upstream_cx_connect_fail")).toBeGreaterThan(0);
     await istiod.write(FILE, envoyFilter(cluster, limiting, asks));
@@ -97,7 +109,10 @@ describe("what EnvoyFilters can put in", () => {
 
   it("is an extension we have no descriptor for", async () => {
     const file = httpFilter("shop.cdn", `${type("cdn_loop.v3.CdnLoopConfig")}, cdn_id: shop.example`);
-    const newer = httpFilter("shop.key", `${type("api_key_auth.v3.ApiKeyAuth")}, credentials: [{key: sesame, client: ali}], key_sources: [{header: x-key}]`);
+    const newer = httpFilter(
+      "shop.key",
+      `${type("api_key_auth.v3.ApiKeyAuth")}, credentials: [{key: sesame, client: ali}], key_sources: [{header: x-key}]`,
+    );
     const { target, proxy } = await startShop({ http: rule("v1"), istiod: { files: { [FILE]: envoyFilter(file, newer) } } });
     expect((await call(target)).status).toBe(401);
     expect((await call({ ...target, headers: { "x-key": "sesame" } })).by).toBe("v1");
@@ -126,7 +141,10 @@ describe("EnvoyFilters that are wrong", () => {
       `{applyTo: VIRTUAL_HOST, match: {context: SIDECAR_OUTBOUND}, patch: {operation: ADD, value: {name: twin, domains: ["*"], routes: []}}}`,
       `{applyTo: CLUSTER, patch: {operation: MERGE, value: {connect_timeout: -1s}}}`,
     ];
-    const { istiod, v1, target, proxy } = await startShop({ http: rule("v1"), istiod: { files: { [FILE]: envoyFilter(...broken, lua(ADD_HEADER)) } } });
+    const { istiod, v1, target, proxy } = await startShop({
+      http: rule("v1"),
+      istiod: { files: { [FILE]: envoyFilter(...broken, lua(ADD_HEADER)) } },
+    });
     expect((await call(target)).by).toBe("v1");
     expect(v1.hits.at(-1)?.headers["x-lua"]).toBe("yes");
     await proxy.assertNothingRejected();
@@ -156,7 +174,9 @@ describe("EnvoyFilters that are wrong", () => {
     const broken = lua("function envoy_on_request(");
     const { istiod, v1, target, route } = await startShop({ http: rule("v1"), istiod: { files: { [FILE]: envoyFilter(broken) } } });
     expect((await call(target)).by).toBe("v1");
-    expect(await report(istiod)).toMatchObject([{ problems: [{ reason: expect.stringMatching(/Envoy refused it: .*script load error/s) }] }]);
+    expect(await report(istiod)).toMatchObject([
+      { problems: [{ reason: expect.stringMatching(/Envoy refused it: .*script load error/s) }] },
+    ]);
     await route(rule("v2"), async () => (await call(target)).by === "v2");
     await istiod.write(FILE, envoyFilter(lua(ADD_HEADER)));
     await route(rule("v1"), async () => (await call(target)).by === "v1" && v1.hits.at(-1)?.headers["x-lua"] === "yes");

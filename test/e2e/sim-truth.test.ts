@@ -67,10 +67,41 @@ spec:
 `;
 
 const requests: fc.Arbitrary<HttpCall> = fc.record({
-  host: fc.constantFrom("loans.shop.svc.cluster.local", "LOANS.shop.svc.cluster.local:80", "loans", "north.branch.test", "east.branch.test", "branch.test", "versions.test", "other.test"),
-  path: fc.constantFrom("/", "/a", "/A", "/a/", "/b/x", "/B/x", "/b", "/n12", "/n12x", "/tea", "/empty", "/lost", "/any?page=2", "/any?page=22", "/any?x=1&page=2"),
+  host: fc.constantFrom(
+    "loans.shop.svc.cluster.local",
+    "LOANS.shop.svc.cluster.local:80",
+    "loans",
+    "north.branch.test",
+    "east.branch.test",
+    "branch.test",
+    "versions.test",
+    "other.test",
+  ),
+  path: fc.constantFrom(
+    "/",
+    "/a",
+    "/A",
+    "/a/",
+    "/b/x",
+    "/B/x",
+    "/b",
+    "/n12",
+    "/n12x",
+    "/tea",
+    "/empty",
+    "/lost",
+    "/any?page=2",
+    "/any?page=22",
+    "/any?x=1&page=2",
+  ),
   method: fc.constantFrom("GET", "GET", "PUT"),
-  headers: fc.constantFrom<Record<string, string>>({}, { "x-card": "golden" }, { "x-card": "silver" }, { "x-test": "1" }, { "x-test": "2", "x-card": "gold" }),
+  headers: fc.constantFrom<Record<string, string>>(
+    {},
+    { "x-card": "golden" },
+    { "x-card": "silver" },
+    { "x-test": "1" },
+    { "x-test": "2", "x-card": "gold" },
+  ),
 });
 
 const SAMPLE = 120;
@@ -85,14 +116,19 @@ function seen(outcome: Outcome, servers: ReadonlyMap<string, string>): readonly 
 it.for(["edge", "client"] as const)("the simulator says where real requests through %s go", async (name) => {
   const [one, two] = [await httpEcho("one"), await httpEcho("two")];
   const ports = { edge: await freePort(), service: await freePort(), one: one.port, two: two.port };
-  const istiod = await startIstiod({ files: { "conf/all.yaml": documents(ports), "mesh.yaml": "outboundTrafficPolicy: {mode: REGISTRY_ONLY}\n" } });
+  const istiod = await startIstiod({
+    files: { "conf/all.yaml": documents(ports), "mesh.yaml": "outboundTrafficPolicy: {mode: REGISTRY_ONLY}\n" },
+  });
   const type = name === "edge" ? "router" : "sidecar";
   const address = "127.0.0.3";
   const proxy = await startProxy({ xdsPort: istiod.grpcPort, type, name, address, labels: { app: name } });
   const port = name === "edge" ? ports.edge : ports.service;
   await listening(port);
 
-  const header = { mesh: { outboundTrafficPolicy: { mode: "REGISTRY_ONLY" } }, proxies: [{ name, type, namespace: "shop", address, labels: { app: name }, INTERCEPTION_MODE: "NONE", WORKLOAD_IDENTITY: "none" }] };
+  const header = {
+    mesh: { outboundTrafficPolicy: { mode: "REGISTRY_ONLY" } },
+    proxies: [{ name, type, namespace: "shop", address, labels: { app: name }, INTERCEPTION_MODE: "NONE", WORKLOAD_IDENTITY: "none" }],
+  };
   const mesh = meshFrom(`${JSON.stringify(header)}\n---\n${documents(ports)}`);
   const [simulated] = mesh.proxies;
   if (simulated === undefined) throw new Error("no proxy");
@@ -100,7 +136,13 @@ it.for(["edge", "client"] as const)("the simulator says where real requests thro
   const servers = new Map([one, two].map((server) => [`127.0.0.1:${server.port}`, server.name]));
 
   for (const request of fc.sample(requests, { numRuns: SAMPLE, seed: 1 })) {
-    const answer = await call({ port, host: request.host, path: request.path ?? "/", method: request.method ?? "GET", headers: request.headers ?? {} });
+    const answer = await call({
+      port,
+      host: request.host,
+      path: request.path ?? "/",
+      method: request.method ?? "GET",
+      headers: request.headers ?? {},
+    });
     const real = answer.by || `status ${answer.status} ${answer.headers.location ?? ""}`.trim();
     const outcome = simulate(config, { direction: "bound", address: "127.0.0.1", port, http: request });
     expect(seen(outcome, servers), `${JSON.stringify(request)}: ${JSON.stringify(outcome)}`).toContain(real);

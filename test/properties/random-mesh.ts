@@ -57,7 +57,12 @@ const PORTS = [
   { number: 7000, name: "any" },
 ] as const;
 
-const object = (writer: Writer, kind: string, name: string, spec: JsonObject): Doc => ({ apiVersion: NETWORKING, kind, metadata: { name: `${writer.mark}-${name}`, namespace: writer.namespace }, spec });
+const object = (writer: Writer, kind: string, name: string, spec: JsonObject): Doc => ({
+  apiVersion: NETWORKING,
+  kind,
+  metadata: { name: `${writer.mark}-${name}`, namespace: writer.namespace },
+  spec,
+});
 
 const visible = (exportTo: readonly string[] | undefined): JsonObject => (exportTo === undefined ? {} : { exportTo: [...exportTo] });
 
@@ -83,15 +88,26 @@ function serviceEntry(writer: Writer): fc.Arbitrary<Make> {
         location,
         ...visible(exportTo),
         ...(hasAddress && { addresses: [`${writer.net}.200.${index + 1}`] }),
-        ...(selects && resolution === "STATIC" && writer.exportTo.length === 1 ? { workloadSelector: { labels: { app: "web" } } } : workloads),
+        ...(selects && resolution === "STATIC" && writer.exportTo.length === 1
+          ? { workloadSelector: { labels: { app: "web" } } }
+          : workloads),
       });
     });
 }
 
-function endpointsOf(writer: Writer, { resolution, index, count }: { readonly resolution: string; readonly index: number; readonly count: number }): JsonObject {
+function endpointsOf(
+  writer: Writer,
+  { resolution, index, count }: { readonly resolution: string; readonly index: number; readonly count: number },
+): JsonObject {
   if (resolution === "NONE") return {};
-  const address = (number: number): string => (resolution === "DNS" ? `${writer.mark}-${index}-${number}.dns.test` : `${writer.net}.${index + 1}.${number + 1}`);
-  return { endpoints: Array.from({ length: count }, (_, number) => ({ address: address(number), labels: { version: number === 0 ? "v1" : "v2" } })) };
+  const address = (number: number): string =>
+    resolution === "DNS" ? `${writer.mark}-${index}-${number}.dns.test` : `${writer.net}.${index + 1}.${number + 1}`;
+  return {
+    endpoints: Array.from({ length: count }, (_, number) => ({
+      address: address(number),
+      labels: { version: number === 0 ? "v1" : "v2" },
+    })),
+  };
 }
 
 function virtualService(writer: Writer): fc.Arbitrary<Make> {
@@ -127,7 +143,13 @@ function delegate(writer: Writer): fc.Arbitrary<Make> {
       (index) =>
         object(writer, "VirtualService", `delegate-${index}`, {
           ...visible(exportTo),
-          http: [{ name: `${writer.mark}-delegated`, match: [{ uri: { prefix: `/${writer.mark}-delegated` } }], route: [{ destination: { host: target.replace("*", "one") } }] }],
+          http: [
+            {
+              name: `${writer.mark}-delegated`,
+              match: [{ uri: { prefix: `/${writer.mark}-delegated` } }],
+              route: [{ destination: { host: target.replace("*", "one") } }],
+            },
+          ],
         }),
   );
 }
@@ -141,14 +163,19 @@ function destinationRule(writer: Writer): fc.Arbitrary<Make> {
       hashed: fc.boolean(),
       selects: fc.boolean(),
     })
-    .map(({ host, exportTo, simple, hashed, selects }) => (index) =>
-      object(writer, "DestinationRule", `policy-${index}`, {
-        host,
-        ...visible(exportTo),
-        ...(selects && { workloadSelector: { matchLabels: { app: "web" } } }),
-        trafficPolicy: { connectionPool: { tcp: { maxConnections: 100 + index } }, loadBalancer: hashed ? { consistentHash: { httpHeaderName: `x-${writer.mark}` } } : { simple } },
-        subsets: [{ name: `${writer.mark}-v1`, labels: { version: "v1" } }],
-      }),
+    .map(
+      ({ host, exportTo, simple, hashed, selects }) =>
+        (index) =>
+          object(writer, "DestinationRule", `policy-${index}`, {
+            host,
+            ...visible(exportTo),
+            ...(selects && { workloadSelector: { matchLabels: { app: "web" } } }),
+            trafficPolicy: {
+              connectionPool: { tcp: { maxConnections: 100 + index } },
+              loadBalancer: hashed ? { consistentHash: { httpHeaderName: `x-${writer.mark}` } } : { simple },
+            },
+            subsets: [{ name: `${writer.mark}-v1`, labels: { version: "v1" } }],
+          }),
     );
 }
 
@@ -166,7 +193,13 @@ function sidecar(writer: Writer): fc.Arbitrary<Make> {
 }
 
 function workloadEntry(writer: Writer): fc.Arbitrary<Make> {
-  return fc.constant((index) => object(writer, "WorkloadEntry", `machine-${index}`, { address: `${writer.net}.100.${index + 1}`, labels: { app: "web", version: "v1" }, serviceAccount: `${writer.mark}-account` }));
+  return fc.constant((index) =>
+    object(writer, "WorkloadEntry", `machine-${index}`, {
+      address: `${writer.net}.100.${index + 1}`,
+      labels: { app: "web", version: "v1" },
+      serviceAccount: `${writer.mark}-account`,
+    }),
+  );
 }
 
 function kubernetesService(writer: Writer): fc.Arbitrary<Make> {
@@ -175,7 +208,12 @@ function kubernetesService(writer: Writer): fc.Arbitrary<Make> {
     const metadata = { namespace: writer.namespace };
     const annotations = exportTo === undefined ? {} : { annotations: { "networking.istio.io/exportTo": exportTo.join(",") } };
     return [
-      { apiVersion: "v1", kind: "Service", metadata: { ...metadata, name, ...annotations }, spec: { clusterIP: `${writer.net}.201.${index + 1}`, ports: [{ name: "http", port: 80 }] } },
+      {
+        apiVersion: "v1",
+        kind: "Service",
+        metadata: { ...metadata, name, ...annotations },
+        spec: { clusterIP: `${writer.net}.201.${index + 1}`, ports: [{ name: "http", port: 80 }] },
+      },
       {
         apiVersion: "discovery.k8s.io/v1",
         kind: "EndpointSlice",
@@ -191,14 +229,19 @@ function kubernetesService(writer: Writer): fc.Arbitrary<Make> {
 /** Keys may be fetched from a service, if there is one by that name. */
 function requestAuthentication(writer: Writer): fc.Arbitrary<Make> {
   return fc.constantFrom(...writer.hosts).map((host) => (index) => ({
-    ...object(writer, "RequestAuthentication", `tokens-${index}`, { jwtRules: [{ issuer: `${writer.mark}.test`, jwksUri: `http://${host.replace("*", "one")}:80/keys` }] }),
+    ...object(writer, "RequestAuthentication", `tokens-${index}`, {
+      jwtRules: [{ issuer: `${writer.mark}.test`, jwksUri: `http://${host.replace("*", "one")}:80/keys` }],
+    }),
     apiVersion: "security.istio.io/v1",
   }));
 }
 
 function authorizationPolicy(writer: Writer): fc.Arbitrary<Make> {
   return fc.constantFrom("ALLOW", "DENY").map((action) => (index) => ({
-    ...object(writer, "AuthorizationPolicy", `policy-${index}`, { action, rules: [{ to: [{ operation: { paths: [`/${writer.mark}`] } }] }] }),
+    ...object(writer, "AuthorizationPolicy", `policy-${index}`, {
+      action,
+      rules: [{ to: [{ operation: { paths: [`/${writer.mark}`] } }] }],
+    }),
     apiVersion: "security.istio.io/v1",
   }));
 }

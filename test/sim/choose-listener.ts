@@ -1,5 +1,9 @@
 import { cidrContains, parseCidr, parseIp } from "../../src/base/address.ts";
-import type { FilterChain, FilterChainMatch, ListenerFilterChainMatchPredicate } from "../../src/gen/envoy/config/listener/v3/listener_components_pb.js";
+import type {
+  FilterChain,
+  FilterChainMatch,
+  ListenerFilterChainMatchPredicate,
+} from "../../src/gen/envoy/config/listener/v3/listener_components_pb.js";
 import type { Listener } from "../../src/gen/envoy/config/listener/v3/listener_pb.js";
 import type { Call } from "./simulate.ts";
 
@@ -12,13 +16,27 @@ export function chooseListener(listeners: readonly Listener[], call: Call): List
   const captureName = CAPTURE_NAMES[call.direction];
   const capture = listeners.find(({ name }) => name === captureName);
   if (capture === undefined) return atAddress(listeners.filter(isBound), call);
-  return (capture.useOriginalDst === true ? atAddress(listeners.filter((one) => one !== capture), call) : undefined) ?? capture;
+  return (
+    (capture.useOriginalDst === true
+      ? atAddress(
+          listeners.filter((one) => one !== capture),
+          call,
+        )
+      : undefined) ?? capture
+  );
 }
 
 /** An exact address goes before the one that stands for all. */
 function atAddress(listeners: readonly Listener[], { address, port }: Call): Listener | undefined {
   const at = (wanted: string): Listener | undefined =>
-    listeners.find((one) => [one.address, ...one.additionalAddresses.map((more) => more.address)].some((bound) => bound?.address.case === "socketAddress" && bound.address.value.address === wanted && bound.address.value.portSpecifier.value === port));
+    listeners.find((one) =>
+      [one.address, ...one.additionalAddresses.map((more) => more.address)].some(
+        (bound) =>
+          bound?.address.case === "socketAddress" &&
+          bound.address.value.address === wanted &&
+          bound.address.value.portSpecifier.value === port,
+      ),
+    );
   return at(address) ?? at(address.includes(":") ? "::" : "0.0.0.0") ?? at("::");
 }
 
@@ -50,10 +68,22 @@ const NO = -1;
 
 const CRITERIA: readonly Criterion[] = [
   (match, { port }) => (match?.destinationPort === undefined ? 0 : match.destinationPort === port ? 1 : NO),
-  (match, { address }) => (match === undefined || match.prefixRanges.length === 0 ? 0 : Math.max(NO, ...match.prefixRanges.map(({ addressPrefix, prefixLen }) => prefixRank(`${addressPrefix}/${prefixLen ?? 0}`, address)))),
-  (match, { sni }) => (match === undefined || match.serverNames.length === 0 ? 0 : Math.max(NO, ...match.serverNames.map((name) => nameRank(name, sni)))),
+  (match, { address }) =>
+    match === undefined || match.prefixRanges.length === 0
+      ? 0
+      : Math.max(
+          NO,
+          ...match.prefixRanges.map(({ addressPrefix, prefixLen }) => prefixRank(`${addressPrefix}/${prefixLen ?? 0}`, address)),
+        ),
+  (match, { sni }) =>
+    match === undefined || match.serverNames.length === 0 ? 0 : Math.max(NO, ...match.serverNames.map((name) => nameRank(name, sni))),
   (match, { transport }) => (match === undefined || match.transportProtocol === "" ? 0 : match.transportProtocol === transport ? 1 : NO),
-  (match, { protocols }) => (match === undefined || match.applicationProtocols.length === 0 ? 0 : match.applicationProtocols.some((one) => protocols.includes(one)) ? 1 : NO),
+  (match, { protocols }) =>
+    match === undefined || match.applicationProtocols.length === 0
+      ? 0
+      : match.applicationProtocols.some((one) => protocols.includes(one))
+        ? 1
+        : NO,
 ];
 
 function prefixRank(range: string, address: string): number {
@@ -69,9 +99,11 @@ function nameRank(pattern: string, sni: string): number {
 }
 
 function inspect(listener: Listener, { address, port, tls, http }: Call): Seen {
-  const has = (name: string): boolean => listener.listenerFilters.some((filter) => filter.name === `envoy.filters.listener.${name}` && !holds(filter.filterDisabled, port));
+  const has = (name: string): boolean =>
+    listener.listenerFilters.some((filter) => filter.name === `envoy.filters.listener.${name}` && !holds(filter.filterDisabled, port));
   const sniffed = http !== undefined && has("http_inspector") ? [http.version ?? "http/1.1"] : [];
-  if (tls === undefined || !has("tls_inspector")) return { port, address, sni: "", transport: "raw_buffer", protocols: tls === undefined ? sniffed : [] };
+  if (tls === undefined || !has("tls_inspector"))
+    return { port, address, sni: "", transport: "raw_buffer", protocols: tls === undefined ? sniffed : [] };
   return { port, address, sni: (tls.sni ?? "").toLowerCase(), transport: "tls", protocols: tls.alpn ?? [] };
 }
 

@@ -1,6 +1,6 @@
 import { RE2JS } from "re2js";
-import type { RouteConfiguration } from "../../src/gen/envoy/config/route/v3/route_pb.js";
 import type { HeaderMatcher, Route, RouteMatch, VirtualHost } from "../../src/gen/envoy/config/route/v3/route_components_pb.js";
+import type { RouteConfiguration } from "../../src/gen/envoy/config/route/v3/route_pb.js";
 import type { StringMatcher } from "../../src/gen/envoy/type/matcher/v3/string_pb.js";
 import type { HttpCall } from "./simulate.ts";
 
@@ -13,8 +13,14 @@ export interface Request extends HttpCall {
 /** Exact domains first, then the longest `*.suffix`, then the longest `prefix.*`, then `*`. */
 export function matchVirtualHost(table: RouteConfiguration, authority: string): VirtualHost | undefined {
   const host = (table.ignorePortInHostMatching ? authority.replace(/:\d+$/, "") : authority).toLowerCase();
-  const ranked = table.virtualHosts.map((one) => ({ one, rank: Math.max(-1, ...one.domains.map((domain) => domainRank(domain.toLowerCase(), host))) }));
-  const best = ranked.reduce<(typeof ranked)[number] | undefined>((first, next) => (next.rank > (first?.rank ?? -1) ? next : first), undefined);
+  const ranked = table.virtualHosts.map((one) => ({
+    one,
+    rank: Math.max(-1, ...one.domains.map((domain) => domainRank(domain.toLowerCase(), host))),
+  }));
+  const best = ranked.reduce<(typeof ranked)[number] | undefined>(
+    (first, next) => (next.rank > (first?.rank ?? -1) ? next : first),
+    undefined,
+  );
   return best?.one;
 }
 
@@ -26,14 +32,15 @@ function domainRank(domain: string, host: string): number {
 }
 
 /** The first route that takes the request. */
-export const matchRoute = (host: VirtualHost, request: Request): Route | undefined => host.routes.find(({ match }) => match !== undefined && takes(match, request));
+export const matchRoute = (host: VirtualHost, request: Request): Route | undefined =>
+  host.routes.find(({ match }) => match !== undefined && takes(match, request));
 
 function takes(match: RouteMatch, request: Request): boolean {
   const [path = "", query = ""] = request.path.split("?", 2);
   const parameters = new URLSearchParams(query);
   return (
     takesPath(match, path) &&
-    match.headers.every((header) => takesHeader(header, valueOf(request, header.name))) &&
+    match.headers.every((header) => takesHeader(header, headerOf(request, header.name))) &&
     match.queryParameters.every(({ name, queryParameterMatchSpecifier: wanted }) => {
       const value = parameters.get(name);
       return value !== null && (wanted.case !== "stringMatch" || takesText(wanted.value, value));
@@ -57,12 +64,15 @@ function takesPath({ pathSpecifier, caseSensitive }: RouteMatch, path: string): 
   }
 }
 
-function valueOf({ headers = {}, host, method = "GET", path, scheme }: Request, name: string): string | undefined {
+function headerOf({ headers = {}, host, method = "GET", path, scheme }: Request, name: string): string | undefined {
   const pseudo: Readonly<Record<string, string>> = { ":authority": host, ":method": method, ":path": path, ":scheme": scheme };
   return pseudo[name] ?? headers[name.toLowerCase()];
 }
 
-function takesHeader({ headerMatchSpecifier: wanted, invertMatch, treatMissingHeaderAsEmpty }: HeaderMatcher, found: string | undefined): boolean {
+function takesHeader(
+  { headerMatchSpecifier: wanted, invertMatch, treatMissingHeaderAsEmpty }: HeaderMatcher,
+  found: string | undefined,
+): boolean {
   const value = found ?? (treatMissingHeaderAsEmpty ? "" : undefined);
   if (wanted.case === "presentMatch") return (found !== undefined) === (wanted.value !== invertMatch);
   if (wanted.case !== "stringMatch") return (found !== undefined) !== invertMatch;

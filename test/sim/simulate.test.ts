@@ -85,14 +85,27 @@ async function outcome(proxy: string, call: Call): Promise<Outcome> {
 
 const HOST = "loans.library.svc.cluster.local";
 const cluster = (subset = "", port = 80, host = HOST): string => `outbound|${port}|${subset}|${host}`;
-const http = (path: string, more: Partial<HttpCall> = {}): Call => ({ direction: "outbound", address: "10.96.0.1", port: 80, http: { host: "loans", path, ...more } });
+const http = (path: string, more: Partial<HttpCall> = {}): Call => ({
+  direction: "outbound",
+  address: "10.96.0.1",
+  port: 80,
+  http: { host: "loans", path, ...more },
+});
 const bytes = (address: string, port: number): Call => ({ direction: "outbound", address, port });
 const tls = (sni: string): Call => ({ direction: "outbound", address: "192.0.2.1", port: 443, tls: { sni } });
 
 describe("what a client's calls reach", () => {
   const table: readonly [what: string, call: Call, want: Partial<Outcome>][] = [
-    ["a rule's path", http("/v1"), { kind: "forwarded", route: "exact", cluster: cluster("v1"), endpoints: [{ address: "10.1.0.1:8080", tls: "mutual" }] }],
-    ["a rule's expression and headers", http("/n12", { headers: { "x-card": "golden", "x-not": "2" } }), { route: "regex", endpoints: [{ address: "10.1.0.2:8080", tls: "plaintext" }] }],
+    [
+      "a rule's path",
+      http("/v1"),
+      { kind: "forwarded", route: "exact", cluster: cluster("v1"), endpoints: [{ address: "10.1.0.1:8080", tls: "mutual" }] },
+    ],
+    [
+      "a rule's expression and headers",
+      http("/n12", { headers: { "x-card": "golden", "x-not": "2" } }),
+      { route: "regex", endpoints: [{ address: "10.1.0.2:8080", tls: "plaintext" }] },
+    ],
     ["the next rule, when a header forbids it", http("/n12", { headers: { "x-card": "golden", "x-not": "1" } }), { route: "rest" }],
     ["a rule's query and method", http("/any?page=2", { method: "PUT" }), { route: "query" }],
     ["the larger share", http("/split"), { cluster: cluster("v1") }],
@@ -103,8 +116,16 @@ describe("what a client's calls reach", () => {
     ["a subset without endpoints", http("/empty"), { kind: "missed", what: "endpoint", name: cluster("none") }],
     ["a host by any of its names", http("/", { host: `${HOST}:80` }), { virtualHost: `${HOST}:80`, route: "rest" }],
     ["a host by its address", http("/", { host: "10.96.0.1" }), { virtualHost: `${HOST}:80` }],
-    ["a wildcard host where it was sent", { ...http("/", { host: "en.wiki.test" }), address: "192.0.2.9" }, { cluster: cluster("", 80, "*.wiki.test"), endpoints: [{ address: "192.0.2.9:80", tls: "plaintext" }] }],
-    ["an unknown host where it was sent", { ...http("/", { host: "elsewhere.test" }), address: "192.0.2.9" }, { virtualHost: "allow_any", cluster: "PassthroughCluster" }],
+    [
+      "a wildcard host where it was sent",
+      { ...http("/", { host: "en.wiki.test" }), address: "192.0.2.9" },
+      { cluster: cluster("", 80, "*.wiki.test"), endpoints: [{ address: "192.0.2.9:80", tls: "plaintext" }] },
+    ],
+    [
+      "an unknown host where it was sent",
+      { ...http("/", { host: "elsewhere.test" }), address: "192.0.2.9" },
+      { virtualHost: "allow_any", cluster: "PassthroughCluster" },
+    ],
     ["TCP by address", bytes("10.96.0.1", 5000), { listener: "10.96.0.1_5000", cluster: cluster("", 5000) }],
     ["unknown TCP where it was sent", bytes("192.0.2.9", 9999), { listener: "virtualOutbound", cluster: "PassthroughCluster" }],
     ["TLS by server name", tls("a.isbn.test"), { cluster: cluster("", 443, "a.isbn.test") }],
@@ -116,7 +137,10 @@ describe("what a client's calls reach", () => {
   it.for(table)("%s", async ([, call, want]) => expect(await outcome("client", call)).toMatchObject(want));
 
   it("nothing that is not registered, where only that is allowed", async () => {
-    expect(await outcome("closed", { ...http("/", { host: "elsewhere.test" }), address: "192.0.2.9" })).toMatchObject({ kind: "answered", status: 502 });
+    expect(await outcome("closed", { ...http("/", { host: "elsewhere.test" }), address: "192.0.2.9" })).toMatchObject({
+      kind: "answered",
+      status: 502,
+    });
     expect(await outcome("closed", bytes("192.0.2.9", 9999))).toMatchObject({ kind: "missed", what: "endpoint", name: "BlackHoleCluster" });
     expect(await outcome("closed", http("/v1"))).toMatchObject({ cluster: cluster("v1") });
   });
@@ -127,22 +151,45 @@ describe("what reaches a server", () => {
   const MESH_TLS = { sni: `outbound_.80_._.${HOST}`, alpn: ["istio-http/1.1"] };
 
   it("plaintext and mutual TLS, where both are allowed", async () => {
-    expect(await outcome("loans", inbound("10.1.0.1", { http: { host: "loans" } }))).toMatchObject({ cluster: "inbound|8080||", serverTls: "plaintext", endpoints: [{ address: "10.1.0.1:8080" }] });
-    expect(await outcome("loans", inbound("10.1.0.1", { http: { host: "loans" }, tls: MESH_TLS }))).toMatchObject({ cluster: "inbound|8080||", serverTls: "mutual" });
+    expect(await outcome("loans", inbound("10.1.0.1", { http: { host: "loans" } }))).toMatchObject({
+      cluster: "inbound|8080||",
+      serverTls: "plaintext",
+      endpoints: [{ address: "10.1.0.1:8080" }],
+    });
+    expect(await outcome("loans", inbound("10.1.0.1", { http: { host: "loans" }, tls: MESH_TLS }))).toMatchObject({
+      cluster: "inbound|8080||",
+      serverTls: "mutual",
+    });
   });
 
   it("only mutual TLS, where the policy says so", async () => {
-    expect(await outcome("strict", inbound("10.1.0.2", { http: { host: "loans" } }))).toMatchObject({ kind: "missed", what: "filter chain" });
-    expect(await outcome("strict", inbound("10.1.0.2", { http: { host: "loans" }, tls: MESH_TLS }))).toMatchObject({ cluster: "inbound|8080||", serverTls: "mutual" });
+    expect(await outcome("strict", inbound("10.1.0.2", { http: { host: "loans" } }))).toMatchObject({
+      kind: "missed",
+      what: "filter chain",
+    });
+    expect(await outcome("strict", inbound("10.1.0.2", { http: { host: "loans" }, tls: MESH_TLS }))).toMatchObject({
+      cluster: "inbound|8080||",
+      serverTls: "mutual",
+    });
   });
 });
 
 describe("what a gateway does", () => {
-  const at = (port: number, host: string, more: Partial<Call> = {}): Call => ({ direction: "bound", address: "10.9.9.9", port, http: { host, path: "/v1" }, ...more });
+  const at = (port: number, host: string, more: Partial<Call> = {}): Call => ({
+    direction: "bound",
+    address: "10.9.9.9",
+    port,
+    http: { host, path: "/v1" },
+    ...more,
+  });
 
   it.for<[what: string, call: Call, want: Partial<Outcome>]>([
     ["sends plain requests to TLS", at(80, "loans.test"), { kind: "answered", status: 301, location: "https://loans.test/v1" }],
-    ["forwards what came by TLS", at(443, "loans.test", { tls: { sni: "loans.test" } }), { serverTls: "tls", route: "exact", cluster: cluster("v1") }],
+    [
+      "forwards what came by TLS",
+      at(443, "loans.test", { tls: { sni: "loans.test" } }),
+      { serverTls: "tls", route: "exact", cluster: cluster("v1") },
+    ],
     ["takes no other server name", at(443, "loans.test", { tls: { sni: "other.test" } }), { kind: "missed", what: "filter chain" }],
     ["knows no other host", at(443, "other.test", { tls: { sni: "loans.test" } }), { kind: "missed", what: "virtual host" }],
     ["has no other port", at(9000, "loans.test"), { kind: "missed", what: "listener" }],

@@ -1,8 +1,11 @@
 import { anyUnpack } from "@bufbuild/protobuf/wkt";
 import type { FilterChain } from "../../src/gen/envoy/config/listener/v3/listener_components_pb.js";
-import type { RouteConfiguration } from "../../src/gen/envoy/config/route/v3/route_pb.js";
 import { type Route, VirtualHost_TlsRequirementType } from "../../src/gen/envoy/config/route/v3/route_components_pb.js";
-import { type HttpConnectionManager, HttpConnectionManagerSchema } from "../../src/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
+import type { RouteConfiguration } from "../../src/gen/envoy/config/route/v3/route_pb.js";
+import {
+  type HttpConnectionManager,
+  HttpConnectionManagerSchema,
+} from "../../src/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
 import { type TcpProxy, TcpProxySchema } from "../../src/gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.js";
 import { DownstreamTlsContextSchema } from "../../src/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js";
 import { chooseChain, chooseListener } from "./choose-listener.ts";
@@ -44,7 +47,11 @@ interface Passed {
 export type Outcome =
   | (Passed & { readonly kind: "forwarded"; readonly cluster: string; readonly endpoints: readonly Target[] })
   | (Passed & { readonly kind: "answered"; readonly status: number; readonly location?: string })
-  | { readonly kind: "missed"; readonly what: "listener" | "filter chain" | "table" | "virtual host" | "route" | "cluster" | "endpoint"; readonly name: string };
+  | {
+      readonly kind: "missed";
+      readonly what: "listener" | "filter chain" | "table" | "virtual host" | "route" | "cluster" | "endpoint";
+      readonly name: string;
+    };
 
 /** Walks a call through a proxy's configuration by Envoy's rules. Filters that refuse requests (authorization, rate limits) are not walked. */
 export function simulate(config: SimConfig, call: Call): Outcome {
@@ -79,13 +86,17 @@ function throughHttp(walk: Walk, manager: HttpConnectionManager): Outcome {
   const host = matchVirtualHost(table, http.host);
   if (host === undefined) return missed("virtual host", `${http.host} in ${name}`);
   const path = http.path ?? "/";
-  if (host.requireTls === VirtualHost_TlsRequirementType.ALL && walk.call.tls === undefined) return { ...walk.passed, kind: "answered", status: 301, location: `https://${http.host}${path}`, virtualHost: host.name };
+  if (host.requireTls === VirtualHost_TlsRequirementType.ALL && walk.call.tls === undefined)
+    return { ...walk.passed, kind: "answered", status: 301, location: `https://${http.host}${path}`, virtualHost: host.name };
   const route = matchRoute(host, { ...http, path, scheme: walk.call.tls === undefined ? "http" : "https" });
   if (route === undefined) return missed("route", `${http.host}${path} in ${name}`);
   return act({ ...walk, passed: { ...walk.passed, virtualHost: host.name, route: route.name } }, route);
 }
 
-function tableOf(config: SimConfig, { routeSpecifier }: HttpConnectionManager): { readonly name: string; readonly table: RouteConfiguration | undefined } {
+function tableOf(
+  config: SimConfig,
+  { routeSpecifier }: HttpConnectionManager,
+): { readonly name: string; readonly table: RouteConfiguration | undefined } {
   if (routeSpecifier.case === "routeConfig") return { name: routeSpecifier.value.name, table: routeSpecifier.value };
   const name = routeSpecifier.case === "rds" ? routeSpecifier.value.routeConfigName : "";
   return { name, table: config.tables.get(name) };
@@ -98,9 +109,15 @@ function act(walk: Walk, { action }: Route): Outcome {
   if (action.case === "route") return forward(walk, pick(action.value.clusterSpecifier, walk.call));
   if (action.case !== "redirect") return missed("route", "no action");
   const { hostRedirect, pathRewriteSpecifier, responseCode, schemeRewriteSpecifier } = action.value;
-  const scheme = schemeRewriteSpecifier.case === "schemeRedirect" ? schemeRewriteSpecifier.value : walk.call.tls === undefined ? "http" : "https";
+  const scheme =
+    schemeRewriteSpecifier.case === "schemeRedirect" ? schemeRewriteSpecifier.value : walk.call.tls === undefined ? "http" : "https";
   const path = (pathRewriteSpecifier.case === "pathRedirect" && pathRewriteSpecifier.value) || walk.call.http?.path || "/";
-  return { ...walk.passed, kind: "answered", status: REDIRECT_STATUS[responseCode] ?? 301, location: `${scheme}://${hostRedirect || walk.call.http?.host}${path}` };
+  return {
+    ...walk.passed,
+    kind: "answered",
+    status: REDIRECT_STATUS[responseCode] ?? 301,
+    location: `${scheme}://${hostRedirect || walk.call.http?.host}${path}`,
+  };
 }
 
 type ClusterChoice = TcpProxy["clusterSpecifier"] | Extract<Route["action"], { case: "route" }>["value"]["clusterSpecifier"];
@@ -126,6 +143,9 @@ function forward({ config, call, passed }: Walk, name: string): Outcome {
 }
 
 function serverTls({ transportSocket }: FilterChain): Passed["serverTls"] {
-  const context = transportSocket?.configType.case === "typedConfig" ? anyUnpack(transportSocket.configType.value, DownstreamTlsContextSchema) : undefined;
+  const context =
+    transportSocket?.configType.case === "typedConfig"
+      ? anyUnpack(transportSocket.configType.value, DownstreamTlsContextSchema)
+      : undefined;
   return context === undefined ? "plaintext" : context.requireClientCertificate === true ? "mutual" : "tls";
 }

@@ -38,7 +38,10 @@ export function strayFolders(root: string): readonly string[] {
 const writing = (): boolean => process.env.GOLDEN === "write";
 
 function checkFolder(folder: string, outputs: Readonly<Record<string, string>>): void {
-  if (writing()) return writeFolder(folder, outputs);
+  if (writing()) {
+    writeFolder(folder, outputs);
+    return;
+  }
   const wanted = readFolder(folder);
   const files = [...new Set([...Object.keys(wanted), ...Object.keys(outputs)])].sort();
   const differences = files

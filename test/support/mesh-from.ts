@@ -115,7 +115,10 @@ export function meshOf(parts: MeshParts): TestMesh {
     async patchReport() {
       const reported: ReportedProxy[] = [];
       for (const proxy of proxies()) {
-        const types = [...(await resources(proxy))].map(([typeUrl, set]) => ({ typeUrl, wanted: { wildcard: true, names: names.of([...set.resources.keys()]) } }));
+        const types = [...(await resources(proxy))].map(([typeUrl, set]) => ({
+          typeUrl,
+          wanted: { wildcard: true, names: names.of([...set.resources.keys()]) },
+        }));
         reported.push({ view: proxy.view, types });
       }
       return world.patchReport(reported);

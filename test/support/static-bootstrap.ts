@@ -8,7 +8,10 @@ import { ClusterLoadAssignmentSchema } from "../../src/gen/envoy/config/endpoint
 import type { Filter } from "../../src/gen/envoy/config/listener/v3/listener_components_pb.js";
 import { type Listener, ListenerSchema } from "../../src/gen/envoy/config/listener/v3/listener_pb.js";
 import { RouteConfigurationSchema } from "../../src/gen/envoy/config/route/v3/route_pb.js";
-import { type HttpFilter, HttpConnectionManagerSchema } from "../../src/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
+import {
+  HttpConnectionManagerSchema,
+  type HttpFilter,
+} from "../../src/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
 import { anyOf } from "../../src/wire/encode.ts";
 import type { Encoded, ResourceSet } from "../../src/wire/encoded.ts";
 import { CLUSTER_TYPE, ENDPOINT_TYPE, EXTENSION_CONFIG_TYPE, LISTENER_TYPE, ROUTE_TYPE } from "../../src/wire/type-urls.ts";
@@ -33,7 +36,8 @@ export function staticBootstrap(offers: readonly Offer[]): StaticBootstrap {
     const of = (typeUrl: string): ResourceSet["resources"] => resources.get(typeUrl)?.resources ?? new Map();
     const fault = (reason: string): void => void faults.push({ label, reason });
     for (const cluster of of(CLUSTER_TYPE).values()) addCluster(clusters, cluster, of(ENDPOINT_TYPE));
-    for (const listener of of(LISTENER_TYPE).values()) addListener(listeners, { listener, tables: of(ROUTE_TYPE), extensions: of(EXTENSION_CONFIG_TYPE), fault });
+    for (const listener of of(LISTENER_TYPE).values())
+      addListener(listeners, { listener, tables: of(ROUTE_TYPE), extensions: of(EXTENSION_CONFIG_TYPE), fault });
     for (const address of repeated([...of(LISTENER_TYPE).values()].flatMap((one) => boundAddresses(fromBinary(ListenerSchema, one.body)))))
       fault(`two listeners bind ${address}`);
   }
@@ -99,7 +103,10 @@ function addListener(listeners: Distinct<Listener>, { listener: { name, version,
     else used.push(resource.version);
     return resource;
   };
-  const discovery: Discovery = { table: (wanted) => found(tables, "route table", wanted), extension: (wanted) => found(extensions, "extension", wanted) };
+  const discovery: Discovery = {
+    table: (wanted) => found(tables, "route table", wanted),
+    extension: (wanted) => found(extensions, "extension", wanted),
+  };
   const chains = [...listener.filterChains, ...(listener.defaultFilterChain === undefined ? [] : [listener.defaultFilterChain])];
   for (const filter of chains.flatMap(({ filters }) => filters)) {
     inlineExtension(filter, discovery);
@@ -128,11 +135,17 @@ function withDiscovered(config: Any, discovery: Discovery): Any {
   return anyOf(HttpConnectionManagerSchema, manager);
 }
 
-function inlineExtension(filter: Pick<HttpFilter | Filter, "name"> & { configType: HttpFilter["configType"] | Filter["configType"] }, { extension }: Discovery): void {
+/** Extensions that are code are left to discovery: Envoy would load it, and it need not be on this machine. */
+const CODE = ".wasm.v3.Wasm";
+
+function inlineExtension(
+  filter: Pick<HttpFilter | Filter, "name"> & { configType: HttpFilter["configType"] | Filter["configType"] },
+  { extension }: Discovery,
+): void {
   if (filter.configType.case !== "configDiscovery") return;
   const resource = extension(filter.name);
   const value = resource === undefined ? undefined : fromBinary(TypedExtensionConfigSchema, resource.body).typedConfig;
-  if (value !== undefined) filter.configType = { case: "typedConfig", value };
+  if (value !== undefined && !value.typeUrl.endsWith(CODE)) filter.configType = { case: "typedConfig", value };
 }
 
 function boundAddresses(listener: Listener): readonly string[] {

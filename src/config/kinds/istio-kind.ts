@@ -7,7 +7,7 @@ import { compileRules, type SchemaRules } from "../parse/schema-rules.ts";
 
 /** What makes up one of Istio's kinds. */
 export interface IstioKind<D extends DescMessage>
-  extends Pick<KindDef, "kind" | "group" | "versions" | "plural" | "singular" | "shortNames"> {
+  extends Pick<KindDef, "kind" | "group" | "versions" | "plural" | "singular" | "shortNames" | "observe"> {
   /** Message of the spec. All served versions share it. */
   readonly schema: D;
   /** What the CRD's schema demands of the JSON and the message can no longer tell. */
@@ -30,6 +30,7 @@ export function istioKind<D extends DescMessage>(def: IstioKind<D>): KindDef<Mes
     shortNames: def.shortNames,
     scope: "Namespaced",
     body: "spec",
+    ...(def.observe !== undefined && { observe: def.observe }),
     parse(body, report) {
       const absent = body === undefined || body === null;
       if (absent && def.needsSpec === true) report("field.required", ["spec"], "must be set");

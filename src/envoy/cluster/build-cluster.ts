@@ -14,9 +14,13 @@ import { transportFields } from "./transport.ts";
 export function buildCluster(input: ClusterInput): Cluster {
   return create(ClusterSchema, {
     name: input.name,
+    ...(input.statName !== undefined && { altStatName: input.statName }),
     connectTimeout: durationFromMs(input.connectTimeoutMs),
     ...discoveryFields(input),
     ...loadBalancerFields(input.loadBalancer),
+    ...(input.upstreamPort !== undefined && {
+      lbConfig: { case: "originalDstLbConfig" as const, value: { upstreamPortOverride: input.upstreamPort } },
+    }),
     ...transportFields(input.transport),
     ...(input.limits !== undefined && { circuitBreakers: circuitBreakers(input.limits) }),
     ...(input.outlier !== undefined && { outlierDetection: outlierDetection(input.outlier) }),

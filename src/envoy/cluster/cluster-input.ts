@@ -4,6 +4,8 @@ import type { UpstreamTlsInput } from "../tls/index.ts";
 /** All that may influence one cluster. It is also the cache key, so the builder can read nothing else. */
 export interface ClusterInput {
   readonly name: string;
+  /** Name it has in statistics, where it is not its own. */
+  readonly statName?: string;
   readonly discovery: "eds" | "strictDns" | "logicalDns" | "originalDst" | "static";
   readonly connectTimeoutMs: number;
   readonly loadBalancer: LoadBalancerInput;
@@ -18,21 +20,32 @@ export interface ClusterInput {
   readonly assignment: LoadAssignmentInput | undefined;
   readonly dns: DnsInput | undefined;
   readonly metadata: ClusterMetadataInput | undefined;
+  /** Port connections go to, where the client's choice counts for the address only (`originalDst`). */
+  readonly upstreamPort?: number;
 }
 
 export interface LoadBalancerInput {
   readonly algorithm: LoadBalancerAlgorithm;
   /** Share of healthy hosts, in percent, below which health is ignored; undefined = Envoy's own default (50). */
   readonly panicThreshold: number | undefined;
-  /** Weights of localities count: needed for distribution and failover between them. */
-  readonly localityWeighted: boolean;
+  /** `weighted`: weights of localities count, needed for distribution and failover between them. A record: Envoy prefers its own zone itself. */
+  readonly localities: "weighted" | ZoneAwareInput | undefined;
+}
+
+/** Zone-aware routing: the share of a zone follows from how many proxies and endpoints it has. */
+export interface ZoneAwareInput {
+  /** False switches off what Envoy would do by itself. */
+  readonly enabled: boolean;
+  /** Clusters smaller than this are not routed by zone; undefined = Envoy's default (6). */
+  readonly minClusterSize: number | undefined;
 }
 
 export type LoadBalancerAlgorithm =
   | { readonly kind: "roundRobin" | "leastRequest"; readonly warmup: WarmupInput | undefined }
   | { readonly kind: "random" | "clusterProvided" }
-  | { readonly kind: "ringHash"; readonly minimumRingSize: number; readonly byHostname: boolean }
-  | { readonly kind: "maglev"; readonly tableSize: number; readonly byHostname: boolean };
+  /** Sizes that are not given are Envoy's own. */
+  | { readonly kind: "ringHash"; readonly minimumRingSize: number | undefined; readonly byHostname: boolean }
+  | { readonly kind: "maglev"; readonly tableSize: number | undefined; readonly byHostname: boolean };
 
 /** A new host gets traffic little by little during this time. */
 export interface WarmupInput {
@@ -47,7 +60,14 @@ export interface LimitsInput {
   readonly pendingRequests: number | undefined;
   readonly requests: number | undefined;
   readonly retries: number | undefined;
-  readonly retryBudget: { readonly percent: number; readonly minConcurrency: number } | undefined;
+  readonly retryBudget:
+    | {
+        readonly percent: number;
+        readonly minConcurrency: number;
+        /** Time over which requests are counted; undefined = those in flight. */
+        readonly intervalMs: number | undefined;
+      }
+    | undefined;
 }
 
 /** Ejection of hosts that fail. undefined = not said, so Envoy's default holds; 0 = that reason is switched off. */
@@ -72,6 +92,10 @@ export interface HttpProtocolInput {
   /** Take SNI, and the name the certificate must carry, from the request's host. */
   readonly autoSni: boolean;
   readonly autoSanValidation: boolean;
+  /** Headers of HTTP/1 go out as the client spelt them. */
+  readonly preserveHeaderCase?: boolean;
+  /** Status codes that count against a host, in place of all from 500 up; outlier detection asks. */
+  readonly outlierCodes?: readonly number[];
 }
 
 /** How connections are secured. `auto`: mutual TLS to endpoints whose metadata says they take it, plain text to the others. */

@@ -8,7 +8,9 @@ import {
   type HttpProtocolOptions,
   HttpProtocolOptionsSchema,
 } from "../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js";
+import type { MatchPredicateSchema } from "../../gen/envoy/config/common/matcher/v3/matcher_pb.js";
 import { anyOf } from "../../wire/encode.ts";
+import { PRESERVE_CASE } from "../filters/header-case.ts";
 import type { HttpProtocolInput } from "./cluster-input.ts";
 
 const EXTENSION = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
@@ -22,20 +24,42 @@ export function httpProtocolOptions(input: HttpProtocolInput): Record<string, An
     ...((input.autoSni || input.autoSanValidation) && {
       upstreamHttpProtocolOptions: { autoSni: input.autoSni, autoSanValidation: input.autoSanValidation },
     }),
+    ...(input.outlierCodes !== undefined && { outlierDetection: { errorMatcher: statusMatcher(input.outlierCodes) } }),
   });
   return { [EXTENSION]: anyOf(HttpProtocolOptionsSchema, options) };
 }
 
 function versionOptions(input: HttpProtocolInput): MessageInitShape<typeof HttpProtocolOptionsSchema>["upstreamProtocolOptions"] & object {
   const http2 = http2Options(input);
+  const http1 = input.preserveHeaderCase === true ? { headerKeyFormat: PRESERVE_CASE } : {};
   switch (input.version) {
     case "http2":
       return { case: "explicitHttpConfig", value: { protocolConfig: { case: "http2ProtocolOptions", value: http2 } } };
     case "http1":
-      return { case: "explicitHttpConfig", value: { protocolConfig: { case: "httpProtocolOptions", value: {} } } };
+      return { case: "explicitHttpConfig", value: { protocolConfig: { case: "httpProtocolOptions", value: http1 } } };
     case "downstream":
-      return { case: "useDownstreamProtocolConfig", value: { httpProtocolOptions: {}, http2ProtocolOptions: http2 } };
+      return { case: "useDownstreamProtocolConfig", value: { httpProtocolOptions: http1, http2ProtocolOptions: http2 } };
   }
+}
+
+/** Any of the codes; a list of one is no list to Envoy. */
+function statusMatcher(codes: readonly number[]): MessageInitShape<typeof MatchPredicateSchema> {
+  const rules = codes.map(
+    (code): MessageInitShape<typeof MatchPredicateSchema> => ({
+      rule: {
+        case: "httpResponseHeadersMatch",
+        value: {
+          headers: [
+            {
+              name: ":status",
+              headerMatchSpecifier: { case: "stringMatch", value: { matchPattern: { case: "exact", value: String(code) } } },
+            },
+          ],
+        },
+      },
+    }),
+  );
+  return rules.length === 1 && rules[0] !== undefined ? rules[0] : { rule: { case: "orMatch", value: { rules } } };
 }
 
 function http2Options({ maxConcurrentStreams, http2Keepalive }: HttpProtocolInput): MessageInitShape<typeof Http2ProtocolOptionsSchema> {

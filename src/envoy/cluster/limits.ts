@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { type CircuitBreakers, CircuitBreakersSchema } from "../../gen/envoy/config/cluster/v3/circuit_breaker_pb.js";
 import type { LimitsInput } from "./cluster-input.ts";
 
@@ -15,7 +16,11 @@ export function circuitBreakers(input: LimitsInput): CircuitBreakers {
         maxRequests: requests ?? NO_LIMIT,
         maxRetries: retries ?? NO_LIMIT,
         ...(retryBudget !== undefined && {
-          retryBudget: { budgetPercent: { value: retryBudget.percent }, minRetryConcurrency: retryBudget.minConcurrency },
+          retryBudget: {
+            budgetPercent: { value: retryBudget.percent },
+            minRetryConcurrency: retryBudget.minConcurrency,
+            ...(retryBudget.intervalMs !== undefined && { budgetInterval: durationFromMs(retryBudget.intervalMs) }),
+          },
         }),
       },
     ],

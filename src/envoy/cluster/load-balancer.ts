@@ -10,14 +10,26 @@ const AGGRESSION_KEY = "upstream.warmup_aggression";
 
 /** The fields of a cluster that say how a host is chosen. */
 export function loadBalancerFields(input: LoadBalancerInput): Pick<ClusterInit, "lbPolicy" | "lbConfig" | "commonLbConfig"> {
-  const { algorithm, panicThreshold, localityWeighted } = input;
+  const { algorithm, panicThreshold, localities } = input;
   const byHostname = (algorithm.kind === "ringHash" || algorithm.kind === "maglev") && algorithm.byHostname;
   const common = {
     ...(panicThreshold !== undefined && { healthyPanicThreshold: { value: panicThreshold } }),
-    ...(localityWeighted && { localityConfigSpecifier: { case: "localityWeightedLbConfig", value: {} } as const }),
+    ...(localities !== undefined && { localityConfigSpecifier: localityConfig(localities) }),
     ...(byHostname && { consistentHashingLbConfig: { useHostnameForHashing: true } }),
   };
   return { ...algorithmFields(algorithm), ...(Object.keys(common).length > 0 && { commonLbConfig: common }) };
+}
+
+function localityConfig(localities: NonNullable<LoadBalancerInput["localities"]>) {
+  if (localities === "weighted") return { case: "localityWeightedLbConfig", value: {} } as const;
+  const { enabled, minClusterSize } = localities;
+  return {
+    case: "zoneAwareLbConfig",
+    value: {
+      ...(!enabled && { routingEnabled: { value: 0 } }),
+      ...(minClusterSize !== undefined && { minClusterSize: BigInt(minClusterSize) }),
+    },
+  } as const;
 }
 
 function algorithmFields(algorithm: LoadBalancerAlgorithm): Pick<ClusterInit, "lbPolicy" | "lbConfig"> {
@@ -43,10 +55,17 @@ function algorithmFields(algorithm: LoadBalancerAlgorithm): Pick<ClusterInit, "l
     case "ringHash":
       return {
         lbPolicy: Cluster_LbPolicy.RING_HASH,
-        lbConfig: { case: "ringHashLbConfig", value: { minimumRingSize: BigInt(algorithm.minimumRingSize) } },
+        ...(algorithm.minimumRingSize !== undefined && {
+          lbConfig: { case: "ringHashLbConfig", value: { minimumRingSize: BigInt(algorithm.minimumRingSize) } },
+        }),
       };
     case "maglev":
-      return { lbPolicy: Cluster_LbPolicy.MAGLEV, lbConfig: { case: "maglevLbConfig", value: { tableSize: BigInt(algorithm.tableSize) } } };
+      return {
+        lbPolicy: Cluster_LbPolicy.MAGLEV,
+        ...(algorithm.tableSize !== undefined && {
+          lbConfig: { case: "maglevLbConfig", value: { tableSize: BigInt(algorithm.tableSize) } },
+        }),
+      };
   }
 }
 

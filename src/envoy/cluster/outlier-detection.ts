@@ -15,8 +15,10 @@ export function outlierDetection(input: OutlierInput): OutlierDetection {
     ...(splitLocalOrigin && {
       splitExternalLocalOriginErrors: true,
       enforcingLocalOriginSuccessRate: 0,
-      consecutiveLocalOriginFailure: consecutiveLocalOriginFailures,
-      enforcingConsecutiveLocalOriginFailure: enforcing(consecutiveLocalOriginFailures),
+      ...((consecutiveLocalOriginFailures ?? 0) > 0 && {
+        consecutiveLocalOriginFailure: consecutiveLocalOriginFailures,
+        enforcingConsecutiveLocalOriginFailure: 100,
+      }),
     }),
     interval: input.intervalMs === undefined ? undefined : durationFromMs(input.intervalMs),
     baseEjectionTime: input.baseEjectionMs === undefined ? undefined : durationFromMs(input.baseEjectionMs),

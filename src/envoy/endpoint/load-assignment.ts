@@ -27,7 +27,7 @@ export interface EndpointInput {
   readonly unixPath: boolean;
   readonly port: number;
   readonly weight: number | undefined;
-  readonly health: "healthy" | "unhealthy" | "draining";
+  readonly health: "healthy" | "unhealthy";
   /** The workload takes mutual TLS: clusters that choose by endpoint will use it. */
   readonly mutualTls: boolean;
   /** `workload;namespace;canonical name;canonical revision;cluster`, for access logs and metrics. Empty = not known. */
@@ -55,7 +55,7 @@ function lbEndpoint(input: EndpointInput): MessageInitShape<typeof LbEndpointSch
     hostIdentifier: { case: "endpoint", value: { address: addressOf(input) } },
     loadBalancingWeight: input.weight,
     ...(Object.keys(filterMetadata).length > 0 && { metadata: { filterMetadata } }),
-    ...(input.health !== "healthy" && { healthStatus: input.health === "draining" ? HealthStatus.DRAINING : HealthStatus.UNHEALTHY }),
+    ...(input.health === "unhealthy" && { healthStatus: HealthStatus.UNHEALTHY }),
   };
 }
 

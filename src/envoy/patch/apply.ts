@@ -35,7 +35,10 @@ export function applyPatches<S extends DescMessage>(application: Application<S>)
   if (wrong(all).length === 0) return resultOf(all, application);
   const used = application.patches.filter(({ id }) => all.trace.applied.has(id));
   for (const patch of used.toReversed()) {
-    const without = attempt(application, application.patches.filter((one) => one !== patch));
+    const without = attempt(
+      application,
+      application.patches.filter((one) => one !== patch),
+    );
     if (wrong(without).length === 0) return resultOf(without, application, new Map([[patch, wrong(all)]]));
   }
   const kept: Patch[] = [];

@@ -1,9 +1,19 @@
-import { type DescField, type DescMessage, type DescOneof, fromBinary, getOption, isFieldSet, isMessage, type Message, type Registry } from "@bufbuild/protobuf";
+import {
+  type DescField,
+  type DescMessage,
+  type DescOneof,
+  fromBinary,
+  getOption,
+  isFieldSet,
+  isMessage,
+  type Message,
+  type Registry,
+} from "@bufbuild/protobuf";
 import { type Any, AnySchema, isWrapperDesc } from "@bufbuild/protobuf/wkt";
 import { RegexMatcherSchema } from "../../gen/envoy/type/matcher/v3/regex_pb.js";
 import { disabled, type FieldRules, required, rules } from "../../gen/validate/validate_pb.js";
-import { regexFault } from "./regex.ts";
 import { typeNameOf } from "./merge-any.ts";
+import { regexFault } from "./regex.ts";
 import { scalarFault } from "./scalar-rules.ts";
 
 /** Something Envoy would refuse a message for. */
@@ -109,13 +119,14 @@ function checkRegex({ regex }: Fields, walk: Walk): void {
 
 function checkField({ field, rules: own }: FieldCheck, message: Fields, walk: Walk): void {
   const at = inside(walk, field.name);
-  const value = valueOf(field, message);
+  const value = fieldOf(field, message);
   switch (field.fieldKind) {
     case "list": {
       const list = value as readonly unknown[];
       const ruled = own?.type.case === "repeated" ? own.type.value : undefined;
       if (ruled !== undefined && list.length < ruled.minItems) fault(at, `must have at least ${ruled.minItems} items`);
-      if (ruled !== undefined && ruled.maxItems > 0n && list.length > ruled.maxItems) fault(at, `must have at most ${ruled.maxItems} items`);
+      if (ruled !== undefined && ruled.maxItems > 0n && list.length > ruled.maxItems)
+        fault(at, `must have at most ${ruled.maxItems} items`);
       for (const [index, item] of list.entries())
         checkValue(field, { value: item, rules: ruled?.items }, { ...at, path: `${at.path}[${index}]` });
       return;
@@ -139,7 +150,8 @@ function checkField({ field, rules: own }: FieldCheck, message: Fields, walk: Wa
 }
 
 const isDemanded = (own: FieldRules | undefined): boolean =>
-  own?.message?.required === true || ((own?.type.case === "duration" || own?.type.case === "any" || own?.type.case === "timestamp") && own.type.value.required === true);
+  own?.message?.required === true ||
+  ((own?.type.case === "duration" || own?.type.case === "any" || own?.type.case === "timestamp") && own.type.value.required === true);
 
 interface Ruled {
   readonly value: unknown;
@@ -166,7 +178,7 @@ function checkAny(any: Any, at: Walk): void {
   }
 }
 
-function valueOf(field: DescField, message: Fields): unknown {
+function fieldOf(field: DescField, message: Fields): unknown {
   if (field.oneof === undefined) return message[field.localName];
   const choice = message[field.oneof.localName] as { readonly case: string | undefined; readonly value?: unknown };
   return choice.case === field.localName ? choice.value : undefined;

@@ -12,7 +12,11 @@ interface TableName {
 }
 
 /** Whether a patch speaks of a route table. At a gateway a port is that of its Service, or, where it has none, the one it listens on. */
-export function matchesTable({ route: match }: Patch, name: string, { context, ports }: { context: PatchContext; ports: GatewayPorts }): boolean {
+export function matchesTable(
+  { route: match }: Patch,
+  name: string,
+  { context, ports }: { context: PatchContext; ports: GatewayPorts },
+): boolean {
   if (match === undefined) return true;
   if (match.name !== undefined && match.name !== name) return false;
   if (context !== "GATEWAY") return match.port === undefined || match.port === sidecarPort(name);

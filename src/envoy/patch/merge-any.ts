@@ -35,7 +35,8 @@ function contentType(any: Any): string {
 
 /** Contents known as JSON only are merged as JSON, by the same rules. */
 function mergeStructs(target: Any, patch: Any): Any {
-  if (!isTypedStruct(target) || !isTypedStruct(patch)) throw new PatchRefusal("one is typed, the other is JSON that cannot be typed; REPLACE takes it");
+  if (!isTypedStruct(target) || !isTypedStruct(patch))
+    throw new PatchRefusal("one is typed, the other is JSON that cannot be typed; REPLACE takes it");
   const into = fromBinary(TypedStructSchema, target.value);
   const value = mergeJson(into.value ?? {}, fromBinary(TypedStructSchema, patch.value).value ?? {});
   return anyOf(TypedStructSchema, create(TypedStructSchema, { typeUrl: into.typeUrl, value }));

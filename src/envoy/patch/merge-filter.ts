@@ -1,4 +1,4 @@
-import { type DescMessage, type Message, type Registry } from "@bufbuild/protobuf";
+import type { DescMessage, Message, Registry } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { type TransportSocket, TransportSocketSchema } from "../../gen/envoy/config/core/v3/base_pb.js";
 import { mergeInto } from "./merge.ts";

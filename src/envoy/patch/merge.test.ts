@@ -20,9 +20,27 @@ interface MergeCase {
 const lua = (code: string): JsonValue => ({ "@type": "type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua", inlineCode: code });
 
 const CASES: readonly MergeCase[] = [
-  { title: "sets scalars that the patch has and leaves the others", schema: ClusterSchema, target: { name: "a", altStatName: "b" }, patch: { altStatName: "c" }, result: { name: "a", altStatName: "c" } },
-  { title: "takes a duration whole", schema: ClusterSchema, target: { connectTimeout: "1.500s" }, patch: { connectTimeout: "3s" }, result: { connectTimeout: "3s" } },
-  { title: "takes a wrapped scalar whole, zero too", schema: ClusterSchema, target: { perConnectionBufferLimitBytes: 7 }, patch: { perConnectionBufferLimitBytes: 0 }, result: { perConnectionBufferLimitBytes: 0 } },
+  {
+    title: "sets scalars that the patch has and leaves the others",
+    schema: ClusterSchema,
+    target: { name: "a", altStatName: "b" },
+    patch: { altStatName: "c" },
+    result: { name: "a", altStatName: "c" },
+  },
+  {
+    title: "takes a duration whole",
+    schema: ClusterSchema,
+    target: { connectTimeout: "1.500s" },
+    patch: { connectTimeout: "3s" },
+    result: { connectTimeout: "3s" },
+  },
+  {
+    title: "takes a wrapped scalar whole, zero too",
+    schema: ClusterSchema,
+    target: { perConnectionBufferLimitBytes: 7 },
+    patch: { perConnectionBufferLimitBytes: 0 },
+    result: { perConnectionBufferLimitBytes: 0 },
+  },
   {
     title: "goes on inside messages",
     schema: ClusterSchema,
@@ -85,7 +103,10 @@ describe("mergeInto", () => {
   }
 
   it("shares nothing between the patch and what it was merged into", () => {
-    const patch = create(ClusterSchema, { circuitBreakers: { thresholds: [{ maxRequests: 1 }] }, metadata: { filterMetadata: { a: { b: 1 } } } });
+    const patch = create(ClusterSchema, {
+      circuitBreakers: { thresholds: [{ maxRequests: 1 }] },
+      metadata: { filterMetadata: { a: { b: 1 } } },
+    });
     const [one, two] = [create(ClusterSchema), create(ClusterSchema)];
     mergeInto(ClusterSchema, one, patch);
     mergeInto(ClusterSchema, two, patch);

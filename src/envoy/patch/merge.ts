@@ -17,7 +17,8 @@ export function mergeInto(schema: DescMessage, target: Message, patch: Message, 
   const into = target as unknown as Fields;
   const from = patch as unknown as Fields;
   for (const field of schema.fields) {
-    if (isFieldSet(patch, field)) setField(into, field, merged(field, { present: fieldOf(into, field), given: fieldOf(from, field), lists }));
+    if (isFieldSet(patch, field))
+      setField(into, field, merged(field, { present: fieldOf(into, field), given: fieldOf(from, field), lists }));
   }
 }
 

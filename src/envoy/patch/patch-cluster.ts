@@ -3,7 +3,7 @@ import { type Cluster, ClusterSchema } from "../../gen/envoy/config/cluster/v3/c
 import { parseOutboundClusterName } from "../cluster/cluster-name.ts";
 import { mergeInto } from "./merge.ts";
 import { mergeSocket } from "./merge-filter.ts";
-import { type ClusterMatch, listMode, merges, type Patch, PatchRefusal, valueOf } from "./patch.ts";
+import { type ClusterMatch, contentFor, listMode, merges, type Patch, PatchRefusal } from "./patch.ts";
 import type { PatchTrace } from "./trace.ts";
 
 /** Whether a patch speaks of a cluster. `hosts` are the services behind an inbound cluster, whose name does not say them. */
@@ -49,13 +49,15 @@ export function patchCluster(
 }
 
 function mergeCluster(cluster: Cluster, patch: Patch, registry: Registry): boolean {
-  const value = valueOf(patch, ClusterSchema);
+  const value = contentFor(patch, ClusterSchema);
   const socket = value.transportSocket;
   if (socket !== undefined) {
     const choices = cluster.transportSocketMatches.flatMap(({ transportSocket }) => transportSocket ?? []);
     const target = choices.length === 0 ? cluster.transportSocket : choices.find(({ name }) => name === socket.name);
     if (choices.length > 0 && target === undefined)
-      throw new PatchRefusal(`the cluster chooses its transport socket by endpoint, and none of those is named ${JSON.stringify(socket.name)}`);
+      throw new PatchRefusal(
+        `the cluster chooses its transport socket by endpoint, and none of those is named ${JSON.stringify(socket.name)}`,
+      );
     if (target !== undefined) {
       mergeSocket(target, socket, registry);
       delete value.transportSocket;

@@ -16,7 +16,7 @@ import { matchesChain } from "./match-listener.ts";
 import { mergeInto } from "./merge.ts";
 import { typeNameOf } from "./merge-any.ts";
 import { mergeFilter, mergeSocket } from "./merge-filter.ts";
-import { listMode, merges, type Patch, valueOf } from "./patch.ts";
+import { contentFor, listMode, merges, type Patch } from "./patch.ts";
 import type { Patching } from "./patch-listener.ts";
 import { patchRoutes } from "./patch-routes.ts";
 import { place } from "./place.ts";
@@ -40,7 +40,7 @@ export function patchFilterChain(chain: FilterChain, listener: Listener, patchin
 }
 
 function mergeChain(chain: FilterChain, patch: Patch, { registry }: Patching): boolean {
-  const value = valueOf(patch, FilterChainSchema);
+  const value = contentFor(patch, FilterChainSchema);
   if (chain.transportSocket !== undefined && value.transportSocket !== undefined) {
     mergeSocket(chain.transportSocket, value.transportSocket, registry);
     delete value.transportSocket;
@@ -60,13 +60,13 @@ function patchNetworkFilters(chain: FilterChain, listener: Listener, patching: P
     const specific = patch.listener?.filter !== undefined;
     if (!specific || list.some((filter) => namesFilter(patch, filter))) trace.match(patch);
     const placing = { list, matches: (filter: Filter) => namesFilter(patch, filter), specific, end: endOf(list, TERMINAL_NETWORK_FILTERS) };
-    trace.apply(patch, () => place(patch.operation, { ...placing, value: () => valueOf(patch, FilterSchema) }));
+    trace.apply(patch, () => place(patch.operation, { ...placing, value: () => contentFor(patch, FilterSchema) }));
   }
   for (const filter of chain.filters) {
     for (const patch of onFilters) {
       if (!merges(patch) || !namesFilter(patch, filter)) continue;
       trace.match(patch);
-      trace.apply(patch, () => mergeFilter(FilterSchema, { target: filter, patch: valueOf(patch, FilterSchema), registry }));
+      trace.apply(patch, () => mergeFilter(FilterSchema, { target: filter, patch: contentFor(patch, FilterSchema), registry }));
     }
     const onHttp = inChain.filter((patch) => patch.applyTo === "HTTP_FILTER" && namesFilter(patch, filter));
     if (onHttp.length > 0) withManager(filter, (manager) => patchHttpFilters(manager, onHttp, patching));
@@ -84,14 +84,14 @@ function patchHttpFilters(manager: HttpConnectionManager, patches: readonly Patc
     if (!specific || list.some(({ name }) => named(patch, name))) trace.match(patch);
     const placing = { list, matches: ({ name }: { readonly name: string }) => named(patch, name), specific };
     trace.apply(patch, () =>
-      place(patch.operation, { ...placing, value: () => valueOf(patch, HttpFilterSchema), end: endOf(list, TERMINAL_HTTP_FILTERS) }),
+      place(patch.operation, { ...placing, value: () => contentFor(patch, HttpFilterSchema), end: endOf(list, TERMINAL_HTTP_FILTERS) }),
     );
   }
   for (const filter of list) {
     for (const patch of patches) {
       if (!merges(patch) || !named(patch, filter.name)) continue;
       trace.match(patch);
-      trace.apply(patch, () => mergeFilter(HttpFilterSchema, { target: filter, patch: valueOf(patch, HttpFilterSchema), registry }));
+      trace.apply(patch, () => mergeFilter(HttpFilterSchema, { target: filter, patch: contentFor(patch, HttpFilterSchema), registry }));
     }
   }
 }

@@ -3,7 +3,7 @@ import { FilterChainSchema, ListenerFilterSchema } from "../../gen/envoy/config/
 import { type Listener, ListenerSchema } from "../../gen/envoy/config/listener/v3/listener_pb.js";
 import { matchesListener } from "./match-listener.ts";
 import { mergeInto } from "./merge.ts";
-import { inContext, listMode, merges, type Patch, type PatchContext, valueOf } from "./patch.ts";
+import { contentFor, inContext, listMode, merges, type Patch, type PatchContext } from "./patch.ts";
 import { patchFilterChain } from "./patch-filter-chain.ts";
 import { place } from "./place.ts";
 import type { PatchTrace } from "./trace.ts";
@@ -40,7 +40,7 @@ export function patchListener(listener: Listener, patching: Patching): Listener 
 }
 
 function mergeListener(listener: Listener, patch: Patch): boolean {
-  mergeInto(ListenerSchema, listener, valueOf(patch, ListenerSchema), listMode(patch));
+  mergeInto(ListenerSchema, listener, contentFor(patch, ListenerSchema), listMode(patch));
   return true;
 }
 
@@ -53,14 +53,14 @@ function patchListenerFilters(listener: Listener, { patches, trace }: Patching):
     trace.apply(patch, () => {
       if (merges(patch)) return mergeListenerFilters(listener, patch, name);
       const matches = (filter: { readonly name: string }): boolean => filter.name === name;
-      return place(patch.operation, { list, value: () => valueOf(patch, ListenerFilterSchema), matches, specific: name !== undefined });
+      return place(patch.operation, { list, value: () => contentFor(patch, ListenerFilterSchema), matches, specific: name !== undefined });
     });
   }
 }
 
 function mergeListenerFilters(listener: Listener, patch: Patch, name: string | undefined): boolean {
   const named = listener.listenerFilters.filter((filter) => filter.name === name);
-  for (const filter of named) mergeInto(ListenerFilterSchema, filter, valueOf(patch, ListenerFilterSchema));
+  for (const filter of named) mergeInto(ListenerFilterSchema, filter, contentFor(patch, ListenerFilterSchema));
   return named.length > 0;
 }
 
@@ -72,6 +72,6 @@ function patchFilterChains(listener: Listener, patching: Patching): void {
   for (const patch of patches) {
     if (patch.applyTo !== "FILTER_CHAIN" || patch.operation !== "ADD") continue;
     trace.match(patch);
-    trace.apply(patch, () => listener.filterChains.push(valueOf(patch, FilterChainSchema)) > 0);
+    trace.apply(patch, () => listener.filterChains.push(contentFor(patch, FilterChainSchema)) > 0);
   }
 }

@@ -2,7 +2,7 @@ import { type Route, RouteSchema, type VirtualHost, VirtualHostSchema } from "..
 import { type RouteConfiguration, RouteConfigurationSchema } from "../../gen/envoy/config/route/v3/route_pb.js";
 import { type GatewayPorts, matchesHost, matchesRoute, matchesTable } from "./match-route.ts";
 import { mergeInto } from "./merge.ts";
-import { inContext, listMode, merges, type Patch, type PatchContext, valueOf } from "./patch.ts";
+import { contentFor, inContext, listMode, merges, type Patch, type PatchContext } from "./patch.ts";
 import { place } from "./place.ts";
 import type { PatchTrace } from "./trace.ts";
 
@@ -33,7 +33,7 @@ export function patchRoutes(table: RouteConfiguration, patching: RoutePatching):
   for (const patch of onHosts) {
     if (patch.operation !== "ADD") continue;
     trace.match(patch);
-    trace.apply(patch, () => table.virtualHosts.push(valueOf(patch, VirtualHostSchema)) > 0);
+    trace.apply(patch, () => table.virtualHosts.push(contentFor(patch, VirtualHostSchema)) > 0);
   }
 }
 
@@ -42,7 +42,7 @@ function mergeValue<S extends typeof RouteConfigurationSchema | typeof VirtualHo
   target: RouteConfiguration | VirtualHost | Route,
   patch: Patch,
 ): boolean {
-  mergeInto(schema, target, valueOf(patch, schema), listMode(patch));
+  mergeInto(schema, target, contentFor(patch, schema), listMode(patch));
   return true;
 }
 
@@ -55,7 +55,7 @@ function patchHost(host: VirtualHost, patches: readonly Patch[], trace: PatchTra
     trace.match(patch);
     trace.apply(patch, () => {
       if (merges(patch)) return mergeValue(VirtualHostSchema, target, patch);
-      if (patch.operation === "REPLACE") patched = valueOf(patch, VirtualHostSchema);
+      if (patch.operation === "REPLACE") patched = contentFor(patch, VirtualHostSchema);
       else if (patch.operation === "REMOVE") patched = undefined;
       return patched !== target;
     });
@@ -74,7 +74,7 @@ function patchHostRoutes(host: VirtualHost, patches: readonly Patch[], trace: Pa
     if (!found) continue;
     trace.match(patch);
     const matches = (route: Route): boolean => matchesRoute(patch, route);
-    trace.apply(patch, () => place(patch.operation, { list: host.routes, value: () => valueOf(patch, RouteSchema), matches, specific }));
+    trace.apply(patch, () => place(patch.operation, { list: host.routes, value: () => contentFor(patch, RouteSchema), matches, specific }));
   }
 }
 

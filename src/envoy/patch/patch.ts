@@ -79,7 +79,7 @@ export interface Patch {
 }
 
 /** A copy of the content of a patch, to be put into a resource. */
-export function valueOf<S extends DescMessage>(patch: Patch, schema: S): MessageShape<S> {
+export function contentFor<S extends DescMessage>(patch: Patch, schema: S): MessageShape<S> {
   if (!isMessage(patch.value, schema)) throw new PatchRefusal(`the patch has no ${schema.name}`);
   return clone(schema, patch.value);
 }
@@ -94,8 +94,7 @@ export const inContext = (patch: Pick<Patch, "context">, context: PatchContext):
   patch.context === "ANY" || patch.context === context;
 
 /** Whether a patch changes what is there instead of adding, placing or removing. */
-export const merges = ({ operation }: Pick<Patch, "operation">): boolean =>
-  operation === "MERGE" || operation === "MERGE_AND_REPLACE_LIST";
+export const merges = ({ operation }: Pick<Patch, "operation">): boolean => operation === "MERGE" || operation === "MERGE_AND_REPLACE_LIST";
 
 /** How lists of a merging patch are taken. */
 export const listMode = ({ operation }: Pick<Patch, "operation">): "append" | "replace" =>

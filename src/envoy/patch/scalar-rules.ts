@@ -51,7 +51,10 @@ function numberFault(rules: NumberRules, value: number | bigint): string | undef
   return listFault(rules, value);
 }
 
-function listFault<T extends string | number | bigint>(rules: { readonly in: readonly T[]; readonly notIn: readonly T[] }, value: T): string | undefined {
+function listFault<T extends string | number | bigint>(
+  rules: { readonly in: readonly T[]; readonly notIn: readonly T[] },
+  value: T,
+): string | undefined {
   if (rules.in.length > 0 && !rules.in.includes(value)) return `must be one of ${rules.in.join(", ")}`;
   return rules.notIn.includes(value) ? `must not be ${value}` : undefined;
 }
@@ -74,7 +77,8 @@ function textFault(rules: StringRules, value: string): string | undefined {
   const length = [...value].length;
   const bytes = Buffer.byteLength(value);
   if (has(rules, "const") && value !== rules.const) return `must be ${JSON.stringify(rules.const)}`;
-  if ((has(rules, "minLen") && length < rules.minLen) || (has(rules, "minBytes") && bytes < rules.minBytes)) return value === "" ? "must be set" : "is too short";
+  if ((has(rules, "minLen") && length < rules.minLen) || (has(rules, "minBytes") && bytes < rules.minBytes))
+    return value === "" ? "must be set" : "is too short";
   if ((has(rules, "maxLen") && length > rules.maxLen) || (has(rules, "maxBytes") && bytes > rules.maxBytes)) return "is too long";
   if (has(rules, "prefix") && !value.startsWith(rules.prefix)) return `must begin with ${JSON.stringify(rules.prefix)}`;
   if (has(rules, "suffix") && !value.endsWith(rules.suffix)) return `must end with ${JSON.stringify(rules.suffix)}`;

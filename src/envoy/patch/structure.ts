@@ -42,7 +42,10 @@ function twinFaults(chains: readonly { readonly chain: FilterChain; readonly pat
 
 function chainFaults(chain: FilterChain, path: string): readonly ConstraintFault[] {
   const at = path === "" ? "filters" : `${path}.filters`;
-  return [...orderFaults(chain.filters, TERMINAL_NETWORK_FILTERS, at), ...chain.filters.flatMap((filter, index) => managerFaults(filter, `${at}[${index}]`))];
+  return [
+    ...orderFaults(chain.filters, TERMINAL_NETWORK_FILTERS, at),
+    ...chain.filters.flatMap((filter, index) => managerFaults(filter, `${at}[${index}]`)),
+  ];
 }
 
 /** A filter that ends a chain must be the last, and the last must be one. */
@@ -51,7 +54,9 @@ function orderFaults(filters: readonly AnyFilter[], terminal: ReadonlySet<string
   const last = filters.at(-1);
   return [
     ...(early < 0 ? [] : [{ path: `${path}[${early}]`, reason: `(${filters[early]?.name}) must be the last filter` }]),
-    ...(last === undefined || !isPassing(last, terminal) ? [] : [{ path, reason: `cannot end with ${last.name}, which passes everything on` }]),
+    ...(last === undefined || !isPassing(last, terminal)
+      ? []
+      : [{ path, reason: `cannot end with ${last.name}, which passes everything on` }]),
   ];
 }
 

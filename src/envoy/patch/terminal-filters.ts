@@ -27,7 +27,9 @@ const UNDECIDED = /\.(dynamic_modules|reverse_tunnel|wasm|match_delegate|composi
 /** A filter of either kind. */
 export interface AnyFilter {
   readonly name: string;
-  readonly configType: { readonly case: "typedConfig"; readonly value: Any } | { readonly case: string | undefined; readonly value?: unknown };
+  readonly configType:
+    | { readonly case: "typedConfig"; readonly value: Any }
+    | { readonly case: string | undefined; readonly value?: unknown };
 }
 
 export function isTerminal(filter: AnyFilter, terminal: ReadonlySet<string>): boolean {

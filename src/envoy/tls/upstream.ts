@@ -12,8 +12,6 @@ export interface UpstreamTlsInput {
   readonly validation?: PeerValidation;
   readonly sni?: string;
   readonly alpn: readonly string[];
-  /** Minimum version the mesh asks for (MeshConfig meshMTLS / tlsDefaults); TLS 1.2 where it says nothing. */
-  readonly minVersion?: "TLSv1_2" | "TLSv1_3";
   readonly cipherSuites?: readonly string[];
   readonly ecdhCurves?: readonly string[];
 }
@@ -25,7 +23,7 @@ export function upstreamTlsContext(input: UpstreamTlsInput): UpstreamTlsContext 
     commonTlsContext: {
       alpnProtocols: [...input.alpn],
       tlsParams: {
-        tlsMinimumProtocolVersion: TlsParameters_TlsProtocol[input.minVersion ?? "TLSv1_2"],
+        tlsMinimumProtocolVersion: TlsParameters_TlsProtocol.TLSv1_2,
         tlsMaximumProtocolVersion: TlsParameters_TlsProtocol.TLSv1_3,
         cipherSuites: [...(input.cipherSuites ?? [])],
         ecdhCurves: [...(input.ecdhCurves ?? [])],

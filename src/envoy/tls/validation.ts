@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { CertificateValidationContext_TrustChainVerification as TrustChain } from "../../gen/envoy/extensions/transport_sockets/tls/v3/common_pb.js";
 import {
   type CommonTlsContext_CombinedCertificateValidationContext,
   CommonTlsContext_CombinedCertificateValidationContextSchema,
@@ -16,6 +17,8 @@ export interface PeerValidation {
   readonly subjectAltNames: readonly SanMatch[];
   /** Path of a revocation list on the proxy's machine. */
   readonly crlFile?: string;
+  /** Certificates that no root vouches for are taken too; what else is demanded still counts. */
+  readonly untrusted?: boolean;
   readonly spkiPins?: readonly string[];
   readonly certificateHashes?: readonly string[];
 }
@@ -26,6 +29,7 @@ export function combinedValidation(input: PeerValidation): CommonTlsContext_Comb
     defaultValidationContext: {
       matchSubjectAltNames: input.subjectAltNames.map((san) => ({ matchPattern: matchPattern(san) })),
       ...(input.crlFile !== undefined && { crl: { specifier: { case: "filename", value: input.crlFile } } }),
+      ...(input.untrusted === true && { trustChainVerification: TrustChain.ACCEPT_UNTRUSTED }),
       verifyCertificateSpki: [...(input.spkiPins ?? [])],
       verifyCertificateHash: [...(input.certificateHashes ?? [])],
     },

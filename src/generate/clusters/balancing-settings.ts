@@ -7,8 +7,8 @@ import {
   LoadBalancerSettings_SimpleLB as SimpleLb,
 } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
 
+/** Ring size where a hash is asked for in the old way, without naming an algorithm. */
 const DEFAULT_RING_SIZE = 1_024;
-const DEFAULT_TABLE_SIZE = 65_537;
 
 /** Whether connections keep the address the client chose, instead of being balanced. */
 export const isPassthrough = (settings: LoadBalancerSettings | undefined): boolean =>
@@ -33,16 +33,19 @@ export function algorithmOf(settings: LoadBalancerSettings | undefined, discover
 /** Hosts found by DNS are hashed by name: their addresses change without meaning. */
 function hashAlgorithm(hash: LoadBalancerSettings_ConsistentHashLB, byHostname: boolean): LoadBalancerAlgorithm {
   if (hash.hashAlgorithm.case === "maglev") {
-    return { kind: "maglev", tableSize: Number(hash.hashAlgorithm.value.tableSize) || DEFAULT_TABLE_SIZE, byHostname };
+    return { kind: "maglev", tableSize: Number(hash.hashAlgorithm.value.tableSize) || undefined, byHostname };
   }
-  const size = hash.hashAlgorithm.case === "ringHash" ? hash.hashAlgorithm.value.minimumRingSize : hash.minimumRingSize;
-  return { kind: "ringHash", minimumRingSize: Number(size) || DEFAULT_RING_SIZE, byHostname };
+  if (hash.hashAlgorithm.case === "ringHash")
+    return { kind: "ringHash", minimumRingSize: Number(hash.hashAlgorithm.value.minimumRingSize) || undefined, byHostname };
+  return { kind: "ringHash", minimumRingSize: Number(hash.minimumRingSize) || DEFAULT_RING_SIZE, byHostname };
 }
 
 function warmupOf(settings: LoadBalancerSettings | undefined): WarmupInput | undefined {
   const window = settings?.warmup?.duration ?? settings?.warmupDurationSecs;
   if (window === undefined) return undefined;
-  return { windowMs: durationMs(window), minimumPercent: settings?.warmup?.minimumPercent, aggression: settings?.warmup?.aggression };
+  const own = settings?.warmup;
+  if (own === undefined) return { windowMs: durationMs(window), minimumPercent: undefined, aggression: undefined };
+  return { windowMs: durationMs(window), minimumPercent: own.minimumPercent ?? 10, aggression: own.aggression ?? 1 };
 }
 
 /** Outlier detection; an empty block switches it on with Envoy's defaults. */

@@ -10,7 +10,7 @@ import {
   type UpstreamTlsInput,
   WORKLOAD_CERTIFICATE,
 } from "../../envoy/tls/index.ts";
-import { type MeshConfig, MeshConfig_TLSConfig_TLSProtocol as MeshTlsVersion } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
+import type { MeshConfig } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import { type ClientTLSSettings, ClientTLSSettings_TLSmode as TlsMode } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
 
 /** What decides how a client secures connections to one cluster. */
@@ -77,7 +77,6 @@ function meshTls({ cluster, settings, mesh, http2, serviceAccounts, subjectAltNa
     validation: { roots: MESH_ROOTS, subjectAltNames: names.toSorted().map((exact) => ({ exact })) },
     sni: settings?.sni || sniClusterName(cluster),
     alpn: http2 ? ["istio", "h2"] : ["istio"],
-    ...(mesh.meshMTLS?.minProtocolVersion === MeshTlsVersion.TLSV1_3 && { minVersion: "TLSv1_3" as const }),
   };
 }
 
@@ -142,11 +141,11 @@ function unserved({ identity, cluster }: ClientTlsQuery, secrets: readonly (stri
   return `TLS to ${cluster.host} needs the secret ${missing}, which an agent beside the proxy serves; this proxy has none`;
 }
 
-function tlsDefaults(mesh: MeshConfig): Pick<UpstreamTlsInput, "minVersion" | "cipherSuites" | "ecdhCurves"> {
+/** Of the mesh's defaults clients take ciphers and curves; how old a version may be is for servers to say, as in Istio. */
+function tlsDefaults(mesh: MeshConfig): Pick<UpstreamTlsInput, "cipherSuites" | "ecdhCurves"> {
   const defaults = mesh.tlsDefaults;
   if (defaults === undefined) return {};
   return {
-    ...(defaults.minProtocolVersion === MeshTlsVersion.TLSV1_3 && { minVersion: "TLSv1_3" as const }),
     ...(defaults.cipherSuites.length > 0 && { cipherSuites: defaults.cipherSuites }),
     ...(defaults.ecdhCurves.length > 0 && { ecdhCurves: defaults.ecdhCurves }),
   };

@@ -14,13 +14,23 @@ import { NOWHERE, needsOf, type Place, type PlaceNeeds, placeOf } from "../endpo
 import type { ServiceTraits } from "../endpoints/assignment-plan.ts";
 import { assignmentsOf } from "../endpoints/assignments.ts";
 import { definePrepareOnce } from "../prepare-once.ts";
+import { narrowedProxyConfig, proxyConfigOf } from "../proxy-config.ts";
 import { createCollector, layered, policiesBehind, sameResourceSet } from "../resource-set.ts";
 import { type ClientClass, clientClassId, clientClassOf, ruleFor } from "./client-class.ts";
 import { defineEastWest } from "./east-west.ts";
 import { fixedClusters } from "./fixed-clusters.ts";
 import { type InboundKey, inboundClusters } from "./inbound-clusters.ts";
 import { meshOf, outboundClusters } from "./outbound-clusters.ts";
-import { type ClientTraits, clientPart, familyOf, hasBothFamilies, type OutboundKey, type OutboundKeys, outboundKey, outboundKeys } from "./outbound-key.ts";
+import {
+  type ClientTraits,
+  clientPart,
+  familyOf,
+  hasBothFamilies,
+  type OutboundKey,
+  type OutboundKeys,
+  outboundKey,
+  outboundKeys,
+} from "./outbound-key.ts";
 
 /** Services a class of clients sees and the rules for them, and what must be known of where a client runs. */
 interface OutboundPlan {
@@ -50,6 +60,7 @@ const outboundSetId = ({ client, traits, place }: OutboundSetKey): string =>
 export function createClusterProvider(ctx: GenerateContext): ResourceProvider {
   const queries = defineClusterQueries(ctx);
   const eastWest = defineEastWest(ctx);
+  const preservesCase = definePreservesCase(ctx);
   const prepareOnce = definePrepareOnce(ctx.engine);
   const outboundOf = (view: ProxyView): OutboundSetKey => {
     const client = clientClassOf(ctx, view);
@@ -59,14 +70,14 @@ export function createClusterProvider(ctx: GenerateContext): ResourceProvider {
       identity: view.hasIdentity,
       family: familyOf(view, ctx.settings.dualStack),
       bothFamilies: hasBothFamilies(view),
-      located: view.locality.region !== "",
+      preserveHeaderCase: preservesCase(view),
       sni: router && eastWest(view.labels),
     };
     return { client, traits, place: placeOf(view, queries.plan(client).needs) };
   };
   const setOf = (view: ProxyView): SetKey => {
     const outbound = outboundOf(view);
-    return { outbound: queries.keys(outbound), traits: outbound.traits, inbound: queries.inbound(inboundOf(ctx, outbound.client, view)) };
+    return { outbound: queries.keys(outbound), traits: outbound.traits, inbound: queries.inbound(inboundOf(outbound, view)) };
   };
   return {
     typeUrl: CLUSTER_TYPE,
@@ -83,13 +94,23 @@ export function createClusterProvider(ctx: GenerateContext): ResourceProvider {
       });
     },
     offered: (view) => queries.set(setOf(view)),
-    provenance: (view, name) => provenanceOf({ ctx, queries, name }, setOf(view), inboundOf(ctx, clientClassOf(ctx, view), view)),
+    provenance: (view, name) => provenanceOf({ ctx, queries, name }, setOf(view), inboundOf(outboundOf(view), view)),
   };
 }
 
-function inboundOf({ settings }: GenerateContext, client: ClientClass, view: ProxyView): InboundKey {
+function inboundOf({ client, traits }: OutboundSetKey, view: ProxyView): InboundKey {
   const addresses = view.type === "sidecar" ? view.addresses : [];
-  return { client, addresses, family: familyOf(view, settings.dualStack), captured: view.interception !== "NONE" };
+  const { family, preserveHeaderCase } = traits;
+  return { client, addresses, family, preserveHeaderCase, captured: view.interception !== "NONE" };
+}
+
+/** Whether a proxy's configuration wants headers of HTTP/1 spelt as they came. */
+function definePreservesCase({ engine, inputs }: GenerateContext): (view: ProxyView) => boolean {
+  const preserves = engine.query<string, boolean>({
+    name: "clusters.preservesCase",
+    compute: (json) => proxyConfigOf(inputs.mesh.get("mesh"), json)?.proxyHeaders?.preserveHttp1HeaderCase === true,
+  });
+  return (view) => preserves(narrowedProxyConfig(view.metadata.proxyConfig, ["proxyHeaders"]));
 }
 
 /** Whether a cluster asks for its endpoints. Known of those made here; one that came from elsewhere (kept from before, patched) is looked into. */
@@ -130,7 +151,7 @@ function defineClusterQueries(ctx: GenerateContext) {
   });
   const inbound = engine.query<InboundKey, readonly ClusterInput[]>({
     name: "clusters.inbound",
-    id: ({ client, addresses, family, captured }) => JSON.stringify([clientClassId(client), addresses, family, captured]),
+    id: ({ client, ...rest }) => JSON.stringify([clientClassId(client), ...Object.values(rest)]),
     compute: (key) => (key.addresses.length === 0 ? [] : inboundClusters(ctx, key)),
   });
   const cluster = engine.query<ClusterInput, Encoded>({
@@ -173,7 +194,9 @@ function outboundPlan(ctx: GenerateContext, client: ClientClass): OutboundPlan {
     if (traits === undefined) return [];
     const subsets = ["", ...(rule?.spec.subsets ?? []).map(({ name }) => name)];
     return traits.ports.flatMap((port) =>
-      subsets.flatMap((subset) => plan({ name: "", cluster: { port, subset, host: service.host }, sni: false, service, rule, traits }) ?? []),
+      subsets.flatMap(
+        (subset) => plan({ name: "", cluster: { port, subset, host: service.host }, sni: false, service, rule, traits }) ?? [],
+      ),
     );
   });
   return { services, needs: needsOf(inline, inline.length > 0 && networked("")) };

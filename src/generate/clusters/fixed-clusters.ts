@@ -14,13 +14,15 @@ export const inboundSource = (family: ClientTraits["family"]): readonly string[]
 /** Idle HTTP connections to destinations nobody configured are not kept for an hour, which is Envoy's default. */
 const PASSTHROUGH_IDLE_MS = 300_000;
 
+type FixedTraits = Pick<ClientTraits, "router" | "family" | "bothFamilies" | "preserveHeaderCase">;
+
 /** Clusters every proxy has: where nothing goes, and for sidecars the ways through to the original destination. */
-export function fixedClusters(mesh: MeshConfig, traits: Pick<ClientTraits, "router" | "family" | "bothFamilies">): readonly ClusterInput[] {
+export function fixedClusters(mesh: MeshConfig, traits: FixedTraits): readonly ClusterInput[] {
   if (traits.router) return [blackHole(mesh)];
   return [
     blackHole(mesh),
-    passthrough(mesh, { name: PASSTHROUGH_CLUSTER, bind: [] }),
-    passthrough(mesh, { name: INBOUND_PASSTHROUGH_CLUSTER, bind: inboundSource(traits.bothFamilies ? "all" : traits.family) }),
+    passthrough(mesh, traits, { name: PASSTHROUGH_CLUSTER, bind: [] }),
+    passthrough(mesh, traits, { name: INBOUND_PASSTHROUGH_CLUSTER, bind: inboundSource(traits.bothFamilies ? "all" : traits.family) }),
   ];
 }
 
@@ -29,17 +31,22 @@ function blackHole(mesh: MeshConfig): ClusterInput {
     ...bare(mesh),
     name: BLACK_HOLE_CLUSTER,
     discovery: "static",
-    loadBalancer: { algorithm: { kind: "roundRobin", warmup: undefined }, panicThreshold: undefined, localityWeighted: false },
+    loadBalancer: { algorithm: { kind: "roundRobin", warmup: undefined }, panicThreshold: undefined, localities: undefined },
     limits: undefined,
     keepalive: undefined,
   };
 }
 
-function passthrough(mesh: MeshConfig, { name, bind }: Pick<ClusterInput, "name" | "bind">): ClusterInput {
+/** What nobody declares is limited by the mesh's default connection pool, if it has one. */
+function passthrough(mesh: MeshConfig, traits: FixedTraits, { name, bind }: Pick<ClusterInput, "name" | "bind">): ClusterInput {
+  const pool = mesh.defaultTrafficPolicy?.connectionPool;
   return {
     ...bare(mesh),
     name,
     bind,
+    connectTimeoutMs: connectTimeoutOf(pool, mesh),
+    limits: limitsOf(pool),
+    keepalive: keepaliveOf(pool, mesh),
     http: {
       version: "downstream",
       idleTimeoutMs: PASSTHROUGH_IDLE_MS,
@@ -49,6 +56,7 @@ function passthrough(mesh: MeshConfig, { name, bind }: Pick<ClusterInput, "name"
       http2Keepalive: undefined,
       autoSni: false,
       autoSanValidation: false,
+      ...(traits.preserveHeaderCase && { preserveHeaderCase: true }),
     },
   };
 }
@@ -58,7 +66,7 @@ export function bare(mesh: MeshConfig): Omit<ClusterInput, "name"> {
   return {
     discovery: "originalDst",
     connectTimeoutMs: connectTimeoutOf(undefined, mesh),
-    loadBalancer: { algorithm: { kind: "clusterProvided" }, panicThreshold: undefined, localityWeighted: false },
+    loadBalancer: { algorithm: { kind: "clusterProvided" }, panicThreshold: undefined, localities: undefined },
     limits: limitsOf(undefined),
     outlier: undefined,
     http: undefined,

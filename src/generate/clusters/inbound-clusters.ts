@@ -1,10 +1,11 @@
 import type { ConfigObject } from "../../config/object.ts";
 import { type ClusterInput, inboundClusterName } from "../../envoy/cluster/index.ts";
+import { MeshConfig_InboundTrafficPolicy_Mode as InboundMode } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import type { ConnectionPoolSettings } from "../../gen/istio/networking/v1alpha3/shared_pb.js";
 import type { IstioIngressListener, Sidecar } from "../../gen/istio/networking/v1alpha3/sidecar_pb.js";
 import type { ServiceInstance } from "../../model/endpoint.ts";
 import { NO_LOCALITY } from "../../model/locality.ts";
-import { isHttp2, type Protocol } from "../../model/protocol.ts";
+import { isHttp, isHttp2, type Protocol } from "../../model/protocol.ts";
 import { serviceKey } from "../../model/service.ts";
 import type { GenerateContext } from "../context.ts";
 import { type ClientClass, ruleFor } from "./client-class.ts";
@@ -12,6 +13,7 @@ import { bare, inboundSource } from "./fixed-clusters.ts";
 import { configPath, meshOf, serviceMetadata } from "./outbound-clusters.ts";
 import type { ClientTraits } from "./outbound-key.ts";
 import { connectTimeoutOf, httpOptionsOf, keepaliveOf, limitsOf } from "./pool-settings.ts";
+import { statName } from "./stat-name.ts";
 import { portPolicy } from "./traffic-policy.ts";
 
 /** Everything the inbound clusters of a proxy depend on besides what the registry knows at its addresses. */
@@ -19,6 +21,7 @@ export interface InboundKey {
   readonly client: ClientClass;
   readonly addresses: readonly string[];
   readonly family: ClientTraits["family"];
+  readonly preserveHeaderCase: boolean;
   /** Traffic is captured, so the original destination says where a connection was meant to go. */
   readonly captured: boolean;
 }
@@ -50,7 +53,10 @@ export function inboundClusters(ctx: GenerateContext, key: InboundKey): readonly
     return onePerPort(ports).map((port) => inboundCluster(ctx, key, port));
   }
   if (!key.captured) return [];
-  return onePerPort(servicePorts(ctx, instances, sidecar?.inboundConnectionPool)).map((port) => inboundCluster(ctx, key, port));
+  const local = meshOf(ctx).inboundTrafficPolicy?.mode === InboundMode.LOCALHOST;
+  return onePerPort(servicePorts(ctx, instances, sidecar?.inboundConnectionPool))
+    .map((port) => (local ? { ...port, endpoint: localEndpoint({ ...key, captured: false }, "", port.port) } : port))
+    .map((port) => inboundCluster(ctx, key, port));
 }
 
 /** Several services may send to one port: the oldest decides what it speaks. */
@@ -97,8 +103,16 @@ function localEndpoint({ captured, addresses, family }: InboundKey, target: stri
   if (target.startsWith("unix:")) return { address: target.replace(/^unix:(\/\/)?/, ""), port: 0, unixPath: true };
   const colon = target.lastIndexOf(":");
   const address = target.slice(0, colon).replace(/^\[|\]$/g, "");
-  const own = address === "0.0.0.0" || address === "::" ? addresses[0] : address;
-  return { address: own ?? address, port: Number(target.slice(colon + 1)), unixPath: false };
+  return { address: ownAddress(address, addresses, family), port: Number(target.slice(colon + 1)), unixPath: false };
+}
+
+/** Wildcards stand for the workload's address of that family, loopback addresses for whichever the workload has. */
+function ownAddress(address: string, addresses: readonly string[], family: InboundKey["family"]): string {
+  if (address === "0.0.0.0") return addresses.find((one) => !one.includes(":")) ?? "127.0.0.1";
+  if (address === "::") return addresses.find((one) => one.includes(":")) ?? "::1";
+  if (address === "127.0.0.1") return family === "v6" ? "::1" : address;
+  if (address === "::1") return family === "v4" ? "127.0.0.1" : address;
+  return address;
 }
 
 const onePerPort = (ports: readonly InboundPort[]): readonly InboundPort[] =>
@@ -116,7 +130,8 @@ function inboundCluster(
   const mesh = meshOf(ctx);
   const [first] = instances;
   const rule = first && ruleFor(ctx, key.client, first.service);
-  const pool = own ?? (first && portPolicy(rule?.spec, first.servicePort.number).connectionPool);
+  const ruled = first && portPolicy(rule?.spec, first.servicePort.number).connectionPool;
+  const pool = own ?? ruled ?? mesh.defaultTrafficPolicy?.connectionPool;
   const sniffed = protocol === "Auto" && ctx.settings.sniffInbound;
   const version = pool?.http?.useClientProtocol === true || sniffed ? "downstream" : isHttp2(protocol) ? "http2" : undefined;
   const name = inboundClusterName(port);
@@ -126,7 +141,8 @@ function inboundCluster(
     name,
     connectTimeoutMs: connectTimeoutOf(pool, mesh),
     limits: limitsOf(pool),
-    http: httpOptionsOf({ version, pool, autoSni: false, autoSanValidation: false }),
+    http: httpOptionsOf({ version, pool, ...NO_CLIENT_OPTIONS, preserveHeaderCase: key.preserveHeaderCase && (isHttp(protocol) || sniffed) }),
+    ...statNameOf(ctx, port, first),
     keepalive: keepaliveOf(pool, mesh),
     metadata: {
       config: configPath(rule?.keys[0]),
@@ -134,8 +150,22 @@ function inboundCluster(
       services: services.flatMap((ref) => ctx.registry.service(ref) ?? []).map(serviceMetadata),
       external: false,
     },
-    ...(endpoint === undefined ? { bind: inboundSource(key.family) } : staticTarget(name, endpoint)),
+    ...(endpoint !== undefined && staticTarget(name, endpoint)),
+    bind: endpoint === undefined || !isLoopback(endpoint) ? inboundSource(key.family) : [],
   };
+}
+
+/** Servers are not chosen here, so nothing is said of their names or failures. */
+const NO_CLIENT_OPTIONS = { autoSni: false, autoSanValidation: false, outlierCodes: [] } as const;
+
+/** What goes to loopback is not captured, so it needs no address to be told apart by; nor does a socket in the file system. */
+const isLoopback = ({ address, unixPath }: LocalEndpoint): boolean => unixPath || address === "127.0.0.1" || address === "::1";
+
+function statNameOf(ctx: GenerateContext, port: number, instance: ServiceInstance | undefined): Pick<ClusterInput, "statName"> {
+  const pattern = meshOf(ctx).inboundClusterStatName;
+  const service = instance && ctx.registry.service(instance.service);
+  if (pattern === "" || service === undefined || instance === undefined) return {};
+  return { statName: statName(pattern, { service, subset: "", port: instance.servicePort, targetPort: port }) };
 }
 
 function staticTarget(
@@ -145,7 +175,7 @@ function staticTarget(
   const endpoint = { address, port, unixPath, weight: undefined, health: "healthy", mutualTls: false, workload: "" } as const;
   return {
     discovery: "static",
-    loadBalancer: { algorithm: { kind: "roundRobin", warmup: undefined }, panicThreshold: undefined, localityWeighted: false },
+    loadBalancer: { algorithm: { kind: "roundRobin", warmup: undefined }, panicThreshold: undefined, localities: undefined },
     assignment: { clusterName: name, localities: [{ locality: NO_LOCALITY, priority: 0, weight: undefined, endpoints: [endpoint] }] },
   };
 }

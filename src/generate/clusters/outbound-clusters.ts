@@ -4,15 +4,17 @@ import { type ClusterInput, type OutboundClusterName, outboundClusterName, sniCl
 import type { LoadAssignmentInput } from "../../envoy/endpoint/load-assignment.ts";
 import { type MeshConfig, MeshConfigSchema } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import type { Subset } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
+import { isHttp, isHttp2 } from "../../model/protocol.ts";
 import type { Service, ServicePort } from "../../model/service.ts";
 import type { GenerateContext } from "../context.ts";
-import { assignmentKey } from "../endpoints/assignment-key.ts";
+import { assignmentKey, type LocalityRules } from "../endpoints/assignment-key.ts";
 import { withMeshDefaults } from "../endpoints/assignment-plan.ts";
 import { type Assignments, assignmentsOf } from "../endpoints/assignments.ts";
 import { algorithmOf, isPassthrough, outlierOf } from "./balancing-settings.ts";
 import { type ClientTls, clientTls, PLAIN } from "./client-tls.ts";
 import type { ClientTraits, OutboundKey } from "./outbound-key.ts";
 import { connectTimeoutOf, httpOptionsOf, httpVersionOf, keepaliveOf, limitsOf } from "./pool-settings.ts";
+import { statName } from "./stat-name.ts";
 import { type PortPolicy, portPolicy } from "./traffic-policy.ts";
 
 /** Default mesh settings, for a mesh that has none. */
@@ -70,17 +72,36 @@ function outboundCluster(ctx: GenerateContext, target: Target): ClusterInput | R
   return {
     name,
     discovery,
-    ...policyFields({ policy, mesh, version, tls }),
+    ...policyFields({ policy, mesh, version, tls, preserveHeaderCase: key.traits.preserveHeaderCase && speaksHttp1(port, sniff) }),
+    ...statNameOf(mesh, target),
     loadBalancer: {
       algorithm: algorithmOf(policy.loadBalancer, discovery),
-      panicThreshold: policy.outlierDetection?.minHealthPercent ?? 0,
-      localityWeighted: plan.locality !== undefined && (plan.locality.kind === "priority" || key.traits.located),
+      panicThreshold: plan.unhealthy ? 0 : (policy.outlierDetection?.minHealthPercent ?? 0),
+      localities: localitiesOf(plan.locality),
     },
     bind: [],
     assignment: inline,
-    dns: inline && { family: key.traits.family, refreshMs: mesh.dnsRefreshRate === undefined ? 60_000 : durationMs(mesh.dnsRefreshRate) },
+    dns: inline && {
+      family: service.raceConnects ? "all" : key.traits.family,
+      refreshMs: mesh.dnsRefreshRate === undefined ? 60_000 : durationMs(mesh.dnsRefreshRate),
+    },
     metadata: metadataOf(target),
+    ...(discovery === "originalDst" && port.upstreamPort !== undefined && { upstreamPort: port.upstreamPort }),
   };
+}
+
+/** Weights count where a rule sets them or ranks localities by what it says; Istio's default ranking does without, so as not to disturb the algorithm. */
+function localitiesOf(rules: LocalityRules | undefined): ClusterInput["loadBalancer"]["localities"] {
+  if (rules === undefined) return undefined;
+  if (rules.kind === "zoneAware") return { enabled: rules.enabled, minClusterSize: rules.minClusterSize };
+  return rules.kind === "failover" && Object.keys(rules.regions).length === 0 ? undefined : "weighted";
+}
+
+const speaksHttp1 = ({ protocol }: ServicePort, sniff: boolean): boolean => (isHttp(protocol) && !isHttp2(protocol)) || (protocol === "Auto" && sniff);
+
+function statNameOf(mesh: MeshConfig, { service, port, subset }: Target): Pick<ClusterInput, "statName"> {
+  const pattern = mesh.outboundClusterStatName;
+  return pattern === "" ? {} : { statName: statName(pattern, { service, subset: subset?.name ?? "", port, targetPort: 0 }) };
 }
 
 const isInline = ({ resolution }: Service): boolean => resolution === "dns" || resolution === "dnsRoundRobin";
@@ -90,16 +111,24 @@ interface PolicyParts {
   readonly mesh: MeshConfig;
   readonly version: ReturnType<typeof httpVersionOf>;
   readonly tls: ClientTls;
+  readonly preserveHeaderCase: boolean;
 }
 
 /** The parts of a cluster that follow from its policy alone. */
-function policyFields({ policy, mesh, version, tls }: PolicyParts) {
+function policyFields({ policy, mesh, version, tls, preserveHeaderCase }: PolicyParts) {
   const { connectionPool: pool, retryBudget, outlierDetection } = policy;
   return {
     connectTimeoutMs: connectTimeoutOf(pool, mesh),
     limits: limitsOf(pool, retryBudget),
     outlier: outlierOf(outlierDetection),
-    http: httpOptionsOf({ version, pool, autoSni: tls.autoSni, autoSanValidation: tls.autoSanValidation }),
+    http: httpOptionsOf({
+      version,
+      pool,
+      autoSni: tls.autoSni,
+      autoSanValidation: tls.autoSanValidation,
+      preserveHeaderCase,
+      outlierCodes: outlierDetection?.outlierDetectionHttpErrorCodes ?? [],
+    }),
     transport: { security: tls.security, proxyProtocol: proxyProtocolOf(policy) },
     keepalive: keepaliveOf(pool, mesh),
   };
@@ -120,9 +149,9 @@ interface DiscoveryQuery {
 function discoveryOf({ service, policy, traits, inline, ctx }: DiscoveryQuery): ClusterInput["discovery"] {
   switch (service.resolution) {
     case "dns":
-      return "strictDns";
+      return service.raceConnects && endpointCount(inline) === 1 ? "logicalDns" : "strictDns";
     case "dnsRoundRobin":
-      return inline?.localities.flatMap(({ endpoints }) => endpoints).length === 1 ? "logicalDns" : "strictDns";
+      return endpointCount(inline) === 1 ? "logicalDns" : "strictDns";
     case "none":
       if (traits.router || (service.headless && ctx.settings.edsForHeadless)) return "eds";
       return "originalDst";
@@ -130,6 +159,8 @@ function discoveryOf({ service, policy, traits, inline, ctx }: DiscoveryQuery): 
       return isPassthrough(policy.loadBalancer) && !traits.router ? "originalDst" : "eds";
   }
 }
+
+const endpointCount = (inline: LoadAssignmentInput | undefined): number => inline?.localities.flatMap(({ endpoints }) => endpoints).length ?? 0;
 
 interface TlsParts {
   readonly ctx: GenerateContext;

@@ -17,8 +17,8 @@ export interface ClientTraits {
   readonly family: "v4" | "v6" | "all";
   /** It has addresses of both families, whether or not both are used. */
   readonly bothFamilies: boolean;
-  /** Its locality is known at all. */
-  readonly located: boolean;
+  /** Headers of HTTP/1 keep their spelling (ProxyConfig proxyHeaders.preserveHttp1HeaderCase). */
+  readonly preserveHeaderCase: boolean;
   /** It is an east-west gateway: clusters by SNI are made as well. */
   readonly sni: boolean;
 }

@@ -17,7 +17,10 @@ export function limitsOf(pool: Pool, budget?: TrafficPolicy_RetryBudget | undefi
     pendingRequests: positive(pool?.http?.http1MaxPendingRequests),
     requests: positive(pool?.http?.http2MaxRequests),
     retries: positive(pool?.http?.maxRetries),
-    retryBudget: budget === undefined ? undefined : { percent: budget.percent ?? 20, minConcurrency: budget.minRetryConcurrency || 3 },
+    retryBudget:
+      budget === undefined
+        ? undefined
+        : { percent: budget.percent ?? 20, minConcurrency: budget.minRetryConcurrency || 3, intervalMs: millis(budget.budgetInterval) },
   };
 }
 
@@ -58,12 +61,16 @@ export interface HttpOptionsQuery {
   readonly pool: Pool;
   readonly autoSni: boolean;
   readonly autoSanValidation: boolean;
+  /** HTTP/1 may be spoken to the destination, and the spelling of headers matters. */
+  readonly preserveHeaderCase: boolean;
+  readonly outlierCodes: readonly number[];
 }
 
 /** HTTP options of a cluster; undefined where Envoy's defaults say the same. The idle timeout of TCP holds where HTTP has none of its own. */
-export function httpOptionsOf({ version, pool, autoSni, autoSanValidation }: HttpOptionsQuery): HttpProtocolInput | undefined {
+export function httpOptionsOf(query: HttpOptionsQuery): HttpProtocolInput | undefined {
+  const { version, pool, autoSni, autoSanValidation, preserveHeaderCase, outlierCodes } = query;
   const keepalive = pool?.http?.http2KeepAlive;
-  const http2 = version === "http2" || version === "downstream";
+  const http2 = version === "http2";
   const options: HttpProtocolInput = {
     version: version ?? "http1",
     idleTimeoutMs: millis(pool?.http?.idleTimeout) ?? millis(pool?.tcp?.idleTimeout),
@@ -74,6 +81,8 @@ export function httpOptionsOf({ version, pool, autoSni, autoSanValidation }: Htt
       http2 && keepalive !== undefined ? { intervalMs: millis(keepalive.interval), timeoutMs: millis(keepalive.timeout) } : undefined,
     autoSni,
     autoSanValidation,
+    ...(preserveHeaderCase && !http2 && { preserveHeaderCase }),
+    ...(outlierCodes.length > 0 && { outlierCodes }),
   };
   const { version: _, ...rest } = options;
   const said = version !== undefined || Object.values(rest).some((value) => value !== undefined && value !== false);

@@ -14,7 +14,7 @@ export interface AssignmentPlan {
   readonly labels: Labels;
   /** `offer`: endpoints say whether they take mutual TLS; `hide`: they do not, the cluster has decided; `only`: the others are left out. */
   readonly mutualTls: "offer" | "hide" | "only";
-  /** Send unhealthy endpoints too: the cluster tolerates some of them (minHealthPercent). */
+  /** Send unhealthy endpoints too, so that Envoy knows how many there are. Not where too many of them would make it use them (minHealthPercent). */
   readonly unhealthy: boolean;
   readonly clusterLocal: boolean;
   readonly nodeLocal: boolean;
@@ -25,7 +25,25 @@ export interface AssignmentPlan {
 export type LocalityRules =
   | { readonly kind: "distribute"; readonly rules: readonly { readonly from: string; readonly to: Readonly<Record<string, number>> }[] }
   | { readonly kind: "failover"; readonly regions: Readonly<Record<string, string>> }
-  | { readonly kind: "priority"; readonly labels: readonly string[] };
+  /** By labels first; where regions are said too, by those among equals. */
+  | { readonly kind: "priority"; readonly labels: readonly string[]; readonly regions: Readonly<Record<string, string>> | undefined }
+  /** All of the client's region are alike, Envoy chooses among its zones; other regions follow. */
+  | {
+      readonly kind: "zoneAware";
+      readonly enabled: boolean;
+      readonly labels: readonly string[];
+      readonly regions: Readonly<Record<string, string>>;
+      readonly minClusterSize: number | undefined;
+    };
+
+const labelsOf = (rules: LocalityRules | undefined): readonly string[] =>
+  rules?.kind === "priority" || (rules?.kind === "zoneAware" && rules.enabled) ? rules.labels : [];
+
+const asksForLocality = (rules: LocalityRules | undefined): boolean =>
+  rules !== undefined && (rules.kind === "priority" ? rules.regions !== undefined : rules.kind !== "zoneAware" || rules.enabled);
+
+/** Families of the addresses a client has: those it can connect to. */
+export type AddressFamily = "v4" | "v6" | "all";
 
 /** What must be known of a client to make its assignments. */
 export interface PlaceNeeds {
@@ -43,6 +61,8 @@ export interface Place {
   readonly nodeName?: string;
   readonly clusterId?: string;
   readonly network?: { readonly own: string; readonly view: readonly string[] };
+  /** Families of the client's addresses, where they are not the usual IPv4 alone. */
+  readonly family?: Exclude<AddressFamily, "v4">;
 }
 
 /** Everything one load assignment depends on besides endpoints and policies of their workloads. `id` spells it out. */
@@ -69,10 +89,9 @@ export const NOWHERE: Place = {};
 /** What the plans need to know, all together. */
 export function needsOf(plans: readonly AssignmentPlan[], networks: boolean): PlaceNeeds {
   const labels = new Set<string>();
-  for (const { locality } of plans)
-    if (locality?.kind === "priority") for (const label of locality.labels) labels.add(label.split("=", 1)[0] ?? label);
+  for (const { locality } of plans) for (const label of labelsOf(locality)) labels.add(label.split("=", 1)[0] ?? label);
   return {
-    locality: plans.some(({ locality }) => locality?.kind === "distribute" || locality?.kind === "failover"),
+    locality: plans.some(({ locality }) => asksForLocality(locality)),
     labels: [...labels].sort(),
     nodeName: plans.some(({ nodeLocal }) => nodeLocal),
     clusterId: plans.some(({ clusterLocal }) => clusterLocal),
@@ -83,7 +102,8 @@ export function needsOf(plans: readonly AssignmentPlan[], networks: boolean): Pl
 /** Takes from a proxy what is needed. */
 export function placeOf(view: ProxyView, needs: PlaceNeeds): Place {
   const network = needs.network || view.metadata.requestedNetworkView.length > 0;
-  if (!needs.locality && !needs.nodeName && !needs.clusterId && !network && needs.labels.length === 0) return NOWHERE;
+  const family = addressFamily(view.addresses);
+  if (!needs.locality && !needs.nodeName && !needs.clusterId && !network && needs.labels.length === 0 && family === "v4") return NOWHERE;
   const known = needs.labels.length === 0 ? {} : topologyLabels(view);
   return {
     ...(needs.locality && { locality: view.locality }),
@@ -91,7 +111,14 @@ export function placeOf(view: ProxyView, needs: PlaceNeeds): Place {
     ...(needs.nodeName && { nodeName: view.nodeName }),
     ...(needs.clusterId && { clusterId: view.clusterId }),
     ...(network && { network: { own: view.network, view: view.metadata.requestedNetworkView } }),
+    ...(family !== "v4" && { family }),
   };
+}
+
+export function addressFamily(addresses: readonly string[]): AddressFamily {
+  const v6 = addresses.some((address) => address.includes(":"));
+  const v4 = addresses.some((address) => !address.includes(":"));
+  return v6 ? (v4 ? "all" : "v6") : "v4";
 }
 
 const plans = new Interned<AssignmentPlan>();
@@ -121,11 +148,12 @@ function assignmentKeyAt(plan: AssignmentPlan, where: Place): AssignmentKey {
 function narrowed(plan: AssignmentPlan, place: Place): Place {
   const rules = plan.locality;
   return {
-    ...(rules !== undefined && rules.kind !== "priority" && place.locality !== undefined && { locality: place.locality }),
-    ...(rules?.kind === "priority" && place.labels !== undefined && { labels: place.labels }),
+    ...(asksForLocality(rules) && place.locality !== undefined && { locality: place.locality }),
+    ...(labelsOf(rules).length > 0 && place.labels !== undefined && { labels: place.labels }),
     ...(plan.nodeLocal && place.nodeName !== undefined && { nodeName: place.nodeName }),
     ...(plan.clusterLocal && place.clusterId !== undefined && { clusterId: place.clusterId }),
     ...(place.network !== undefined && { network: place.network }),
+    ...(place.family !== undefined && { family: place.family }),
   };
 }
 

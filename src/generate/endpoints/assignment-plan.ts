@@ -9,7 +9,8 @@ import { type PortPolicy, portPolicy } from "../clusters/traffic-policy.ts";
 import type { GenerateContext, ResolvedDestinationRule } from "../context.ts";
 import type { AssignmentPlan } from "./assignment-key.ts";
 import { localityRulesOf } from "./locality-rules.ts";
-import { gatewaysOf } from "./network-gateways.ts";
+import { defineNetworkGateways } from "./gateway-services.ts";
+import type { NetworkGateways } from "./network-gateways.ts";
 
 /** The few things of a service that shape its assignments; a service that changes otherwise re-runs nothing that reads these. */
 export interface ServiceTraits {
@@ -36,6 +37,7 @@ export interface AssignmentPlanning {
   readonly traitsIn: Query<string, ReadonlyMap<string, ServiceTraits>>;
   /** Whether some network can only be reached through gateways. */
   readonly networked: Query<"", boolean>;
+  readonly networkGateways: Query<"", NetworkGateways>;
   /** Plans the assignment of a cluster; undefined where the service, its port or the subset does not exist. Call inside a query. */
   plan(query: PlanQuery): AssignmentPlan | undefined;
 }
@@ -69,12 +71,11 @@ export function defineAssignmentPlanning(ctx: GenerateContext): AssignmentPlanni
     name: "endpoints.clusterLocalHosts",
     compute: () => clusterLocalHosts(ctx),
   });
-  const networked = ctx.engine.query<"", boolean>({
-    name: "endpoints.networked",
-    compute: () => gatewaysOf(ctx.inputs.networks.get("networks")).size > 0,
-  });
+  const networkGateways = defineNetworkGateways(ctx);
+  const networked = ctx.engine.query<"", boolean>({ name: "endpoints.networked", compute: () => networkGateways("").size > 0 });
   return {
     traitsIn,
+    networkGateways,
     networked,
     plan({ name, cluster, sni, service, rule, traits: given }) {
       const known = given ?? traits(service);
@@ -87,13 +88,13 @@ export function defineAssignmentPlanning(ctx: GenerateContext): AssignmentPlanni
         port: cluster.port,
         labels: subset?.labels ?? NO_LABELS,
         mutualTls: sni ? "only" : leavesTlsToEndpoints(policy) ? "offer" : "hide",
-        unhealthy: (policy.outlierDetection?.minHealthPercent ?? 0) > 0,
+        unhealthy: known.distribution !== "any" || (policy.outlierDetection?.minHealthPercent ?? 0) <= 0,
         clusterLocal: clusterLocal("").some((pattern) => matchesHost(pattern, cluster.host)),
         nodeLocal: known.nodeLocal,
         locality: localityRulesOf({
           loadBalancer: policy.loadBalancer,
           outlier: policy.outlierDetection,
-          mesh: ctx.inputs.mesh.get("mesh")?.localityLbSetting,
+          mesh: ctx.inputs.mesh.get("mesh"),
           distribution: known.distribution,
         }),
       };

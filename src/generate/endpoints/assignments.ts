@@ -8,9 +8,14 @@ export interface Assignments extends AssignmentPlanning, AssignmentSelection {}
 
 const defined = new WeakMap<Engine, Assignments>();
 
+function define(ctx: GenerateContext): Assignments {
+  const planning = defineAssignmentPlanning(ctx);
+  return { ...planning, ...defineAssignmentSelection(ctx, planning.networkGateways) };
+}
+
 /** The queries about endpoints of an engine; defined on first use, since queries have one definition per engine. */
 export function assignmentsOf(ctx: GenerateContext): Assignments {
-  const known = defined.get(ctx.engine) ?? { ...defineAssignmentPlanning(ctx), ...defineAssignmentSelection(ctx) };
+  const known = defined.get(ctx.engine) ?? define(ctx);
   defined.set(ctx.engine, known);
   return known;
 }

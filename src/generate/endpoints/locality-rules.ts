@@ -1,7 +1,9 @@
+import type { MeshConfig } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import type {
   LoadBalancerSettings,
   LocalityLoadBalancerSetting,
   OutlierDetection,
+  ZoneAwareLoadBalancerSetting,
 } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
 import type { Service } from "../../model/service.ts";
 import type { LocalityRules } from "./assignment-key.ts";
@@ -9,7 +11,7 @@ import type { LocalityRules } from "./assignment-key.ts";
 export interface LocalityRulesQuery {
   readonly loadBalancer: LoadBalancerSettings | undefined;
   readonly outlier: OutlierDetection | undefined;
-  readonly mesh: LocalityLoadBalancerSetting | undefined;
+  readonly mesh: Pick<MeshConfig, "localityLbSetting" | "zoneAwareLbSetting"> | undefined;
   readonly distribution: Service["trafficDistribution"];
 }
 
@@ -26,14 +28,30 @@ const DISTRIBUTION = {
  * needs outlier detection, because without it Envoy never finds a locality unhealthy (Istio's documentation, "Locality failover").
  */
 export function localityRulesOf({ loadBalancer, outlier, mesh, distribution }: LocalityRulesQuery): LocalityRules | undefined {
-  const own = loadBalancer?.localityLbSetting;
-  if (own === undefined && distribution !== "any") return { kind: "priority", labels: DISTRIBUTION[distribution] };
-  const setting = own ?? mesh;
-  if (setting?.enabled === false) return undefined;
-  if (setting !== undefined && setting.distribute.length > 0) {
-    return { kind: "distribute", rules: setting.distribute.map(({ from, to }) => ({ from, to })) };
-  }
-  if (outlier === undefined) return undefined;
-  if (setting !== undefined && setting.failoverPriority.length > 0) return { kind: "priority", labels: setting.failoverPriority };
-  return { kind: "failover", regions: Object.fromEntries((setting?.failover ?? []).map(({ from, to }) => [from, to])) };
+  if (loadBalancer?.zoneAwareLbSetting !== undefined) return zoneAware(loadBalancer.zoneAwareLbSetting);
+  if (loadBalancer?.localityLbSetting !== undefined) return byLocality(loadBalancer.localityLbSetting, outlier);
+  if (distribution !== "any") return { kind: "priority", labels: DISTRIBUTION[distribution], regions: undefined };
+  if (mesh?.zoneAwareLbSetting !== undefined) return zoneAware(mesh.zoneAwareLbSetting);
+  return mesh?.localityLbSetting === undefined ? undefined : byLocality(mesh.localityLbSetting, outlier);
 }
+
+function byLocality(setting: LocalityLoadBalancerSetting, outlier: OutlierDetection | undefined): LocalityRules | undefined {
+  if (setting.enabled === false) return undefined;
+  if (setting.distribute.length > 0) return { kind: "distribute", rules: setting.distribute.map(({ from, to }) => ({ from, to })) };
+  if (outlier === undefined) return undefined;
+  const regions = regionsOf(setting.failover);
+  if (setting.failoverPriority.length === 0) return { kind: "failover", regions };
+  return { kind: "priority", labels: setting.failoverPriority, regions: setting.failover.length === 0 ? undefined : regions };
+}
+
+/** Zones are Envoy's choice; said to be disabled, even that is switched off. */
+const zoneAware = ({ enabled, failoverPriority, failover, minClusterSize }: ZoneAwareLoadBalancerSetting): LocalityRules => ({
+  kind: "zoneAware",
+  enabled: enabled !== false,
+  labels: failoverPriority,
+  regions: regionsOf(failover),
+  minClusterSize: minClusterSize === undefined ? undefined : Number(minClusterSize),
+});
+
+const regionsOf = (failover: readonly { readonly from: string; readonly to: string }[]): Readonly<Record<string, string>> =>
+  Object.fromEntries(failover.toReversed().map(({ from, to }) => [from, to]));

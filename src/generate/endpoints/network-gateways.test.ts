@@ -2,9 +2,23 @@ import { fromJson, type JsonObject } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { MeshNetworksSchema } from "../../gen/istio/mesh/v1alpha1/mesh_networks_pb.js";
 import { NO_LOCALITY } from "../../model/locality.ts";
-import { gatewaysOf, inOwnNetwork, type NetworkedEndpoint, throughGateways } from "./network-gateways.ts";
+import { type GatewayService, gatewaysOf, inOwnNetwork, type NetworkedEndpoint, throughGateways } from "./network-gateways.ts";
 
-const networks = (json: JsonObject) => gatewaysOf(fromJson(MeshNetworksSchema, { networks: json }));
+const networks = (json: JsonObject, services: readonly GatewayService[] = [PLAIN_SERVICE]) =>
+  gatewaysOf(fromJson(MeshNetworksSchema, { networks: json }), services);
+
+const PLAIN_SERVICE = {
+  host: "gw.edge.svc.cluster.local",
+  addresses: ["192.0.2.7", "lb.example.com"],
+  network: undefined,
+  port: undefined,
+};
+const LABELLED_SERVICE = {
+  host: "east-west.edge.svc.cluster.local",
+  addresses: ["192.0.2.8", "2001:db8::8"],
+  network: "c",
+  port: 15_444,
+};
 
 const endpoint = (
   address: string,
@@ -38,12 +52,12 @@ const sent = (...args: Parameters<typeof throughGateways>): readonly string[] =>
 describe("endpoints in other networks", () => {
   it("are reached through the gateway there, with the sum of their weights; those without mutual TLS are not", () => {
     const gateways = networks({ b: { gateways: [{ address: "192.0.2.1", port: 15443 }] } });
-    expect(sent(world, gateways, { own: "a", view: [] })).toEqual(["near:80 w1", "192.0.2.1:15443 w4", "unknown:80 w1"]);
+    expect(sent(world, gateways, { network: { own: "a", view: [] } })).toEqual(["near:80 w1", "192.0.2.1:15443 w4", "unknown:80 w1"]);
   });
 
   it("are divided among several gateways without breaking the proportions", () => {
     const gateways = networks({ b: { gateways: [{ address: "192.0.2.1" }, { address: "192.0.2.2", port: 443 }] } });
-    expect(sent(world, gateways, { own: "a", view: [] })).toEqual([
+    expect(sent(world, gateways, { network: { own: "a", view: [] } })).toEqual([
       "near:80 w2",
       "192.0.2.1:15443 w4",
       "192.0.2.2:443 w4",
@@ -51,19 +65,37 @@ describe("endpoints in other networks", () => {
     ]);
   });
 
-  it("are reached directly where their network has no gateway or the client's is not known", () => {
-    expect(sent(world, networks({}), { own: "a", view: [] })).toHaveLength(5);
-    expect(sent(world, networks({ b: { gateways: [{ address: "192.0.2.1" }] } }), { own: "", view: [] })).toHaveLength(5);
-  });
+  it("are reached directly where their network has no gateway", () =>
+    expect(sent(world, networks({}), { network: { own: "a", view: [] } })).toHaveLength(5));
+
+  it("are all behind gateways for a client that does not say where it is", () =>
+    expect(sent(world, networks({ b: { gateways: [{ address: "192.0.2.1" }] } }), { network: { own: "", view: [] } })).toEqual([
+      "near:80 w1",
+      "192.0.2.1:15443 w4",
+      "unknown:80 w1",
+    ]));
 
   it("are not seen by clients that ask for other networks", () =>
-    expect(sent(world, networks({}), { own: "a", view: ["a"] })).toEqual(["near:80 w1", "unknown:80 w1"]));
+    expect(sent(world, networks({}), { network: { own: "a", view: ["a"] } })).toEqual(["near:80 w1", "unknown:80 w1"]));
 
   it("are none of the business of the gateway of this one", () =>
     expect(inOwnNetwork(world, { own: "a", view: [] }).map(({ endpoint }) => endpoint.address)).toEqual(["near", "unknown"]));
 
-  it("need a gateway with an address", () =>
-    expect(networks({ b: { gateways: [{ registryServiceName: "gw.edge.svc.cluster.local" }, { address: "gw.example.com" }] } }).size).toBe(
-      0,
-    ));
+  it("need a gateway with an address; a Service may have it", () =>
+    expect(networks({ b: { gateways: [{ registryServiceName: "gw.edge.svc.cluster.local" }, { address: "gw.example.com" }] } }).get("b")).toEqual([
+      { address: "192.0.2.7", port: 15_443 },
+    ]));
+
+  it("may have a gateway that says so by its labels", () =>
+    expect(networks({}, [LABELLED_SERVICE]).get("c")).toEqual([
+      { address: "192.0.2.8", port: 15_444 },
+      { address: "2001:db8::8", port: 15_444 },
+    ]));
+
+  it("are reached through gateways of the client's families only", () => {
+    const far = [endpoint("far", "c")];
+    expect(sent(far, networks({}, [LABELLED_SERVICE]), { network: { own: "a", view: [] } })).toEqual(["192.0.2.8:15444 w2"]);
+    expect(sent(far, networks({}, [LABELLED_SERVICE]), { network: { own: "a", view: [] }, family: "v6" })).toEqual(["2001:db8::8:15444 w2"]);
+    expect(sent(far, networks({}, [LABELLED_SERVICE]), { network: { own: "a", view: [] }, family: "all" })).toHaveLength(2);
+  });
 });

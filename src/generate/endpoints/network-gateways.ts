@@ -1,6 +1,6 @@
 import { isIp } from "../../base/address.ts";
 import type { MeshNetworks } from "../../gen/istio/mesh/v1alpha1/mesh_networks_pb.js";
-import type { Place } from "./assignment-key.ts";
+import type { AddressFamily, Place } from "./assignment-key.ts";
 import type { PlacedEndpoint, WeighedEndpoint } from "./rank-localities.ts";
 
 /** Port of a gateway that forwards by SNI, where none is given. */
@@ -16,15 +16,40 @@ export interface NetworkedEndpoint extends PlacedEndpoint {
   readonly network: string;
 }
 
-/** Gateways of each network that have an address proxies can connect to. */
-export function gatewaysOf(networks: MeshNetworks | undefined): ReadonlyMap<string, readonly NetworkGateway[]> {
-  const entries = Object.entries(networks?.networks ?? {}).map(([network, { gateways }]) => {
-    const reachable = gateways.flatMap(({ gw, port }) =>
-      gw.case === "address" && isIp(gw.value) ? [{ address: gw.value, port: port || DEFAULT_GATEWAY_PORT }] : [],
-    );
-    return [network, reachable] as const;
-  });
-  return new Map(entries.filter(([, gateways]) => gateways.length > 0));
+export type NetworkGateways = ReadonlyMap<string, readonly NetworkGateway[]>;
+
+/** A Service that stands for a gateway: where it is reached from outside, and the network its labels say it leads into. */
+export interface GatewayService {
+  readonly host: string;
+  readonly addresses: readonly string[];
+  readonly network: string | undefined;
+  /** Port on which it forwards by SNI, where its labels name one. */
+  readonly port: number | undefined;
+}
+
+/**
+ * Gateways of each network that have an address proxies can connect to: those the mesh's networks name by address or by Service, and
+ * Services that say by label which network they lead into. Names of load balancers are not resolved here, so they do not count.
+ */
+export function gatewaysOf(networks: MeshNetworks | undefined, services: readonly GatewayService[]): NetworkGateways {
+  const found = Object.entries(networks?.networks ?? {}).flatMap(([network, { gateways }]) =>
+    gateways.flatMap(({ gw, port }) => {
+      const addresses =
+        gw.case === "address" ? [gw.value] : services.filter(({ host }) => host === gw.value).flatMap((service) => service.addresses);
+      return addresses.map((address) => ({ network, address, port: port || DEFAULT_GATEWAY_PORT }));
+    }),
+  );
+  const labelled = services.flatMap(({ addresses, network, port }) =>
+    network === undefined ? [] : addresses.map((address) => ({ network, address, port: port ?? DEFAULT_GATEWAY_PORT })),
+  );
+  const distinct = new Map(
+    [...found, ...labelled]
+      .filter(({ address }) => isIp(address))
+      .map((gateway) => [`${gateway.network} ${gateway.address}:${gateway.port}`, gateway]),
+  );
+  const sorted = [...distinct].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, gateway]) => gateway);
+  const byNetwork = Map.groupBy(sorted, ({ network }) => network);
+  return new Map([...byNetwork].map(([network, list]) => [network, list.map(({ address, port }) => ({ address, port }))]));
 }
 
 /** Endpoints a gateway may forward to: those of its own network, since it is the way in. */
@@ -37,21 +62,29 @@ export const inOwnNetwork = (endpoints: readonly NetworkedEndpoint[], place: Pla
  */
 export function throughGateways(
   endpoints: readonly NetworkedEndpoint[],
-  gateways: ReadonlyMap<string, readonly NetworkGateway[]>,
-  place: Place["network"],
+  gateways: NetworkGateways,
+  { network: place, family: known }: Pick<Place, "network" | "family">,
 ): readonly PlacedEndpoint[] {
   if (place === undefined) return endpoints;
+  const family = known ?? "v4";
   const visible = place.view.length === 0 ? endpoints : endpoints.filter(({ network }) => network === "" || place.view.includes(network));
   const scale = leastCommonMultiple([...gateways.values()].map(({ length }) => length));
   const result = new Map<string, PlacedEndpoint>();
   for (const placed of visible) {
-    const behind = placed.network === "" || place.own === "" || placed.network === place.own ? undefined : gateways.get(placed.network);
-    if (behind === undefined) add(result, placed, { ...placed.endpoint, weight: placed.endpoint.weight * scale });
-    else if (placed.endpoint.mutualTls)
-      for (const gateway of behind) add(result, placed, gatewayEndpoint(gateway, (placed.endpoint.weight * scale) / behind.length));
+    const behind = placed.network === "" || placed.network === place.own ? undefined : gateways.get(placed.network);
+    if (behind === undefined) {
+      add(result, placed, { ...placed.endpoint, weight: placed.endpoint.weight * scale });
+      continue;
+    }
+    const reachable = behind.filter(({ address }) => canReach(family, address));
+    if (placed.endpoint.mutualTls)
+      for (const gateway of reachable) add(result, placed, gatewayEndpoint(gateway, (placed.endpoint.weight * scale) / reachable.length));
   }
   return [...result.values()];
 }
+
+/** Whether a client with addresses of some families can connect to an address. */
+export const canReach = (family: AddressFamily, address: string): boolean => family === "all" || (family === "v6") === address.includes(":");
 
 function gatewayEndpoint({ address, port }: NetworkGateway, weight: number): WeighedEndpoint {
   return { address, port, unixPath: false, weight, health: "healthy", mutualTls: true, workload: "" };

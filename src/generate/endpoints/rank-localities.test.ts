@@ -71,13 +71,13 @@ describe("localities", () => {
       endpoint("b", "eu", { labels: { region: "eu", version: "v2" } }),
       endpoint("c", "us", { labels: { region: "us", version: "v1" } }),
     ];
-    const rules: LocalityRules = { kind: "priority", labels: ["region", "version"] };
+    const rules: LocalityRules = { kind: "priority", regions: undefined, labels: ["region", "version"] };
     expect(ranked(labelled, rules, { labels: { region: "eu", version: "v1" } })).toEqual({
       "eu p0": "w1: a",
       "eu p1": "w1: b",
       "us p2": "w1: c",
     });
-    expect(ranked(labelled, { kind: "priority", labels: ["version=v2"] }, { labels: {} })).toEqual({
+    expect(ranked(labelled, { kind: "priority", regions: undefined, labels: ["version=v2"] }, { labels: {} })).toEqual({
       "eu p0": "w1: b",
       "eu p1": "w1: a",
       "us p1": "w1: c",

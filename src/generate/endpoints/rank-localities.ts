@@ -1,6 +1,6 @@
 import type { Labels } from "../../base/labels.ts";
 import type { EndpointInput, LocalityInput } from "../../envoy/endpoint/load-assignment.ts";
-import { formatLocality, type Locality } from "../../model/locality.ts";
+import { formatLocality, type Locality, NO_LOCALITY } from "../../model/locality.ts";
 import type { LocalityRules, Place } from "./assignment-key.ts";
 
 /** An endpoint that is weighed against others. */
@@ -41,8 +41,25 @@ export function rankLocalities(
       if (own === undefined || own.region === "") return grouped(endpoints, () => 0);
       return withoutGaps(grouped(endpoints, ({ locality }) => distance(own, locality, rules.regions)));
     }
-    case "priority":
-      return withoutGaps(grouped(endpoints, ({ labels }) => unmatched(rules.labels, place.labels ?? {}, labels)));
+    case "priority": {
+      const { regions, labels: wanted } = rules;
+      const own = place.locality ?? NO_LOCALITY;
+      const among = (locality: Locality): number => (regions === undefined ? 0 : distance(own, locality, regions));
+      return withoutGaps(
+        grouped(endpoints, ({ labels, locality }) => unmatched(wanted, place.labels ?? {}, labels) * DISTANCES + among(locality)),
+      );
+    }
+    case "zoneAware": {
+      if (!rules.enabled) return grouped(endpoints, () => 0);
+      const own = place.locality ?? NO_LOCALITY;
+      return withoutGaps(
+        grouped(
+          endpoints,
+          ({ labels, locality }) =>
+            unmatched(rules.labels, place.labels ?? {}, labels) * DISTANCES + regionDistance(own, locality, rules.regions),
+        ),
+      );
+    }
   }
 }
 
@@ -81,6 +98,15 @@ function distributed(all: readonly WeighedLocality[], to: Readonly<Record<string
 
 const specificity = (pattern: string): number => pattern.split("/").filter((part) => part !== "*" && part !== "").length;
 
+/** More than `distance` ever says, so that labels count before places. */
+const DISTANCES = 5;
+
+/** 0 for the same region, then the region to fail over to, and all others. */
+function regionDistance(own: Locality, other: Locality, regions: Readonly<Record<string, string>>): number {
+  if (own.region === other.region) return 0;
+  return regions[own.region] === other.region ? 1 : 2;
+}
+
 /** 0 for the same subzone, then the same zone, the same region, the region to fail over to, and all others. */
 function distance(own: Locality, other: Locality, regions: Readonly<Record<string, string>>): number {
   if (own.region !== other.region) return regions[own.region] === other.region ? 3 : 4;
@@ -88,14 +114,22 @@ function distance(own: Locality, other: Locality, regions: Readonly<Record<strin
   return own.subzone === other.subzone ? 0 : 1;
 }
 
-/** How many labels, counted from the first that differs, client and endpoint do not share. `label=value` demands that value. */
+const NETWORK = "topology.istio.io/network";
+
+/**
+ * How many labels, counted from the first that differs, client and endpoint do not share. `label=value` demands that value. A network named
+ * first sets all of another network behind all of the own, and within each the other labels go on counting.
+ */
 function unmatched(labels: readonly string[], client: Labels, endpoint: Labels): number {
+  let behind = 0;
   for (const [index, label] of labels.entries()) {
     const [name = "", demanded] = label.split("=", 2);
     const wanted = demanded ?? client[name] ?? "";
-    if ((endpoint[name] ?? "") !== wanted) return labels.length - index;
+    if ((endpoint[name] ?? "") === wanted) continue;
+    if (index > 0 || label !== NETWORK) return behind + labels.length - index;
+    behind = labels.length;
   }
-  return 0;
+  return behind;
 }
 
 /** Envoy wants priorities without gaps. */

@@ -4,8 +4,8 @@ import type { Query } from "../../engine/index.ts";
 import type { LoadAssignmentInput } from "../../envoy/endpoint/load-assignment.ts";
 import type { Endpoint } from "../../model/endpoint.ts";
 import type { GenerateContext } from "../context.ts";
-import { type AssignmentKey, type AssignmentPlan, type Place, topologyLabels } from "./assignment-key.ts";
-import { gatewaysOf, inOwnNetwork, type NetworkedEndpoint, throughGateways } from "./network-gateways.ts";
+import { type AddressFamily, type AssignmentKey, type AssignmentPlan, type Place, topologyLabels } from "./assignment-key.ts";
+import { canReach, inOwnNetwork, type NetworkedEndpoint, type NetworkGateways, throughGateways } from "./network-gateways.ts";
 import { definePeerModes, type PeerModes, refusesMutualTls } from "./peer-modes.ts";
 import { type PlacedEndpoint, rankLocalities, type WeighedEndpoint } from "./rank-localities.ts";
 
@@ -16,17 +16,17 @@ export interface AssignmentSelection {
   select(key: AssignmentKey, options: { readonly resolved: boolean }): LoadAssignmentInput;
 }
 
-export function defineAssignmentSelection(ctx: GenerateContext): AssignmentSelection {
+export function defineAssignmentSelection(ctx: GenerateContext, networkGateways: Query<"", NetworkGateways>): AssignmentSelection {
   const peerModes = definePeerModes(ctx);
-  const acrossNetworks = (endpoints: readonly NetworkedEndpoint[], { network }: Place): readonly PlacedEndpoint[] =>
-    network === undefined ? endpoints : throughGateways(endpoints, gatewaysOf(ctx.inputs.networks.get("networks")), network);
+  const acrossNetworks = (endpoints: readonly NetworkedEndpoint[], place: Place): readonly PlacedEndpoint[] =>
+    place.network === undefined ? endpoints : throughGateways(endpoints, networkGateways(""), place);
   return {
     peerModes,
     select({ plan, place }, { resolved }) {
       const chosen = ctx.registry
         .endpoints(plan.service, plan.port)
         .filter((endpoint) => isWanted(endpoint, plan, place) && (!resolved || endpoint.unixPath || isIp(endpoint.address)));
-      const placed = chosen.map((endpoint) => placedEndpoint(endpoint, plan, peerModes));
+      const placed = ofOwnFamilies(chosen, place.family ?? "v4").map((endpoint) => placedEndpoint(endpoint, plan, peerModes));
       const reachable =
         plan.mutualTls === "only"
           ? inOwnNetwork(placed, place.network).filter(({ endpoint }) => endpoint.mutualTls)
@@ -36,8 +36,17 @@ export function defineAssignmentSelection(ctx: GenerateContext): AssignmentSelec
   };
 }
 
+/** Of a service with endpoints of both families a client gets those it can reach; where it could reach none, all: there may be a way we do not see. */
+function ofOwnFamilies(endpoints: readonly Endpoint[], family: AddressFamily): readonly Endpoint[] {
+  if (family === "all") return endpoints;
+  const reachable = endpoints.filter(({ address, unixPath }) => unixPath || !isIp(address) || canReach(family, address));
+  return reachable.length === 0 ? endpoints : reachable;
+}
+
 function isWanted(endpoint: Endpoint, plan: AssignmentPlan, place: Place): boolean {
-  if (endpoint.health === "terminating" || (endpoint.health === "unhealthy" && !plan.unhealthy)) return false;
+  // What is going away is not sent at all: it may finish what it has, and counts in nobody's share of healthy hosts.
+  if (endpoint.health === "terminating" || endpoint.health === "draining") return false;
+  if (endpoint.health === "unhealthy" && !plan.unhealthy) return false;
   if (plan.clusterLocal && endpoint.clusterId !== place.clusterId) return false;
   if (plan.nodeLocal && endpoint.nodeName !== place.nodeName) return false;
   return matchesLabels(plan.labels, endpoint.labels);
@@ -50,7 +59,7 @@ function placedEndpoint(endpoint: Endpoint, plan: AssignmentPlan, peerModes: (na
     unixPath: endpoint.unixPath,
     port: endpoint.port,
     weight: Math.max(1, endpoint.weight),
-    health: endpoint.health === "unhealthy" || endpoint.health === "draining" ? endpoint.health : "healthy",
+    health: endpoint.health === "unhealthy" ? "unhealthy" : "healthy",
     mutualTls: takesTls && plan.mutualTls !== "hide",
     workload: workloadOf(endpoint),
   };

@@ -9,6 +9,7 @@ import {
   type TlsVersion,
   WORKLOAD_CERTIFICATE,
 } from "../../envoy/tls/index.ts";
+import { type MeshConfig, MeshConfig_TLSConfig_TLSProtocol as MeshVersion } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import {
   ServerTLSSettings_TLSmode as Mode,
   type ServerTLSSettings,
@@ -29,21 +30,42 @@ const VERSIONS = {
 /** Whether TLS goes through to what is behind, untouched. */
 export const passesThrough = (tls: ServerTLSSettings): boolean => tls.mode === Mode.PASSTHROUGH || tls.mode === Mode.AUTO_PASSTHROUGH;
 
-/** TLS of a Gateway server or a Sidecar's ingress listener, by Istio's reference of ServerTLSSettings. Undefined where it names no certificate. */
-export function serverTls(tls: ServerTLSSettings): DownstreamTlsInput | undefined {
+/**
+ * TLS of a Gateway server or a Sidecar's ingress listener, by Istio's reference of ServerTLSSettings; what it does not say of versions,
+ * ciphers and curves the mesh's `tlsDefaults` say. Undefined where it names no certificate.
+ */
+export function serverTls(tls: ServerTLSSettings, mesh: MeshConfig | undefined): DownstreamTlsInput | undefined {
   const certificates = certificatesOf(tls);
   if (certificates.length === 0) return undefined;
-  const minVersion = VERSIONS[tls.minProtocolVersion];
-  const maxVersion = VERSIONS[tls.maxProtocolVersion];
   const validation = validationOf(tls);
   return {
     certificates,
     alpn: ALPN,
     requireClientCertificate: tls.mode === Mode.MUTUAL || tls.mode === Mode.ISTIO_MUTUAL,
     ...(validation !== undefined && { validation }),
+    ...(tls.mode !== Mode.ISTIO_MUTUAL && parametersOf(tls, mesh)),
+  };
+}
+
+const MESH_VERSIONS = {
+  [MeshVersion.TLS_AUTO]: undefined,
+  [MeshVersion.TLSV1_2]: "TLSv1_2",
+  [MeshVersion.TLSV1_3]: "TLSv1_3",
+} as const satisfies Record<MeshVersion, TlsVersion | undefined>;
+
+/** Mutual TLS of the mesh has parameters of its own, so these are for servers of other clients only. */
+function parametersOf(tls: ServerTLSSettings, mesh: MeshConfig | undefined): Partial<DownstreamTlsInput> {
+  const defaults = mesh?.tlsDefaults;
+  const minVersion = VERSIONS[tls.minProtocolVersion] ?? MESH_VERSIONS[defaults?.minProtocolVersion ?? MeshVersion.TLS_AUTO];
+  const maxVersion = VERSIONS[tls.maxProtocolVersion];
+  const own = [...new Set(tls.cipherSuites)];
+  const cipherSuites = own.length > 0 ? own : (defaults?.cipherSuites ?? []);
+  const ecdhCurves = defaults?.ecdhCurves ?? [];
+  return {
     ...(minVersion !== undefined && { minVersion }),
     ...(maxVersion !== undefined && { maxVersion }),
-    ...(tls.cipherSuites.length > 0 && { cipherSuites: tls.cipherSuites }),
+    ...(cipherSuites.length > 0 && { cipherSuites }),
+    ...(ecdhCurves.length > 0 && { ecdhCurves }),
   };
 }
 
@@ -62,6 +84,7 @@ function validationOf(tls: ServerTLSSettings): PeerValidation | undefined {
     roots: rootsOf(tls),
     subjectAltNames: tls.subjectAltNames.map((exact) => ({ exact })),
     ...(tls.caCrl !== "" && { crlFile: tls.caCrl }),
+    ...(tls.insecureSkipVerify === true && { untrusted: true }),
     ...(tls.verifyCertificateSpki.length > 0 && { spkiPins: tls.verifyCertificateSpki }),
     ...(tls.verifyCertificateHash.length > 0 && { certificateHashes: tls.verifyCertificateHash }),
   };

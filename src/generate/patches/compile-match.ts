@@ -1,10 +1,10 @@
 import type { ClusterMatch, ListenerMatch, Patch, RouteMatch } from "../../envoy/patch/patch.ts";
 import {
+  EnvoyFilter_RouteConfigurationMatch_RouteMatch_Action as Action,
   type EnvoyFilter_ClusterMatch,
   type EnvoyFilter_EnvoyConfigObjectMatch,
   type EnvoyFilter_ListenerMatch,
   type EnvoyFilter_RouteConfigurationMatch,
-  EnvoyFilter_RouteConfigurationMatch_RouteMatch_Action as Action,
 } from "../../gen/istio/networking/v1alpha3/envoy_filter_pb.js";
 
 /** The conditions of a patch on what it is applied to. Empty texts and zeros are conditions that were not given. */

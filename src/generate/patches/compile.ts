@@ -4,13 +4,14 @@ import { type ConfigObject, objectKey } from "../../config/object.ts";
 import { messageFaults } from "../../envoy/patch/apply.ts";
 import { faultText } from "../../envoy/patch/constraints.ts";
 import { type ApplyTo, merges, type Operation, type Patch, type PatchContext } from "../../envoy/patch/patch.ts";
+import { regexFault } from "../../envoy/patch/regex.ts";
 import {
   type EnvoyFilter,
   EnvoyFilter_ApplyTo,
-  type EnvoyFilter_EnvoyConfigObjectMatch as Match,
-  type EnvoyFilter_EnvoyConfigObjectPatch as ObjectPatch,
   EnvoyFilter_Patch_Operation,
   EnvoyFilter_PatchContext,
+  type EnvoyFilter_EnvoyConfigObjectMatch as Match,
+  type EnvoyFilter_EnvoyConfigObjectPatch as ObjectPatch,
 } from "../../gen/istio/networking/v1alpha3/envoy_filter_pb.js";
 import { matchOf } from "./compile-match.ts";
 import { effectiveOperation, PATCHED_TYPES } from "./patched-types.ts";
@@ -61,7 +62,9 @@ export function compileFilter(object: ConfigObject<EnvoyFilter>, registry: Regis
     priority: object.spec.priority,
     selector: object.spec.workloadSelector?.labels,
     targets: object.spec.targetRefs.map(({ kind, name }) => ({ kind, name })),
-    patches: object.spec.configPatches.map((patch, index) => compilePatch(patch, { index, id: `${key}#${index}@${object.hash}`, registry })),
+    patches: object.spec.configPatches.map((patch, index) =>
+      compilePatch(patch, { index, id: `${key}#${index}@${object.hash}`, registry }),
+    ),
   };
 }
 
@@ -77,10 +80,25 @@ function compilePatch({ applyTo: kind, match, patch }: ObjectPatch, { index, id,
   const context = EnvoyFilter_PatchContext[match?.context ?? 0] as CompiledPatch["context"];
   const base = { index, context, version: match?.proxy?.proxyVersion ?? "", metadata: match?.proxy?.metadata ?? {} };
   if (applyTo === "INVALID" || written === "INVALID")
-    return { ...base, applyTo: "CLUSTER", operation: "MERGE", patch: undefined, faults: ["applyTo and operation must be set"], notes: [], types: [] };
+    return {
+      ...base,
+      applyTo: "CLUSTER",
+      operation: "MERGE",
+      patch: undefined,
+      faults: ["applyTo and operation must be set"],
+      notes: [],
+      types: [],
+    };
   const operation = effectiveOperation(applyTo, written);
-  const value = operation === "REMOVE" ? undefined : readValue(PATCHED_TYPES[applyTo].schema, patch?.value ?? {}, { registry, merging: merges({ operation }) });
-  const faults = [...ineffective({ applyTo, operation, context }), ...valueFaults(value, { applyTo, operation, registry })];
+  const value =
+    operation === "REMOVE"
+      ? undefined
+      : readValue(PATCHED_TYPES[applyTo].schema, patch?.value ?? {}, { registry, merging: merges({ operation }) });
+  const faults = [
+    ...versionFaults(base.version),
+    ...ineffective({ applyTo, operation, context }),
+    ...valueFaults(value, { applyTo, operation, registry }),
+  ];
   const compiled = (): Patch => ({
     id,
     applyTo,
@@ -100,6 +118,14 @@ function compilePatch({ applyTo: kind, match, patch }: ObjectPatch, { index, id,
   };
 }
 
+const LONGEST_EXPRESSION = 1024;
+
+function versionFaults(expression: string): readonly string[] {
+  if (expression.length > LONGEST_EXPRESSION) return [`match.proxy.proxyVersion is longer than ${LONGEST_EXPRESSION} characters`];
+  const fault = regexFault(expression);
+  return fault === undefined ? [] : [`match.proxy.proxyVersion ${fault}`];
+}
+
 /** Combinations that nothing comes of. */
 function ineffective({ applyTo, operation, context }: Pick<CompiledPatch, "applyTo" | "operation" | "context">): readonly string[] {
   if (applyTo === "BOOTSTRAP") return ["a proxy's bootstrap is patched where it is made, beside the proxy"];
@@ -108,7 +134,10 @@ function ineffective({ applyTo, operation, context }: Pick<CompiledPatch, "apply
 }
 
 /** What is put in whole must be right by itself; what is merged is judged by the result. */
-function valueFaults(value: PatchValue | undefined, { applyTo, operation, registry }: { applyTo: ApplyTo; operation: Operation; registry: Registry }): readonly string[] {
+function valueFaults(
+  value: PatchValue | undefined,
+  { applyTo, operation, registry }: { applyTo: ApplyTo; operation: Operation; registry: Registry },
+): readonly string[] {
   if (value === undefined || value.faults.length > 0 || merges({ operation })) return value?.faults ?? [];
   return messageFaults(PATCHED_TYPES[applyTo].schema, value.message, registry).map(faultText);
 }

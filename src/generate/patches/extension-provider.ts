@@ -11,10 +11,7 @@ export function createExtensionProvider({ extensions, plans }: Patches, base: Re
   const provider: ResourceProvider = {
     ...base,
     offered: (view, wanted) => (wanted.wildcard ? all(view, wanted) : only(all(view, wanted), wanted.names)),
-    provenance: (view, name) => [
-      ...base.provenance(view, name),
-      ...extensions.behind(plans.of(view), view, { name }).map(objectOf),
-    ],
+    provenance: (view, name) => [...base.provenance(view, name), ...extensions.behind(plans.of(view), view, { name }).map(objectOf)],
   };
   return { provider, outcome: (view, wanted) => extensions.patched(plans.of(view), view, base.offered(view, wanted)) };
 

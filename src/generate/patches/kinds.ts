@@ -1,4 +1,5 @@
 import { fromBinary } from "@bufbuild/protobuf";
+import { INBOUND_PASSTHROUGH_CLUSTER } from "../../envoy/cluster/cluster-name.ts";
 import { applyPatches } from "../../envoy/patch/apply.ts";
 import { matchesListener } from "../../envoy/patch/match-listener.ts";
 import { type GatewayPorts, matchesTable } from "../../envoy/patch/match-route.ts";
@@ -7,10 +8,9 @@ import { matchesCluster, patchCluster, servicesOf } from "../../envoy/patch/patc
 import { patchListener } from "../../envoy/patch/patch-listener.ts";
 import { patchRoutes } from "../../envoy/patch/patch-routes.ts";
 import { NO_OUTCOME } from "../../envoy/patch/trace.ts";
-import { INBOUND_PASSTHROUGH_CLUSTER } from "../../envoy/cluster/cluster-name.ts";
 import { ClusterSchema } from "../../gen/envoy/config/cluster/v3/cluster_pb.js";
-import { RouteConfigurationSchema } from "../../gen/envoy/config/route/v3/route_pb.js";
 import { ListenerSchema } from "../../gen/envoy/config/listener/v3/listener_pb.js";
+import { RouteConfigurationSchema } from "../../gen/envoy/config/route/v3/route_pb.js";
 import type { ProxyView } from "../../model/proxy.ts";
 import type { Encoded } from "../../wire/encoded.ts";
 import { CLUSTER_TYPE, EXTENSION_CONFIG_TYPE, LISTENER_TYPE, ROUTE_TYPE } from "../../wire/type-urls.ts";
@@ -85,7 +85,10 @@ export const listenerRules: KindRules = {
   clash: addressClash,
   scene(plan, view) {
     const router = isRouter(view);
-    const patches = plan.patches.filter(({ applyTo, context }) => LISTENER_PARTS.has(applyTo) || (!router && ROUTE_PARTS.has(applyTo) && inContext({ context }, "SIDECAR_INBOUND")));
+    const patches = plan.patches.filter(
+      ({ applyTo, context }) =>
+        LISTENER_PARTS.has(applyTo) || (!router && ROUTE_PARTS.has(applyTo) && inContext({ context }, "SIDECAR_INBOUND")),
+    );
     return {
       id: router ? "listeners@router" : "listeners",
       patches,
@@ -93,7 +96,8 @@ export const listenerRules: KindRules = {
       concerning: (resource) => {
         const facts = listenerFacts(resource);
         const context: PatchContext = router ? "GATEWAY" : facts.inbound ? "SIDECAR_INBOUND" : "SIDECAR_OUTBOUND";
-        const concerns = (patch: Patch): boolean => inContext(patch, context) && (ROUTE_PARTS.has(patch.applyTo) ? facts.inbound : matchesListener(patch, facts.listener));
+        const concerns = (patch: Patch): boolean =>
+          inContext(patch, context) && (ROUTE_PARTS.has(patch.applyTo) ? facts.inbound : matchesListener(patch, facts.listener));
         return { context, patches: patches.filter(concerns) };
       },
       apply: ({ body }, list, context) =>

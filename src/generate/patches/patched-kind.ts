@@ -39,6 +39,13 @@ export interface PatchedLeaf {
   readonly outcome: PatchOutcome;
 }
 
+/** A patch that was left out of a resource. */
+export interface LeftOut {
+  readonly patch: string;
+  readonly resource: string;
+  readonly reason: string;
+}
+
 /** A set after patches, with all that is known of how it came about. */
 export interface PatchedSet {
   readonly set: ResourceSet;
@@ -57,6 +64,7 @@ const lists = new Interned<PatchList>();
 
 /** A scene in use: it holds its lists, so that they live as long as the plan. */
 interface LiveScene extends Scene {
+  readonly tell: (fault: LeftOut) => void;
   readonly lists: Map<string, PatchList>;
   readonly maps: WeakMap<ResourceSet["resources"], ResourceSet["resources"]>;
   readonly sets: WeakMap<ResourceSet, PatchedSet>;
@@ -72,8 +80,12 @@ export class PatchedKind {
   readonly #rules: KindRules;
   readonly #scenes = new WeakMap<PatchPlan, Map<string, LiveScene>>();
 
-  constructor(rules: KindRules) {
+  readonly #tell: (fault: LeftOut) => void;
+
+  /** `tell` is told of each patch that is left out of a resource, when that is found. */
+  constructor(rules: KindRules, tell: (fault: LeftOut) => void) {
     this.#rules = rules;
+    this.#tell = tell;
     this.typeUrl = rules.typeUrl;
   }
 
@@ -121,7 +133,7 @@ export class PatchedKind {
     if (scene === undefined || scene.patches.length === 0) return undefined;
     const scenes = this.#scenes.get(plan) ?? new Map<string, LiveScene>();
     this.#scenes.set(plan, scenes);
-    const live = scenes.get(scene.id) ?? { ...scene, lists: new Map(), maps: new WeakMap(), sets: new WeakMap() };
+    const live = scenes.get(scene.id) ?? { ...scene, tell: this.#tell, lists: new Map(), maps: new WeakMap(), sets: new WeakMap() };
     scenes.set(scene.id, live);
     return live;
   }
@@ -132,6 +144,7 @@ const UNKNOWN = { typeUrl: "", version: "", body: new Uint8Array() };
 function patchSet(scene: LiveScene, set: ResourceSet, rules: KindRules): PatchedSet {
   const resources = patchMap(scene, set.resources);
   const added = addResources(scene, rules, resources);
+  for (const { patch, resource, fault } of added) if (fault !== undefined) scene.tell({ patch, resource: resource.name, reason: fault });
   const taken = new Map(added.flatMap(({ resource, fault }) => (fault === undefined ? [[resource.name, resource] as const] : [])));
   const all = taken.size === 0 ? resources : new LayeredResources(resources, taken);
   return {
@@ -177,6 +190,7 @@ function leafOf(scene: LiveScene, resource: Encoded): PatchedLeaf {
   let leaf = list.leaves.get(resource);
   if (leaf === undefined) {
     leaf = makeLeaf(scene, resource, list);
+    for (const { patch, reason } of leaf.outcome.faults) scene.tell({ patch, resource: resource.name, reason });
     list.leaves.set(resource, leaf);
   }
   return leaf;

@@ -1,7 +1,7 @@
-import type { Plans } from "./plan.ts";
 import type { ProxyView } from "../../model/proxy.ts";
 import type { ResourceProvider, Wanted } from "../../xds/provider.ts";
 import { type PatchedKind, type PatchedSet, unpatchedOf } from "./patched-kind.ts";
+import type { Plans } from "./plan.ts";
 
 /** A provider whose resources are patched, and what became of them. */
 export interface PatchedProvider {

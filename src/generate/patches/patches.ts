@@ -3,7 +3,7 @@ import type { GenerateContext } from "../context.ts";
 import { gatewayQueryOf } from "../lookups/merged-gateway.ts";
 import type { CompiledFilter } from "./compile.ts";
 import { clusterRules, extensionRules, listenerRules, routeRules } from "./kinds.ts";
-import { PatchedKind } from "./patched-kind.ts";
+import { type LeftOut, PatchedKind } from "./patched-kind.ts";
 import { definePlans, type Plans } from "./plan.ts";
 
 /** EnvoyFilters, put into effect. */
@@ -20,17 +20,20 @@ export interface Patches {
   use(descriptors: Registry): void;
 }
 
-/** Sets up patching on an engine. In a mesh without EnvoyFilters it costs one look-up per answer, and nothing is loaded for it. */
-export function createPatches(ctx: GenerateContext): Patches {
+/** Sets up patching on an engine; `tell` is told of patches that are left out. In a mesh without EnvoyFilters it costs one look-up per answer, and nothing is loaded for it. */
+export function createPatches(ctx: GenerateContext, tell: (fault: LeftOut) => void = () => {}): Patches {
   const { engine, inputs } = ctx;
   const descriptors = engine.table<Registry>({ name: "descriptors" });
   const plans = definePlans(ctx, descriptors);
   return {
     plans,
-    clusters: new PatchedKind(clusterRules),
-    listeners: new PatchedKind(listenerRules),
-    routes: new PatchedKind(routeRules((view) => gatewayQueryOf(ctx, view).targetPorts)),
-    extensions: new PatchedKind(extensionRules),
+    clusters: new PatchedKind(clusterRules, tell),
+    listeners: new PatchedKind(listenerRules, tell),
+    routes: new PatchedKind(
+      routeRules((view) => gatewayQueryOf(ctx, view).targetPorts),
+      tell,
+    ),
+    extensions: new PatchedKind(extensionRules, tell),
     filters: () => inputs.objects.keys("kind", "EnvoyFilter").flatMap((key) => plans.compiled(key) ?? []),
     use: (registry) => descriptors.set("all", registry),
   };

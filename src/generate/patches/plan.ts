@@ -131,12 +131,16 @@ function inOrder(filters: readonly CompiledFilter[], root: string): readonly Com
 }
 
 function planOf(filters: readonly CompiledFilter[], key: PlanKey, registry: Registry): PatchPlan {
-  const meant = filters.filter((filter) => selects(filter, key)).flatMap(({ patches }) => patches.filter((patch) => isFor(patch, key)));
+  const meant = filters
+    .filter((filter) => selects(filter, key))
+    .flatMap(({ patches }) => patches.filter((one) => one.patch !== undefined && isFor(one, key)));
   const missing = ({ types }: CompiledPatch): readonly string[] => types.filter((type) => !hasType(key.extensions, type));
   const patches = meant.flatMap((one) => (one.patch !== undefined && missing(one).length === 0 ? [one.patch] : []));
   const refused = meant.flatMap((one): readonly PlanFault[] => {
     const types = missing(one);
-    return one.patch === undefined || types.length === 0 ? [] : [{ patch: one.patch.id, reason: `the proxy's Envoy has no extension ${types.join(", ")}` }];
+    return one.patch === undefined || types.length === 0
+      ? []
+      : [{ patch: one.patch.id, reason: `the proxy's Envoy has no extension ${types.join(", ")}` }];
   });
   const id = contentHash([...patches.map((one) => one.id), ...refused.map(({ patch }) => `!${patch}`)].join("\n"));
   return plans.of(id, () => ({ id, patches, refused, registry }));
@@ -163,6 +167,7 @@ function selects({ selector, targets, namespace }: CompiledFilter, { labels = {}
 }
 
 function isFor({ version, metadata }: CompiledPatch, key: PlanKey): boolean {
-  if (version !== "" && (key.version === undefined || key.version === "" || !RE2JS.compile(version).matcher(key.version).find())) return false;
+  if (version !== "" && (key.version === undefined || key.version === "" || !RE2JS.compile(version).matcher(key.version).find()))
+    return false;
   return Object.entries(metadata).every(([name, value]) => key.metadata[name] === value);
 }

@@ -3,7 +3,7 @@ import { type Any, AnySchema } from "@bufbuild/protobuf/wkt";
 import { readMessageWith } from "../../config/parse/read-message.ts";
 import type { AnyReader } from "../../config/parse/reading.ts";
 import type { FieldPath } from "../../config/problem.ts";
-import { constraintFaults, faultText } from "../../envoy/patch/constraints.ts";
+import { constraintFaults } from "../../envoy/patch/constraints.ts";
 import { encode, typedStruct } from "../../wire/encode.ts";
 import { typeUrlOf } from "../../wire/type-urls.ts";
 
@@ -54,7 +54,9 @@ export function readValue(schema: DescMessage, json: JsonObject, { registry, mer
       report: (code, path, text) => (code === "schema.unknown-field" ? unknown.push(`${pathText(path)}: ${text}`) : report(path, text)),
     });
     if (!merging && (unknown.length > 0 || wrapped !== undefined)) {
-      for (const fault of constraintFaults(known, message, registry)) report(reading.path, faultText(fault));
+      if (faults.size === 0)
+        for (const { path, reason } of constraintFaults(known, message, registry))
+          report(path === "" ? reading.path : [...reading.path, path], reason);
       const given = wrapped === undefined ? undefined : registry.getMessage(named);
       return given === undefined ? typedStruct(typeUrlOf(known), content) : packed(given, fromJson(given, rest));
     }
@@ -85,9 +87,11 @@ function structContent(json: JsonObject): { readonly typeUrl: string; readonly v
 }
 
 /** `read-message` holds messages as the library does, so they can be encoded. */
-const packed = (schema: DescMessage, message: Message): Any => create(AnySchema, { typeUrl: typeUrlOf(schema), value: encode(schema, message) });
+const packed = (schema: DescMessage, message: Message): Any =>
+  create(AnySchema, { typeUrl: typeUrlOf(schema), value: encode(schema, message) });
 
 const nameOf = (typeUrl: string): string => typeUrl.slice(typeUrl.lastIndexOf("/") + 1);
 
 const pathText = (path: FieldPath): string =>
-  path.reduce<string>((text, part) => (typeof part === "number" ? `${text}[${part}]` : text === "" ? part : `${text}.${part}`), "") || "value";
+  path.reduce<string>((text, part) => (typeof part === "number" ? `${text}[${part}]` : text === "" ? part : `${text}.${part}`), "") ||
+  "value";

@@ -57,7 +57,11 @@ interface Tally {
  * What every patch does at some proxies. A patch that is for no proxy, matches nothing or is left out can be told from one that works:
  * all of it is known from what the proxies are served anyway.
  */
-export function reportPatches(patches: Patches, providers: readonly PatchedProvider[], proxies: readonly ReportedProxy[]): readonly PatchReport[] {
+export function reportPatches(
+  patches: Patches,
+  providers: readonly PatchedProvider[],
+  proxies: readonly ReportedProxy[],
+): readonly PatchReport[] {
   const tallies = new Map<string, Tally>();
   const tally = (patch: string): Tally => {
     const one = tallies.get(patch) ?? { proxies: 0, matched: 0, applied: 0, problems: new Map() };
@@ -67,7 +71,8 @@ export function reportPatches(patches: Patches, providers: readonly PatchedProvi
   const outcomes = new Map<PatchedSet, number>();
   for (const { view, types } of proxies) {
     const plan = patches.plans.of(view);
-    for (const { id } of plan.patches) tally(id).proxies += 1;
+    for (const { id, context } of plan.patches)
+      if (context === "ANY" || (context === "GATEWAY") === (view.type === "router")) tally(id).proxies += 1;
     for (const { patch, reason } of plan.refused) {
       tally(patch).proxies += 1;
       tally(patch).problems.set(reason, { reason });
@@ -80,7 +85,11 @@ export function reportPatches(patches: Patches, providers: readonly PatchedProvi
     }
   }
   for (const [outcome, times] of outcomes) addOutcome(outcome, times, tally);
-  return patches.filters().flatMap((filter) => filter.patches.map((patch) => reportOf(filter, patch, tallies.get(`${filter.key}#${patch.index}@${filter.hash}`))));
+  return patches
+    .filters()
+    .flatMap((filter) =>
+      filter.patches.map((patch) => reportOf(filter, patch, tallies.get(`${filter.key}#${patch.index}@${filter.hash}`))),
+    );
 }
 
 /** Adds what patches did to one set, which that many proxies share. */
@@ -98,9 +107,16 @@ function addOutcome({ leaves, added }: PatchedSet, times: number, tally: (patch:
 }
 
 /** Some things only Envoy can judge, such as code in Lua. What it refuses is served to it without the patches. */
-function addRejected({ leaves, added }: PatchedSet, rejected: NonNullable<ReportedType["rejected"]>, tally: (patch: string) => Tally): void {
-  const errors = new Map(rejected.map(({ name, version, error }) => [`${name}@${version}`, { resource: name, reason: `Envoy refused it: ${error}` }]));
-  const blame = (patch: string, problem: PatchProblem): void => void tally(patch).problems.set(`${problem.resource}: ${problem.reason}`, problem);
+function addRejected(
+  { leaves, added }: PatchedSet,
+  rejected: NonNullable<ReportedType["rejected"]>,
+  tally: (patch: string) => Tally,
+): void {
+  const errors = new Map(
+    rejected.map(({ name, version, error }) => [`${name}@${version}`, { resource: name, reason: `Envoy refused it: ${error}` }]),
+  );
+  const blame = (patch: string, problem: PatchProblem): void =>
+    void tally(patch).problems.set(`${problem.resource}: ${problem.reason}`, problem);
   for (const { resource, outcome } of leaves()) {
     const problem = resource === undefined ? undefined : errors.get(`${resource.name}@${resource.version}`);
     if (problem !== undefined) for (const patch of outcome.applied) blame(patch, problem);

@@ -86,6 +86,7 @@ function checkPorts(spec: ServiceEntry, place: Place): void {
     at.in("name").check("field.port", portNameFault(port.name));
     at.in("number").check("field.port", portFault(port.number));
     at.in("protocol").check("field.port", protocolFault(port.protocol));
+    if (port.protocol.toUpperCase() === "UDP") at.in("protocol").fault("field.ineffective", "UDP is not proxied, so this port is left out");
     if (port.targetPort !== 0) at.in("targetPort").check("field.port", portFault(port.targetPort));
   }
 }

@@ -13,6 +13,16 @@ export const endpointRules = (at: string): SchemaRules => ({
   [`${at}serviceAccount`]: { maxLength: 253 },
 });
 
+/** What the condition `Healthy` says: `healthy`, `unhealthy`, or nothing. Health checks of the workload's agent write it. */
+function healthCondition(status: unknown): string | undefined {
+  const conditions = typeof status === "object" && status !== null && "conditions" in status ? status.conditions : undefined;
+  const found: unknown = Array.isArray(conditions) ? conditions.find((one: unknown) => isHealthCondition(one)) : undefined;
+  return isHealthCondition(found) ? (found.status === "True" ? "healthy" : "unhealthy") : undefined;
+}
+
+const isHealthCondition = (one: unknown): one is { readonly type: "Healthy"; readonly status: unknown } =>
+  typeof one === "object" && one !== null && "type" in one && one.type === "Healthy" && "status" in one;
+
 /** One workload outside Kubernetes. */
 export const workloadEntry = istioKind({
   kind: "WorkloadEntry",
@@ -24,5 +34,6 @@ export const workloadEntry = istioKind({
   schema: WorkloadEntrySchema,
   rules: endpointRules(""),
   needsSpec: true,
+  observe: healthCondition,
   check: (spec: WorkloadEntry, place) => checkWorkloadEntry(spec, { takesNames: true }, place),
 });

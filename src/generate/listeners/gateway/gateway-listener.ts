@@ -3,6 +3,7 @@ import type { HttpManagerInput } from "../../../envoy/filters/http-connection-ma
 import type { PolicyFilters } from "../../../envoy/filters/policy-filters.ts";
 import type { FilterChainInput } from "../../../envoy/listener/filter-chain.ts";
 import type { ListenerInput } from "../../../envoy/listener/listener.ts";
+import type { MeshConfig } from "../../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import { ServerTLSSettings_TLSmode as Mode } from "../../../gen/istio/networking/v1alpha3/shared_pb.js";
 import type { GatewayPort, GatewayServer, GenerateContext, ResolvedVirtualService } from "../../context.ts";
 import { extensionsAt } from "../../extensions/chain-extensions.ts";
@@ -24,6 +25,7 @@ export interface GatewayListenerParts {
   readonly settings: ChainSettings;
   readonly policies: PolicyFilters | undefined;
   readonly port: GatewayPort;
+  readonly mesh: MeshConfig | undefined;
 }
 
 /** Name of the listener of a port. */
@@ -82,7 +84,7 @@ function serverChains(parts: GatewayListenerParts, server: GatewayServer, name: 
   if (tls?.mode === Mode.AUTO_PASSTHROUGH) return sniRoutedChains(parts, server);
   if (server.family === "tcp") return chain(tcpContent(parts, server), {});
   if (tls === undefined || passesThrough(tls)) return throughChains(parts, server);
-  const ended = tls.mode === Mode.ISTIO_MUTUAL && !parts.hasIdentity ? undefined : serverTls(tls);
+  const ended = tls.mode === Mode.ISTIO_MUTUAL && !parts.hasIdentity ? undefined : serverTls(tls, parts.mesh);
   if (ended === undefined) return [];
   const serverNames = sniOf(server);
   const content = server.routeName === undefined ? tcpContent(parts, server) : httpContent(parts, server, { name, rds: server.routeName });

@@ -87,6 +87,7 @@ function defineListener(tools: ListenerTools): Query<ListenerKey, Encoded | unde
       families,
       hasIdentity,
       settings,
+      mesh: ctx.inputs.mesh.get("mesh"),
       policies: tools.policyFilters({ ...traits.policies, gateway: true }),
       port,
     });

@@ -38,7 +38,7 @@ export function defineInboundPorts(
     compute: (query) => {
       const sidecar =
         query.sidecar === undefined ? undefined : (ctx.inputs.objects.get(query.sidecar) as ConfigObject<Sidecar> | undefined)?.spec;
-      if (sidecar !== undefined && sidecar.ingress.length > 0) return declaredPorts(sidecar, query, ctx.settings.sniffInbound);
+      if (sidecar !== undefined && sidecar.ingress.length > 0) return declaredPorts(ctx, sidecar, query);
       // Without redirection the application has its ports to itself: a listener there would take them from it.
       return query.interception === "NONE" ? [] : servedPorts(ctx, query);
     },
@@ -77,10 +77,16 @@ function servedPorts(ctx: Pick<GenerateContext, "registry" | "settings">, query:
     }));
 }
 
-function declaredPorts(sidecar: Sidecar, query: PortsQuery, sniff: boolean): readonly InboundPort[] {
-  return sidecar.ingress.flatMap(({ port, bind, captureMode, tls }) => {
+function declaredPorts(
+  { inputs, settings }: Pick<GenerateContext, "inputs" | "settings">,
+  sidecar: Sidecar,
+  query: PortsQuery,
+): readonly InboundPort[] {
+  return sidecar.ingress.flatMap(({ port, bind, captureMode, tls: wanted }) => {
     if (port === undefined) return [];
-    const protocol = parseProtocol(port.protocol) ?? "Auto";
+    const tls = settings.tlsOnSidecarIngress ? wanted : undefined;
+    const declared = parseProtocol(port.protocol) ?? "Auto";
+    const protocol = tls === undefined ? declared : withinTls(declared);
     const bindToPort = captureMode === CaptureMode.NONE || (captureMode === CaptureMode.DEFAULT && query.interception === "NONE");
     return [
       {
@@ -89,14 +95,17 @@ function declaredPorts(sidecar: Sidecar, query: PortsQuery, sniff: boolean): rea
         host: undefined,
         object: undefined,
         protocol,
-        kind: kindOf(protocol, sniff),
+        kind: kindOf(protocol, settings.sniffInbound),
         bind: bind || (bindToPort ? (query.addresses[0] ?? "127.0.0.1") : undefined),
         bindToPort,
-        tls: tls === undefined ? undefined : serverTls(tls),
+        tls: tls === undefined ? undefined : serverTls(tls, inputs.mesh.get("mesh")),
       },
     ];
   });
 }
+
+/** What is left of a protocol once its TLS is ended. */
+const withinTls = (protocol: Protocol): Protocol => (protocol === "HTTPS" ? "HTTP" : protocol === "TLS" ? "TCP" : protocol);
 
 const kindOf = (protocol: Protocol, sniff: boolean): InboundKind =>
   isHttp(protocol) ? "http" : protocol === "Auto" && sniff ? "auto" : "tcp";

@@ -15,7 +15,7 @@ export interface WorkloadQuery {
 
 /**
  * The Telemetry objects that apply to a workload, by Istio's "Scope, Inheritance, and Overrides": the root namespace's, then the
- * namespace's, then the one that selects the workload; the oldest of each level counts.
+ * namespace's (the oldest of each counts), then those that select the workload or name the Gateway it stands for.
  */
 export function defineTelemetryChoice(ctx: Context): Query<WorkloadQuery, readonly string[]> {
   const inNamespace = ctx.engine.query<string, readonly ConfigObject<Telemetry>[]>({
@@ -29,10 +29,8 @@ export function defineTelemetryChoice(ctx: Context): Query<WorkloadQuery, readon
     id: ({ namespace, labels }) => `${namespace}|${JSON.stringify(labels)}`,
     compute: ({ namespace, labels }) => {
       const root = ctx.inputs.mesh.get("mesh")?.rootNamespace ?? "istio-system";
-      const selecting = inNamespace(namespace).find(
-        ({ spec }) => spec.selector !== undefined && isSelective(spec) && matchesLabels(spec.selector.matchLabels, labels),
-      );
-      const levels = [general(root), namespace === root ? undefined : general(namespace), selecting];
+      const selecting = inNamespace(namespace).filter(({ spec }) => isSelective(spec) && selects(spec, labels));
+      const levels = [general(root), namespace === root ? undefined : general(namespace), ...selecting];
       return levels.filter((object) => object !== undefined).map(objectKey);
     },
   });
@@ -41,6 +39,15 @@ export function defineTelemetryChoice(ctx: Context): Query<WorkloadQuery, readon
 /** Objects bound to a resource by name are not for workloads at large. */
 const isSelective = (spec: Telemetry): boolean =>
   Object.keys(spec.selector?.matchLabels ?? {}).length > 0 || spec.targetRef !== undefined || spec.targetRefs.length > 0;
+
+function selects({ selector, targetRef, targetRefs }: Telemetry, labels: WorkloadQuery["labels"]): boolean {
+  const targets = targetRef === undefined ? targetRefs : [targetRef, ...targetRefs];
+  if (targets.length === 0) return matchesLabels(selector?.matchLabels ?? {}, labels);
+  return targets.some(
+    ({ group, kind, name }) =>
+      group === "gateway.networking.k8s.io" && kind === "Gateway" && labels["gateway.networking.k8s.io/gateway-name"] === name,
+  );
+}
 
 /** Whether a rule for a workload mode applies on a side; a gateway is a client of what is behind it. */
 export function appliesTo(mode: WorkloadMode | undefined, side: Side): boolean {

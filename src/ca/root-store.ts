@@ -1,0 +1,14 @@
+import type { CaMaterial } from "./ca-material.ts";
+
+/** News of the CA's certificates and key: a new set that is in force, or why what was found is not. */
+export type RootNews = { readonly material: CaMaterial } | { readonly fault: string };
+
+/** Where the CA's certificates and key are kept: files, or a Secret of a cluster. */
+export interface RootStore {
+  /** For messages. */
+  readonly place: string;
+  /** The set in force; makes one where there is none at all. Throws `EdgeError` where what is there cannot be used: never a new root beside an old one. */
+  load(): Promise<CaMaterial>;
+  /** Tells of changes after `load` until the returned function is called. */
+  follow(news: (news: RootNews) => void): () => void;
+}

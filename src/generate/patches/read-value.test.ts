@@ -1,0 +1,69 @@
+import assert from "node:assert/strict";
+import { type DescMessage, type JsonObject, toJson } from "@bufbuild/protobuf";
+import { describe, it } from "vitest";
+import { HttpFilterSchema } from "../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
+import { messageRegistry } from "../../wire/json.ts";
+import { readValue } from "./read-value.ts";
+
+const registry = await messageRegistry();
+const T = "type.googleapis.com/envoy.extensions.filters.http";
+
+const read = (typed_config: JsonObject, { merging = false, schema = HttpFilterSchema as DescMessage } = {}) => {
+  const value = readValue(schema, { name: "f", typed_config }, { registry, merging });
+  return { ...value, config: (toJson(schema, value.message, { registry }) as JsonObject).typedConfig };
+};
+
+describe("readValue", () => {
+  it("makes messages of types we have descriptors for, in either spelling of fields", () => {
+    const { config, faults, types } = read({ "@type": `${T}.buffer.v3.Buffer`, max_request_bytes: 5 });
+    assert.deepEqual(config, { "@type": `${T}.buffer.v3.Buffer`, maxRequestBytes: 5 });
+    assert.deepEqual([faults, types], [[], ["envoy.extensions.filters.http.buffer.v3.Buffer"]]);
+    assert.deepEqual(read({ "@type": `${T}.buffer.v3.Buffer`, maxRequestBytes: 5 }).config, config);
+  });
+
+  it("passes others on as JSON", () => {
+    const { config } = read({ "@type": `${T}.tomorrow.v3.Tomorrow`, a: { b: ["1s"] } });
+    assert.deepEqual(config, {
+      "@type": "type.googleapis.com/xds.type.v3.TypedStruct",
+      typeUrl: `${T}.tomorrow.v3.Tomorrow`,
+      value: { a: { b: ["1s"] } },
+    });
+  });
+
+  it("passes on fields that are newer than our descriptors, but judges the others", () => {
+    const newer = { "@type": `${T}.buffer.v3.Buffer`, max_request_bytes: 5, brand_new: true };
+    assert.deepEqual(read(newer).config, {
+      "@type": "type.googleapis.com/xds.type.v3.TypedStruct",
+      typeUrl: `${T}.buffer.v3.Buffer`,
+      value: { brand_new: true, max_request_bytes: 5 },
+    });
+    assert.deepEqual(read({ ...newer, max_request_bytes: "many" }).faults, [
+      "typed_config.max_request_bytes must be a whole number, not a text",
+    ]);
+    assert.deepEqual(read({ ...newer, max_request_bytes: 0 }).faults, ["typed_config.max_request_bytes must be more than 0"]);
+  });
+
+  it("leaves such fields out where it must merge, and says so", () => {
+    const { config, notes } = read({ "@type": `${T}.buffer.v3.Buffer`, max_request_bytes: 5, brand_new: true }, { merging: true });
+    assert.deepEqual(config, { "@type": `${T}.buffer.v3.Buffer`, maxRequestBytes: 5 });
+    assert.deepEqual(notes, ['typed_config.brand_new: Buffer has no field "brand_new"; it is left out']);
+  });
+
+  it("takes a TypedStruct as it is written, or as what it stands for where it must merge", () => {
+    const struct = {
+      "@type": "type.googleapis.com/udpa.type.v1.TypedStruct",
+      type_url: `${T}.buffer.v3.Buffer`,
+      value: { max_request_bytes: 5 },
+    };
+    assert.deepEqual(read(struct).config, { "@type": struct["@type"], typeUrl: struct.type_url, value: { max_request_bytes: 5 } });
+    assert.deepEqual(read(struct, { merging: true }).config, { "@type": `${T}.buffer.v3.Buffer`, maxRequestBytes: 5 });
+    assert.deepEqual(read(struct).types, ["envoy.extensions.filters.http.buffer.v3.Buffer"]);
+  });
+
+  it("reads what is inside other configurations", () => {
+    const inner = { name: "x", typed_config: { "@type": `${T}.buffer.v3.Buffer`, max_request_bytes: "no" } };
+    const { faults, types } = read({ "@type": `${T}.router.v3.Router`, upstream_http_filters: [inner] });
+    assert.deepEqual(faults, ["typed_config.upstream_http_filters[0].typed_config.max_request_bytes must be a whole number, not a text"]);
+    assert.deepEqual(types, ["envoy.extensions.filters.http.router.v3.Router", "envoy.extensions.filters.http.buffer.v3.Buffer"]);
+  });
+});

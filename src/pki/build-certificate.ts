@@ -1,0 +1,115 @@
+import { createHash, type KeyObject, randomBytes, sign } from "node:crypto";
+import { isIPv4 } from "node:net";
+import { parseIp } from "../base/address.ts";
+import { inside, readBits, readWhole, TAG } from "./der-reader.ts";
+import { bitString, boolean, explicit, implicit, integer, nothing, octetString, oid, sequence, set, time, utf8 } from "./der-writer.ts";
+import { algorithmFor, type SignatureAlgorithm } from "./keys.ts";
+import { OID } from "./oids.ts";
+
+/** What a certificate is for; it decides key usage, as in Istio's certificates. */
+export type CertificateUse =
+  | { readonly is: "ca"; /** How many further CAs may stand below; undefined is any number. */ readonly pathLength?: number }
+  | { readonly is: "workload"; readonly uri: string }
+  | { readonly is: "server"; readonly dnsNames: readonly string[]; readonly addresses: readonly string[] };
+
+export interface CertificateInput {
+  readonly use: CertificateUse;
+  /** The holder's key (SubjectPublicKeyInfo). */
+  readonly keyInfo: Uint8Array;
+  readonly organization?: string;
+  readonly notBefore: number;
+  readonly notAfter: number;
+  readonly issuer: Issuer;
+}
+
+/** Who signs. For a root, `name` is left out: it is its own. */
+export interface Issuer {
+  readonly key: KeyObject;
+  /** The issuer's subject as it stands in its certificate, and its key. */
+  readonly name?: Uint8Array;
+  readonly keyInfo: Uint8Array;
+}
+
+const SERIAL_BYTES = 16;
+
+/** Builds and signs an X.509 v3 certificate (RFC 5280); gives DER. A random 128-bit serial needs no memory of earlier ones. */
+export function buildCertificate(input: CertificateInput): Buffer {
+  const { issuer, use } = input;
+  const algorithm = algorithmFor(issuer.key);
+  const subject = nameOf(input.organization);
+  const extensions = [
+    ...usageExtensions(use),
+    ...namesExtension(use, input.organization === undefined),
+    ...(use.is === "ca" ? [extension(OID.subjectKeyId, octetString(keyId(input.keyInfo)))] : []),
+    extension(OID.authorityKeyId, sequence(implicit(0, keyId(issuer.keyInfo)))),
+  ];
+  const body = sequence(
+    explicit(0, integer(Uint8Array.of(2))),
+    integer(randomBytes(SERIAL_BYTES)),
+    algorithmInfo(algorithm),
+    issuer.name ?? subject,
+    sequence(time(input.notBefore), time(input.notAfter)),
+    subject,
+    input.keyInfo,
+    explicit(3, sequence(...extensions)),
+  );
+  return sequence(body, algorithmInfo(algorithm), bitString(sign(algorithm.digest, body, issuer.key)));
+}
+
+/** The identifier of a key (RFC 5280 4.2.1.2, first method). */
+export function keyId(keyInfo: Uint8Array): Buffer {
+  const fields = inside(readWhole(keyInfo, TAG.SEQUENCE));
+  fields.take(TAG.SEQUENCE);
+  return createHash("sha1").update(readBits(fields.take(TAG.BIT_STRING))).digest();
+}
+
+/** ECDSA and Ed25519 have no parameters; RSA has a null, which some readers insist on. */
+const algorithmInfo = ({ oid: name, keyType }: SignatureAlgorithm): Buffer =>
+  keyType === "rsa" ? sequence(oid(name), nothing()) : sequence(oid(name));
+
+const nameOf = (organization: string | undefined): Buffer =>
+  organization === undefined ? sequence() : sequence(set(sequence(oid(OID.organization), utf8(organization))));
+
+const extension = (name: string, value: Uint8Array, critical = false): Buffer =>
+  sequence(oid(name), ...(critical ? [boolean(true)] : []), octetString(value));
+
+/** Bits of KeyUsage, from the first: digitalSignature, keyEncipherment, keyCertSign, cRLSign. */
+const LEAF_USAGE = bitString(Uint8Array.of(0b1010_0000), 5);
+const CA_USAGE = bitString(Uint8Array.of(0b0000_0110), 1);
+
+function usageExtensions(use: CertificateUse): readonly Buffer[] {
+  if (use.is === "ca") {
+    const limit = use.pathLength === undefined ? [] : [integer(Uint8Array.of(use.pathLength))];
+    return [
+      extension(OID.keyUsage, CA_USAGE, true),
+      extension(OID.basicConstraints, sequence(boolean(true), ...limit), true),
+    ];
+  }
+  const purposes = use.is === "workload" ? [OID.serverAuth, OID.clientAuth] : [OID.serverAuth];
+  return [
+    extension(OID.keyUsage, LEAF_USAGE, true),
+    extension(OID.extendedKeyUsage, sequence(...purposes.map(oid))),
+    extension(OID.basicConstraints, sequence(), true),
+  ];
+}
+
+/** Critical where there is no subject, since then only these names say whose it is (RFC 5280 4.2.1.6). */
+function namesExtension(use: CertificateUse, critical: boolean): readonly Buffer[] {
+  switch (use.is) {
+    case "ca":
+      return [];
+    case "workload":
+      return [extension(OID.subjectAltName, sequence(implicit(6, Buffer.from(use.uri, "latin1"))), critical)];
+    case "server": {
+      const names = use.dnsNames.map((name) => implicit(2, Buffer.from(name, "latin1")));
+      const addresses = use.addresses.map((address) => implicit(7, addressBytes(address)));
+      return [extension(OID.subjectAltName, sequence(...names, ...addresses), critical)];
+    }
+  }
+}
+
+function addressBytes(text: string): Buffer {
+  const value = parseIp(text)?.value ?? 0n;
+  const size = isIPv4(text) ? 4 : 16;
+  return Buffer.from(value.toString(16).padStart(size * 2, "0"), "hex");
+}

@@ -1,0 +1,87 @@
+import { execFileSync } from "node:child_process";
+import { generateKeyPairSync } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { buildCsr, CsrError, LONGEST_CSR, readCsr } from "./csr.ts";
+import { generateKeys } from "./keys.ts";
+import { readPem, writePem } from "./pem.ts";
+
+const ID = "spiffe://cluster.local/ns/shop/sa/cart";
+let dir = "";
+beforeAll(() => {
+  dir = mkdtempSync(join(tmpdir(), "csr-"));
+});
+afterAll(() => rmSync(dir, { recursive: true }));
+
+/** A request made by openssl with a key of its own choice. */
+function opensslCsr(...keyArguments: readonly string[]): string {
+  const [key, csr] = [join(dir, "key.pem"), join(dir, "req.pem")];
+  execFileSync("openssl", ["genpkey", ...keyArguments, "-out", key], { stdio: "ignore" });
+  execFileSync("openssl", ["req", "-new", "-key", key, "-subj", "/O=evil/CN=admin", "-addext", "subjectAltName=DNS:istiod.istio-system.svc", "-out", csr]);
+  return readFileSync(csr, "utf8");
+}
+
+describe("certificate requests", () => {
+  it.for([
+    ["P-256", ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256"]],
+    ["P-384", ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-384"]],
+    ["RSA of 2048 bits", ["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"]],
+    ["Ed25519", ["-algorithm", "ED25519"]],
+  ] as const)("of openssl with %s are taken", ([, words]) => {
+    const { publicKey, keyInfo } = readCsr(opensslCsr(...words));
+    expect(publicKey.export({ type: "spki", format: "der" })).toEqual(keyInfo);
+  });
+
+  it("of ours are read by openssl and by us", async () => {
+    for (const kind of ["P-256", "RSA-2048"] as const) {
+      const csr = buildCsr(await generateKeys(kind), ID);
+      writeFileSync(join(dir, "own.pem"), csr);
+      const text = execFileSync("openssl", ["req", "-in", join(dir, "own.pem"), "-noout", "-text", "-verify"], { encoding: "utf8", stdio: "pipe" });
+      expect(text).toContain(`URI:${ID}`);
+      expect(readCsr(csr).publicKey.type).toBe("public");
+    }
+  });
+
+  it.for([
+    ["RSA of 1024 bits", ["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024"], "at least 2048 bits"],
+    ["another curve", ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:secp256k1"], "must be of P-256"],
+    ["a curve of its own making", ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-pkeyopt", "ec_param_enc:explicit"], "must name their curve"],
+  ] as const)("with %s are refused", ([, words, reason]) => {
+    expect(() => readCsr(opensslCsr(...words))).toThrow(new RegExp(reason));
+  });
+
+  it("that are not signed with their own key are refused", async () => {
+    const [mine, other] = [await generateKeys("P-256"), await generateKeys("P-256")];
+    expect(() => readCsr(buildCsr({ privateKey: mine.privateKey, publicKey: other.publicKey }, ID))).toThrow("not signed with its own key");
+    const rsa = generateKeyPairSync("rsa", { modulusLength: 2048 });
+    expect(() => readCsr(buildCsr({ privateKey: mine.privateKey, publicKey: rsa.publicKey }, ID))).toThrow("not of the kind");
+  });
+
+  it("that are none are refused", async () => {
+    const csr = buildCsr(await generateKeys("P-256"), ID);
+    const [block] = readPem(csr);
+    const bytes = block?.bytes ?? Buffer.alloc(0);
+    for (const text of ["", "nonsense", csr + csr, writePem("CERTIFICATE", bytes), writePem("CERTIFICATE REQUEST", Buffer.concat([bytes, bytes]))])
+      expect(() => readCsr(text)).toThrow(CsrError);
+    expect(() => readCsr(" ".repeat(LONGEST_CSR + 1))).toThrow("longer than");
+  });
+
+  it("are taken or refused as such, whatever byte is changed", async () => {
+    const [block] = readPem(buildCsr(await generateKeys("P-256"), ID));
+    const good = block?.bytes ?? Buffer.alloc(0);
+    fc.assert(
+      fc.property(fc.nat(good.length - 1), fc.nat(255), fc.nat(good.length), (at, byte, cut) => {
+        const broken = Buffer.from(good);
+        broken[at] = byte;
+        for (const bytes of [broken, good.subarray(0, cut)]) {
+          if (bytes.equals(good)) continue;
+          expect(() => readCsr(writePem("CERTIFICATE REQUEST", bytes))).toThrow(CsrError);
+        }
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+});

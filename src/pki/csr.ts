@@ -1,0 +1,110 @@
+import { createPublicKey, type KeyObject, sign, verify } from "node:crypto";
+import { DerError, type DerElement, explicitTag, inside, readBits, readOid, readWhole, TAG } from "./der-reader.ts";
+import { bitString, boolean, explicit, implicit, integer, octetString, oid, sequence, set } from "./der-writer.ts";
+import { algorithmFor, type KeyPair, keyFault, SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from "./keys.ts";
+import { OID } from "./oids.ts";
+import { readPem, writePem } from "./pem.ts";
+
+/** A request for a certificate is not acceptable; the message says why and may be shown to its sender. */
+export class CsrError extends Error {
+  override readonly name = "CsrError";
+}
+
+/** What of a request counts: the key, proved to be the sender's. Names it asks for are not read: who it is for is known from the caller. */
+export interface CertificateRequest {
+  readonly publicKey: KeyObject;
+  /** The key as it was sent (SubjectPublicKeyInfo). */
+  readonly keyInfo: Buffer;
+}
+
+/** Longest text looked at: a request with a key of 8192 bits and some names takes a third of it. */
+export const LONGEST_CSR = 16 * 1024;
+
+const CSR_LABEL = /^(NEW )?CERTIFICATE REQUEST$/;
+
+/** Reads a PKCS#10 request in PEM and checks its self-signature. Throws `CsrError`; size and key are judged before anything that costs time. */
+export function readCsr(pem: string): CertificateRequest {
+  if (pem.length > LONGEST_CSR) throw new CsrError(`the request is longer than ${LONGEST_CSR} characters`);
+  const [block, ...more] = readPem(pem);
+  if (block === undefined || !CSR_LABEL.test(block.label) || more.length > 0) throw new CsrError("the request is not one PEM block of a CSR");
+  const { signed, keyInfo, algorithm, signature } = parts(block.bytes);
+  const publicKey = importKey(keyInfo);
+  const fault = keyFault(publicKey) ?? curveFault(publicKey, keyInfo);
+  if (fault !== undefined) throw new CsrError(fault);
+  if (publicKey.asymmetricKeyType !== algorithm.keyType) throw new CsrError("the signature is not of the kind the key makes");
+  if (!isSignedBy(publicKey, { signed, algorithm, signature })) throw new CsrError("the request is not signed with its own key");
+  return { publicKey, keyInfo };
+}
+
+/** Writes a request that asks for one URI name, as a workload's agent does. */
+export function buildCsr({ privateKey, publicKey }: KeyPair, uri: string): string {
+  const algorithm = algorithmFor(privateKey);
+  const names = sequence(oid(OID.subjectAltName), boolean(true), octetString(sequence(implicit(6, Buffer.from(uri)))));
+  const info = sequence(
+    integer(Uint8Array.of(0)),
+    sequence(),
+    publicKey.export({ type: "spki", format: "der" }),
+    explicit(0, sequence(oid(OID.extensionRequest), set(sequence(names)))),
+  );
+  const signature = sign(algorithm.digest, info, privateKey);
+  return writePem("CERTIFICATE REQUEST", sequence(info, sequence(oid(algorithm.oid)), bitString(signature)));
+}
+
+interface Parts {
+  readonly signed: Buffer;
+  readonly keyInfo: Buffer;
+  readonly algorithm: SignatureAlgorithm;
+  readonly signature: Buffer;
+}
+
+function parts(bytes: Buffer): Parts {
+  try {
+    const request = inside(readWhole(bytes, TAG.SEQUENCE));
+    const info = request.take(TAG.SEQUENCE);
+    const algorithm = algorithmOf(request.take(TAG.SEQUENCE));
+    const signature = readBits(request.take(TAG.BIT_STRING));
+    request.end();
+    const fields = inside(info);
+    fields.take(TAG.INTEGER);
+    fields.take(TAG.SEQUENCE);
+    const keyInfo = fields.take(TAG.SEQUENCE).raw;
+    fields.takeIf(explicitTag(0));
+    fields.end();
+    return { signed: info.raw, keyInfo, algorithm, signature };
+  } catch (error) {
+    if (error instanceof DerError) throw new CsrError(`the request is malformed: ${error.message}`);
+    throw error;
+  }
+}
+
+function algorithmOf(element: DerElement): SignatureAlgorithm {
+  const name = readOid(inside(element).take(TAG.OID));
+  const found = SIGNATURE_ALGORITHMS.find((algorithm) => algorithm.oid === name);
+  if (found === undefined) throw new CsrError("the signature algorithm is not accepted");
+  return found;
+}
+
+function importKey(keyInfo: Buffer): KeyObject {
+  try {
+    return createPublicKey({ key: keyInfo, format: "der", type: "spki" });
+  } catch {
+    throw new CsrError("the public key cannot be read");
+  }
+}
+
+/** OpenSSL recognizes a known curve that is spelled out instead of named; others do not, and would refuse the certificate. */
+function curveFault({ asymmetricKeyType }: KeyObject, keyInfo: Buffer): string | undefined {
+  if (asymmetricKeyType !== "ec") return undefined;
+  const algorithm = inside(inside(readWhole(keyInfo, TAG.SEQUENCE)).take(TAG.SEQUENCE));
+  algorithm.any();
+  return algorithm.takeIf(TAG.OID) === undefined ? "elliptic-curve keys must name their curve" : undefined;
+}
+
+/** OpenSSL refuses some malformed signatures by throwing; for us they are wrong, like any other. */
+function isSignedBy(key: KeyObject, { signed, algorithm, signature }: Omit<Parts, "keyInfo">): boolean {
+  try {
+    return verify(algorithm.digest, signed, key, signature);
+  } catch {
+    return false;
+  }
+}

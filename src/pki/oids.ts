@@ -1,0 +1,21 @@
+/** Object identifiers by what they stand for (RFC 5280, 5480, 8017, 8410, 2986). */
+export const OID = {
+  organization: "2.5.4.10",
+  commonName: "2.5.4.3",
+  subjectKeyId: "2.5.29.14",
+  keyUsage: "2.5.29.15",
+  subjectAltName: "2.5.29.17",
+  basicConstraints: "2.5.29.19",
+  authorityKeyId: "2.5.29.35",
+  extendedKeyUsage: "2.5.29.37",
+  serverAuth: "1.3.6.1.5.5.7.3.1",
+  clientAuth: "1.3.6.1.5.5.7.3.2",
+  extensionRequest: "1.2.840.113549.1.9.14",
+  rsaSha256: "1.2.840.113549.1.1.11",
+  rsaSha384: "1.2.840.113549.1.1.12",
+  rsaSha512: "1.2.840.113549.1.1.13",
+  ecdsaSha256: "1.2.840.10045.4.3.2",
+  ecdsaSha384: "1.2.840.10045.4.3.3",
+  ecdsaSha512: "1.2.840.10045.4.3.4",
+  ed25519: "1.3.101.112",
+} as const;

@@ -1,0 +1,148 @@
+import assert from "node:assert/strict";
+import http2 from "node:http2";
+import net from "node:net";
+import { Client, credentials, type ServiceError } from "@grpc/grpc-js";
+import { afterEach, beforeEach, describe, it } from "vitest";
+import { systemClock } from "../base/clock.ts";
+import type { DiscoveryStream } from "./discovery-stream.ts";
+import { type AdsClient, openAdsClient } from "./grpc-client.ts";
+import { createGrpcServer, type GrpcServer, type GrpcServerSettings, HEALTH_METHOD } from "./grpc-server.ts";
+import { GRPC_STATUS } from "./grpc-status.ts";
+
+const identity = (bytes: Buffer): Buffer => bytes;
+const SECRET = "/test.Secrets/Tell";
+
+let server: GrpcServer;
+let port: number;
+let client: Client;
+let streams: DiscoveryStream[];
+let heard: string[];
+let ends: number;
+
+async function serve(settings: Partial<GrpcServerSettings> = {}): Promise<void> {
+  streams = [];
+  heard = [];
+  ends = 0;
+  server = createGrpcServer({
+    accept(stream) {
+      streams.push(stream);
+      return { message: (bytes) => void heard.push(Buffer.from(bytes).toString()), ended: () => (ends += 1) };
+    },
+    healthy: () => true,
+    clock: systemClock,
+    settings,
+    methods: {
+      [SECRET]: (request, peer) => {
+        if (request.length === 0) throw new Error("nothing was asked — really");
+        return Buffer.from(`${Buffer.from(request).toString()} from ${peer.header("x-who")}`);
+      },
+    },
+  });
+  port = await server.listen("127.0.0.1:0");
+  client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
+}
+
+beforeEach(() => serve());
+
+afterEach(async () => {
+  client.close();
+  await server.drain(100);
+});
+
+const ask = (path: string, request: string): Promise<Buffer | ServiceError> =>
+  new Promise((resolve) => {
+    client.makeUnaryRequest(path, identity, identity, Buffer.from(request), (error, answer) => resolve(error ?? answer ?? Buffer.alloc(0)));
+  });
+
+function open(): { readonly stream: AdsClient; readonly got: Buffer[]; readonly ended: Promise<(Error & { code?: number }) | undefined> } {
+  const got: Buffer[] = [];
+  const { promise: ended, resolve } = Promise.withResolvers<Error | undefined>();
+  const stream = openAdsClient({
+    address: `127.0.0.1:${port}`,
+    variant: "delta",
+    message: (bytes) => void got.push(bytes),
+    ended: resolve,
+  });
+  return { stream, got, ended };
+}
+
+async function until(what: () => boolean): Promise<void> {
+  for (let turn = 0; !what(); turn += 1) {
+    assert.ok(turn < 500, `${what}`);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+}
+
+describe("single calls", () => {
+  it("health", async () => assert.deepEqual(await ask(HEALTH_METHOD, ""), Buffer.from([8, 1])));
+
+  it("a method of our own, and one that throws", async () => {
+    assert.equal(String(await ask(SECRET, "a word")), "a word from undefined");
+    const error = (await ask(SECRET, "")) as ServiceError;
+    assert.equal(error.code, GRPC_STATUS.INTERNAL);
+    assert.equal(error.details, "nothing was asked — really");
+  });
+
+  it("a method that is not there", async () => {
+    assert.equal(((await ask("/no.Such/Method", "")) as ServiceError).code, GRPC_STATUS.UNIMPLEMENTED);
+  });
+});
+
+describe("discovery streams", () => {
+  it("pass messages both ways, large ones whole, and say when they are gone", async () => {
+    const { stream, got } = open();
+    stream.send(Buffer.from("hello"));
+    await until(() => heard.length === 1);
+    const large = Buffer.alloc(5_000_000, "x");
+    let flushed = 0;
+    streams[0]?.send(large, () => (flushed += 1));
+    streams[0]?.send(Buffer.from("small"), () => (flushed += 1));
+    await until(() => got.length === 2 && flushed === 2);
+    assert.deepEqual(got[0], large);
+    assert.equal(String(got[1]), "small");
+    assert.ok((streams[0]?.progress() ?? 0) >= large.length);
+    stream.close();
+    await until(() => ends === 1 && server.streams === 0);
+  });
+
+  it("end with a status after what was queued", async () => {
+    const { stream, got, ended } = open();
+    stream.send(Buffer.from("hello"));
+    await until(() => heard.length === 1);
+    streams[0]?.send(Buffer.alloc(1_000_000), () => {});
+    streams[0]?.close(GRPC_STATUS.PERMISSION_DENIED, "100 % not you");
+    const error = await ended;
+    assert.equal(error?.code, GRPC_STATUS.PERMISSION_DENIED);
+    assert.match(error?.message ?? "", /100 % not you/);
+    assert.equal(got[0]?.length, 1_000_000);
+    assert.equal(ends, 1);
+  });
+
+  it("lose their connection when they are aborted", async () => {
+    const { stream, ended } = open();
+    stream.send(Buffer.from("hello"));
+    await until(() => heard.length === 1);
+    streams[0]?.abort();
+    assert.equal((await ended)?.code, GRPC_STATUS.UNAVAILABLE);
+    await until(() => ends === 1);
+  });
+
+  it("are told to go elsewhere when their connection is old", async () => {
+    await server.drain(0);
+    client.close();
+    await serve({ maxConnectionAgeMs: 50 });
+    const session = http2.connect(`http://127.0.0.1:${port}`);
+    await new Promise((resolve) => session.once("goaway", resolve));
+    session.destroy();
+  });
+
+  it("go with their connection when nobody answers on it", async () => {
+    await server.drain(0);
+    client.close();
+    await serve({ keepaliveMs: 20, keepaliveTimeoutMs: 50 });
+    const socket = net.connect(port, "127.0.0.1");
+    socket.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+    socket.resume();
+    await new Promise((resolve) => socket.once("close", resolve));
+  });
+});
