@@ -27,6 +27,7 @@ export function viewOfNode(world: World): (node: Node, peer: Peer) => ProxyView 
 function factsOf(node: Node): NodeFacts {
   const read = readNode(node);
   if ("refused" in read) throw new StreamRefusal(GRPC_STATUS.INVALID_ARGUMENT, read.refused);
+  node.extensions = []; // Envoy lists some 500, the same for every proxy of a build: what matters of them is in the facts, shared.
   return read;
 }
 
