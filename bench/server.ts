@@ -31,10 +31,11 @@ export interface MeasuredServer {
 
 /** Starts `bin/istiod` in a base directory and waits until it is ready. */
 export async function startServer(home: string, env: Readonly<Record<string, string>> = {}): Promise<MeasuredServer> {
-  const [grpcPort, httpPort, monitoringPort] = [await freePort(), await freePort(), await freePort()];
+  const [grpcPort, securePort, httpPort, monitoringPort] = [await freePort(), await freePort(), await freePort(), await freePort()];
   const own = {
     ISTIO_HOME: home,
     GRPC_ADDR: `127.0.0.1:${grpcPort}`,
+    SECURE_GRPC_ADDR: `127.0.0.1:${securePort}`,
     HTTP_ADDR: `127.0.0.1:${httpPort}`,
     MONITORING_ADDR: `127.0.0.1:${monitoringPort}`,
     KUBECONFIG: join(home, "none"),

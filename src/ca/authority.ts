@@ -39,7 +39,11 @@ export interface Authority extends Signer {
   readonly material: CaMaterial;
   replace(material: CaMaterial): void;
   /** A certificate for the control plane itself. */
-  signServer(request: { readonly dnsNames: readonly string[]; readonly addresses: readonly string[]; readonly keyInfo: Uint8Array }): Issued;
+  signServer(request: {
+    readonly dnsNames: readonly string[];
+    readonly addresses: readonly string[];
+    readonly keyInfo: Uint8Array;
+  }): Issued;
 }
 
 export interface AuthorityOptions {

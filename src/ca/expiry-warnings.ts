@@ -31,7 +31,7 @@ export function warnOfExpiry({ clock, log, endings }: ExpiryOptions): () => void
       told.set(id, step);
       const at = { certificate: name, ends: new Date(endsAt).toISOString() };
       if (days <= 0) log.error(at, "the certificate has ended: nothing it signed is valid");
-      else log[step === 1 ? "error" : "warn"](at, `the certificate ends in ${Math.ceil(days)} days`);
+      else log[step === 1 ? "error" : "warn"](at, `the certificate ends in ${Math.ceil(days)} ${days <= 1 ? "day" : "days"}`);
     }
     cancel = clock.after(LOOK_MS, look);
   };

@@ -52,7 +52,9 @@ export function fileRootStore(options: FileRootOptions): RootStore {
 function incomplete(directory: string, { absent, unreadable }: PemFiles): string | undefined {
   const [first] = unreadable;
   if (first !== undefined) return first;
-  return absent.length === 0 ? undefined : `${absent.join(", ")} ${absent.length === 1 ? "is" : "are"} missing in ${directory}, where other files of a CA are`;
+  return absent.length === 0
+    ? undefined
+    : `${absent.join(", ")} ${absent.length === 1 ? "is" : "are"} missing in ${directory}, where other files of a CA are`;
 }
 
 const textsOf = ({ texts }: PemFiles): CaTexts => {

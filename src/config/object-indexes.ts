@@ -28,6 +28,9 @@ export const OBJECT_INDEXES = {
         .map((address) => `${object.namespace}/${canonicalAddress(address)}`),
     ),
   ],
+  /** The workload that has an IP address for itself, in whatever namespace: `10.1.2.3` */
+  ownAddress: (object: ConfigObject): readonly string[] =>
+    object.kind === "Pod" || object.kind === "WorkloadEntry" ? [...new Set(addressesOf(object).filter(isIp).map(canonicalAddress))] : [],
   /** What can be selected, by each of its labels: `Pod/shop/app=web`. EndpointSlices by that of their Service only. */
   label: (object: ConfigObject): readonly string[] => selectableLabels(object).map((pair) => `${object.kind}/${object.namespace}/${pair}`),
   /** What selects workloads, by the first label of its selector, or `*` where the selector is empty: `Service/shop/app=web` */

@@ -1,6 +1,6 @@
 import { formatLocality } from "../model/locality.ts";
 import type { ProxyView } from "../model/proxy.ts";
-import type { Encoded, ResourceSet } from "../wire/encoded.ts";
+import { bodySize, type Encoded, type ResourceSet } from "../wire/encoded.ts";
 import { shortTypeName } from "../wire/type-urls.ts";
 import type { StreamDump } from "../xds/state.ts";
 import type { ResourceClass, TypeClasses } from "./api-types.ts";
@@ -52,7 +52,7 @@ const classOf = ([{ resources }, views]: readonly [ResourceSet, readonly ProxyVi
 
 function bytesOf(resources: Iterable<Encoded>): number {
   let bytes = 0;
-  for (const { body } of resources) bytes += body.length;
+  for (const resource of resources) bytes += bodySize(resource);
   return bytes;
 }
 

@@ -91,6 +91,8 @@ export interface GatewayQuery {
   readonly namespace: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly targetPorts: readonly { readonly port: number; readonly targets: readonly number[] }[];
+  /** Ports its Service opens for UDP as well; absent where HTTP/3 is not served. */
+  readonly udpPorts?: readonly number[];
 }
 
 export interface GatewayServer {
@@ -106,6 +108,8 @@ export interface GatewayServer {
   readonly hosts: readonly { readonly namespace: string; readonly host: string }[];
   /** Name of the route table, for families that have one. */
   readonly routeName: string | undefined;
+  /** HTTP/3 is served beside it, on the same port over UDP. */
+  readonly http3: boolean;
 }
 
 export interface GatewayPort {

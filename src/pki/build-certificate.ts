@@ -8,7 +8,7 @@ import { OID } from "./oids.ts";
 
 /** What a certificate is for; it decides key usage, as in Istio's certificates. */
 export type CertificateUse =
-  | { readonly is: "ca"; /** How many further CAs may stand below; undefined is any number. */ readonly pathLength?: number }
+  | { readonly is: "ca" /** How many further CAs may stand below; undefined is any number. */; readonly pathLength?: number }
   | { readonly is: "workload"; readonly uri: string }
   | { readonly is: "server"; readonly dnsNames: readonly string[]; readonly addresses: readonly string[] };
 
@@ -41,7 +41,7 @@ export function buildCertificate(input: CertificateInput): Buffer {
     ...usageExtensions(use),
     ...namesExtension(use, input.organization === undefined),
     ...(use.is === "ca" ? [extension(OID.subjectKeyId, octetString(keyId(input.keyInfo)))] : []),
-    extension(OID.authorityKeyId, sequence(implicit(0, keyId(issuer.keyInfo)))),
+    issuerExtension(issuer.keyInfo),
   ];
   const body = sequence(
     explicit(0, integer(Uint8Array.of(2))),
@@ -56,11 +56,22 @@ export function buildCertificate(input: CertificateInput): Buffer {
   return sequence(body, algorithmInfo(algorithm), bitString(sign(algorithm.digest, body, issuer.key)));
 }
 
+const issuerExtensions = new WeakMap<Uint8Array, Buffer>();
+
+/** Names the issuer's key; the same for all it signs. */
+function issuerExtension(keyInfo: Uint8Array): Buffer {
+  const made = issuerExtensions.get(keyInfo) ?? extension(OID.authorityKeyId, sequence(implicit(0, keyId(keyInfo))));
+  issuerExtensions.set(keyInfo, made);
+  return made;
+}
+
 /** The identifier of a key (RFC 5280 4.2.1.2, first method). */
 export function keyId(keyInfo: Uint8Array): Buffer {
   const fields = inside(readWhole(keyInfo, TAG.SEQUENCE));
   fields.take(TAG.SEQUENCE);
-  return createHash("sha1").update(readBits(fields.take(TAG.BIT_STRING))).digest();
+  return createHash("sha1")
+    .update(readBits(fields.take(TAG.BIT_STRING)))
+    .digest();
 }
 
 /** ECDSA and Ed25519 have no parameters; RSA has a null, which some readers insist on. */
@@ -70,27 +81,22 @@ const algorithmInfo = ({ oid: name, keyType }: SignatureAlgorithm): Buffer =>
 const nameOf = (organization: string | undefined): Buffer =>
   organization === undefined ? sequence() : sequence(set(sequence(oid(OID.organization), utf8(organization))));
 
-const extension = (name: string, value: Uint8Array, critical = false): Buffer =>
-  sequence(oid(name), ...(critical ? [boolean(true)] : []), octetString(value));
+function extension(name: string, value: Uint8Array, critical = false): Buffer {
+  return sequence(oid(name), ...(critical ? [boolean(true)] : []), octetString(value));
+}
 
 /** Bits of KeyUsage, from the first: digitalSignature, keyEncipherment, keyCertSign, cRLSign. */
-const LEAF_USAGE = bitString(Uint8Array.of(0b1010_0000), 5);
-const CA_USAGE = bitString(Uint8Array.of(0b0000_0110), 1);
+const LEAF_USAGE = extension(OID.keyUsage, bitString(Uint8Array.of(0b1010_0000), 5), true);
+const CA_USAGE = extension(OID.keyUsage, bitString(Uint8Array.of(0b0000_0110), 1), true);
+const NO_CA = extension(OID.basicConstraints, sequence(), true);
+/** What every leaf says of its use. Made once: signing is a hot path. */
+const WORKLOAD_EXTENSIONS = [LEAF_USAGE, extension(OID.extendedKeyUsage, sequence(oid(OID.serverAuth), oid(OID.clientAuth))), NO_CA];
+const SERVER_EXTENSIONS = [LEAF_USAGE, extension(OID.extendedKeyUsage, sequence(oid(OID.serverAuth))), NO_CA];
 
 function usageExtensions(use: CertificateUse): readonly Buffer[] {
-  if (use.is === "ca") {
-    const limit = use.pathLength === undefined ? [] : [integer(Uint8Array.of(use.pathLength))];
-    return [
-      extension(OID.keyUsage, CA_USAGE, true),
-      extension(OID.basicConstraints, sequence(boolean(true), ...limit), true),
-    ];
-  }
-  const purposes = use.is === "workload" ? [OID.serverAuth, OID.clientAuth] : [OID.serverAuth];
-  return [
-    extension(OID.keyUsage, LEAF_USAGE, true),
-    extension(OID.extendedKeyUsage, sequence(...purposes.map(oid))),
-    extension(OID.basicConstraints, sequence(), true),
-  ];
+  if (use.is !== "ca") return use.is === "workload" ? WORKLOAD_EXTENSIONS : SERVER_EXTENSIONS;
+  const limit = use.pathLength === undefined ? [] : [integer(Uint8Array.of(use.pathLength))];
+  return [CA_USAGE, extension(OID.basicConstraints, sequence(boolean(true), ...limit), true)];
 }
 
 /** Critical where there is no subject, since then only these names say whose it is (RFC 5280 4.2.1.6). */

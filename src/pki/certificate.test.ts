@@ -27,7 +27,11 @@ interface Held {
 const infoOf = ({ publicKey }: KeyPair): Buffer => publicKey.export({ type: "spki", format: "der" });
 
 /** A certificate for new keys, signed by `issuer` or by itself. */
-async function issue(use: CertificateUse, issuer?: Held, options: { kind?: KeyKind; hours?: number; organization?: string } = {}): Promise<Held> {
+async function issue(
+  use: CertificateUse,
+  issuer?: Held,
+  options: { kind?: KeyKind; hours?: number; organization?: string } = {},
+): Promise<Held> {
   const keys = await generateKeys(options.kind ?? "P-256");
   const der = buildCertificate({
     use,
@@ -94,7 +98,9 @@ describe("certificates", () => {
 
   it("have serials of their own", async () => {
     const root = await issue({ is: "ca" }, undefined, { organization: "root" });
-    const serials = await Promise.all(Array.from({ length: 20 }, async () => (await issue({ is: "workload", uri: URI }, root)).certificate.x509.serialNumber));
+    const serials = await Promise.all(
+      Array.from({ length: 20 }, async () => (await issue({ is: "workload", uri: URI }, root)).certificate.x509.serialNumber),
+    );
     expect(new Set(serials).size).toBe(20);
     expect(serials.every((serial) => serial.length > 24 && serial.length <= 32)).toBe(true);
   });
@@ -104,7 +110,13 @@ describe("certificates", () => {
     const name = (type: "uri" | "dns", value: string) => ({ type, value });
     expect(workloadOf((await issue({ is: "workload", uri: URI }, root)).certificate)).toMatchObject({ namespace: "shop" });
     expect(workloadOf(root.certificate)).toBe("the certificate is a CA's, not a workload's");
-    for (const names of [[], [name("uri", URI), name("uri", URI)], [name("uri", URI), name("dns", "a")], [name("dns", URI)], [name("uri", "spiffe://x")]])
+    for (const names of [
+      [],
+      [name("uri", URI), name("uri", URI)],
+      [name("uri", URI), name("dns", "a")],
+      [name("dns", URI)],
+      [name("uri", "spiffe://x")],
+    ])
       expect(typeof workloadOf({ names, isCa: false })).toBe("string");
   });
 });

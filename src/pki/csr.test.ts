@@ -20,7 +20,18 @@ afterAll(() => rmSync(dir, { recursive: true }));
 function opensslCsr(...keyArguments: readonly string[]): string {
   const [key, csr] = [join(dir, "key.pem"), join(dir, "req.pem")];
   execFileSync("openssl", ["genpkey", ...keyArguments, "-out", key], { stdio: "ignore" });
-  execFileSync("openssl", ["req", "-new", "-key", key, "-subj", "/O=evil/CN=admin", "-addext", "subjectAltName=DNS:istiod.istio-system.svc", "-out", csr]);
+  execFileSync("openssl", [
+    "req",
+    "-new",
+    "-key",
+    key,
+    "-subj",
+    "/O=evil/CN=admin",
+    "-addext",
+    "subjectAltName=DNS:istiod.istio-system.svc",
+    "-out",
+    csr,
+  ]);
   return readFileSync(csr, "utf8");
 }
 
@@ -39,7 +50,10 @@ describe("certificate requests", () => {
     for (const kind of ["P-256", "RSA-2048"] as const) {
       const csr = buildCsr(await generateKeys(kind), ID);
       writeFileSync(join(dir, "own.pem"), csr);
-      const text = execFileSync("openssl", ["req", "-in", join(dir, "own.pem"), "-noout", "-text", "-verify"], { encoding: "utf8", stdio: "pipe" });
+      const text = execFileSync("openssl", ["req", "-in", join(dir, "own.pem"), "-noout", "-text", "-verify"], {
+        encoding: "utf8",
+        stdio: "pipe",
+      });
       expect(text).toContain(`URI:${ID}`);
       expect(readCsr(csr).publicKey.type).toBe("public");
     }
@@ -48,7 +62,11 @@ describe("certificate requests", () => {
   it.for([
     ["RSA of 1024 bits", ["-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:1024"], "at least 2048 bits"],
     ["another curve", ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:secp256k1"], "must be of P-256"],
-    ["a curve of its own making", ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-pkeyopt", "ec_param_enc:explicit"], "must name their curve"],
+    [
+      "a curve of its own making",
+      ["-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:P-256", "-pkeyopt", "ec_param_enc:explicit"],
+      "must name their curve",
+    ],
   ] as const)("with %s are refused", ([, words, reason]) => {
     expect(() => readCsr(opensslCsr(...words))).toThrow(new RegExp(reason));
   });
@@ -64,7 +82,13 @@ describe("certificate requests", () => {
     const csr = buildCsr(await generateKeys("P-256"), ID);
     const [block] = readPem(csr);
     const bytes = block?.bytes ?? Buffer.alloc(0);
-    for (const text of ["", "nonsense", csr + csr, writePem("CERTIFICATE", bytes), writePem("CERTIFICATE REQUEST", Buffer.concat([bytes, bytes]))])
+    for (const text of [
+      "",
+      "nonsense",
+      csr + csr,
+      writePem("CERTIFICATE", bytes),
+      writePem("CERTIFICATE REQUEST", Buffer.concat([bytes, bytes])),
+    ])
       expect(() => readCsr(text)).toThrow(CsrError);
     expect(() => readCsr(" ".repeat(LONGEST_CSR + 1))).toThrow("longer than");
   });

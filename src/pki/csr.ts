@@ -1,5 +1,5 @@
 import { createPublicKey, type KeyObject, sign, verify } from "node:crypto";
-import { DerError, type DerElement, explicitTag, inside, readBits, readOid, readWhole, TAG } from "./der-reader.ts";
+import { type DerElement, DerError, explicitTag, inside, readBits, readOid, readWhole, TAG } from "./der-reader.ts";
 import { bitString, boolean, explicit, implicit, integer, octetString, oid, sequence, set } from "./der-writer.ts";
 import { algorithmFor, type KeyPair, keyFault, SIGNATURE_ALGORITHMS, type SignatureAlgorithm } from "./keys.ts";
 import { OID } from "./oids.ts";
@@ -26,7 +26,8 @@ const CSR_LABEL = /^(NEW )?CERTIFICATE REQUEST$/;
 export function readCsr(pem: string): CertificateRequest {
   if (pem.length > LONGEST_CSR) throw new CsrError(`the request is longer than ${LONGEST_CSR} characters`);
   const [block, ...more] = readPem(pem);
-  if (block === undefined || !CSR_LABEL.test(block.label) || more.length > 0) throw new CsrError("the request is not one PEM block of a CSR");
+  if (block === undefined || !CSR_LABEL.test(block.label) || more.length > 0)
+    throw new CsrError("the request is not one PEM block of a CSR");
   const { signed, keyInfo, algorithm, signature } = parts(block.bytes);
   const publicKey = importKey(keyInfo);
   const fault = keyFault(publicKey) ?? curveFault(publicKey, keyInfo);

@@ -36,9 +36,12 @@ describe("reading", () => {
     expect(oid(dotted)).toEqual(bytes(`06${(hex.length / 2).toString(16).padStart(2, "0")}${hex}`));
   });
 
-  it.for(["0600", "060180", "0602 8001", `06 41 ${"01".repeat(65)}`, "060a 2a ffffffffffffffff7f"])("refuses the object identifier %s", (hex) => {
-    expect(() => readOid(read(hex))).toThrow(DerError);
-  });
+  it.for(["0600", "060180", "0602 8001", `06 41 ${"01".repeat(65)}`, "060a 2a ffffffffffffffff7f"])(
+    "refuses the object identifier %s",
+    (hex) => {
+      expect(() => readOid(read(hex))).toThrow(DerError);
+    },
+  );
 
   it("refuses odd bits and other spellings of true", () => {
     expect(() => readBits(read("0302 0108"))).toThrow(DerError);
@@ -86,7 +89,10 @@ const typed = (run: () => void): void => {
 
 describe("whatever comes", () => {
   it("is read or refused as DER, never otherwise", () => {
-    fc.assert(fc.property(fc.uint8Array({ maxLength: 200 }), (any) => typed(() => walk(new DerReader(any), 0))), { numRuns: 3_000 });
+    fc.assert(
+      fc.property(fc.uint8Array({ maxLength: 200 }), (any) => typed(() => walk(new DerReader(any), 0))),
+      { numRuns: 3_000 },
+    );
   });
 
   it("is refused when it claims more than there is", () => {

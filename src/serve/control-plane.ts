@@ -1,6 +1,7 @@
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import type { Caller } from "../authn/authenticator.ts";
 import { type Clock, holdProcess } from "../base/clock.ts";
 import { EdgeError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
@@ -13,15 +14,19 @@ import type { ChangeSummary, ConfigStore } from "../config/store/store-types.ts"
 import { createWorld, type World } from "../generate/world.ts";
 import { type HostPort, parseHostPort } from "../settings/host-port.ts";
 import { fileSource } from "../sources/files/file-source.ts";
-import { createGrpcServer, type GrpcServer } from "../wire/grpc-server.ts";
+import type { Peer } from "../wire/discovery-stream.ts";
+import type { GrpcServer } from "../wire/grpc-server.ts";
+import type { TlsCredentials } from "../wire/tls-listener.ts";
 import { createDebounce, type Debounce } from "../xds/debounce.ts";
 import { createXdsServer, type XdsServer } from "../xds/server.ts";
 import { countChange, describeChange, logBroken, logRound } from "./change-log.ts";
 import { ensureDebugToken } from "./debug-token.ts";
 import { createDescriptors } from "./descriptors.ts";
 import { generateSettings, ISTIO_API_VERSION } from "./generate-settings.ts";
+import { createGrpcPorts, type GrpcPorts } from "./grpc-ports.ts";
 import type { HealthCheck } from "./health.ts";
 import { listenHttp } from "./http-server.ts";
+import { type Identity, startIdentity } from "./identity.ts";
 import { leaseProviders, type ProxyLeases } from "./leases.ts";
 import { createMeshState, type MeshState } from "./mesh-state.ts";
 import { type ControlPlaneMetrics, createMetrics } from "./metrics.ts";
@@ -55,6 +60,7 @@ export interface ControlPlane {
 
 export interface Ports {
   readonly grpc: HostPort | undefined;
+  readonly secureGrpc: HostPort | undefined;
   readonly http: HostPort | undefined;
   readonly monitoring: HostPort | undefined;
 }
@@ -69,6 +75,9 @@ export interface Parts {
   readonly xds: XdsServer;
   readonly metrics: ControlPlaneMetrics;
   readonly leases: ProxyLeases;
+  readonly identity: Identity;
+  /** Who has proved an identity on which stream. */
+  readonly callers: WeakMap<Peer, Caller>;
   /** Whether proxies are served yet: not before the first configuration is in force. */
   readonly serving: { yes: boolean };
   readonly checks: () => readonly HealthCheck[];
@@ -86,23 +95,17 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     });
   }
   const debugToken = await ensureDebugToken(options.baseDir);
-  const letGo = holdProcess();
   const { parts, loaded, stopLoop } = await assemble(options, createMeshState(load.config, options.log));
+  const letGo = holdProcess();
   const watch = watchMesh({ baseDir: options.baseDir, env: options.env, clock: options.clock, since: load });
   const abort = new AbortController();
-  const { keepaliveMs, keepaliveTimeoutMs, maxRequestBytes, maxStreams } = load.config.settings;
-  const grpc = createGrpcServer({
-    accept: parts.xds.accept,
-    healthy: () => parts.sources.loaded,
-    clock: options.clock,
-    settings: { keepaliveMs, keepaliveTimeoutMs, maxRequestBytes, maxStreams },
-  });
+  const grpc = createGrpcPorts(parts);
   const opened: Server[] = [];
   try {
     parts.sources.set(load.config.process.configSources);
     const pagePorts = await openPages(parts, opened, debugToken);
     await loaded; // A proxy that came back would take a world that is half read for the removal of all the rest.
-    const ports = { ...pagePorts, grpc: await openGrpc(parts, grpc) };
+    const ports = { ...pagePorts, ...(await openGrpc(parts, grpc)) };
     parts.serving.yes = true;
     void followMesh(parts, watch.loads(abort.signal));
     return { ports, mesh: parts.mesh, sources: parts.sources, debugToken, rescan: watch.rescan, stop };
@@ -116,8 +119,9 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     parts.sources.stop();
     stopLoop();
     parts.xds.drain();
+    parts.identity.stop();
     letGo();
-    await Promise.all([grpc.drain(DRAIN_MS), ...opened.map(closeHttp), parts.store.flush()]);
+    await Promise.all([grpc.plain.drain(DRAIN_MS), grpc.secure.drain(DRAIN_MS), ...opened.map(closeHttp), parts.store.flush()]);
   }
 }
 
@@ -145,10 +149,13 @@ async function assemble(options: ControlPlaneOptions, mesh: MeshState): Promise<
   });
   await store.restore();
   const metrics = createMetrics(ISTIO_API_VERSION);
+  const callers = new WeakMap<Peer, Caller>();
+  const secure = mesh.current.process.listen.secureGrpcAddr !== "";
+  const identity = await startIdentity({ baseDir, mesh: mesh.current, clock, log, metrics: metrics.identity, secure });
   const leases = leaseProviders(world.engine, world.providers);
   const xds = createXdsServer({
     providers: withPlaces(leases.providers, store),
-    viewOf: viewOfNode(world),
+    viewOf: viewOfNode(world, { callers, refused: (reason) => metrics.identity.refused("xds", reason) }),
     clock,
     log,
     metrics: metrics.xds,
@@ -176,8 +183,8 @@ async function assemble(options: ControlPlaneOptions, mesh: MeshState): Promise<
     staged: () => debounce.note(),
   });
   const serving = { yes: false };
-  const checks = (): readonly HealthCheck[] => checksOf({ sources, mesh, store, serving });
-  const parts: Parts = { options, mesh, world, store, sources, xds, metrics, leases, serving, checks };
+  const checks = (): readonly HealthCheck[] => [...checksOf({ sources, mesh, store, serving }), ...identity.checks()];
+  const parts: Parts = { options, mesh, world, store, sources, xds, metrics, leases, identity, callers, serving, checks };
   observe(parts);
   const stopSweep = sweepRegularly(parts);
   return { parts, loaded, stopLoop: () => stopAll(debounce, stopSweep) };
@@ -223,11 +230,15 @@ function putMesh(world: World, { mesh, networks }: LoadedMesh): boolean {
   });
 }
 
-async function followMesh({ mesh, world, sources, xds }: Parts, loads: AsyncIterable<Parameters<MeshState["reload"]>[0]>): Promise<void> {
+async function followMesh(
+  { mesh, world, sources, xds, identity }: Parts,
+  loads: AsyncIterable<Parameters<MeshState["reload"]>[0]>,
+): Promise<void> {
   for await (const load of loads) {
     const next = mesh.reload(load);
     if (next === undefined) continue;
     sources.set(next.process.configSources);
+    identity.meshChanged(next);
     if (putMesh(world, next)) xds.push("mesh.yaml");
   }
 }
@@ -294,10 +305,19 @@ async function openPages(parts: Parts, opened: Server[], debugToken: string): Pr
   return { http: await open(listen.httpAddr), monitoring: await open(listen.monitoringAddr) };
 }
 
-async function openGrpc({ mesh }: Parts, grpc: GrpcServer): Promise<HostPort | undefined> {
+async function openGrpc({ mesh, identity, options }: Parts, grpc: GrpcPorts): Promise<Pick<Ports, "grpc" | "secureGrpc">> {
   const { listen, services } = mesh.current.process;
-  const at = services.xds ? addressOf(listen.grpcAddr) : undefined;
-  return at === undefined ? undefined : { host: at.host, port: await grpc.listen(`${at.host || "[::]"}:${at.port}`) };
+  const open = async (address: string, server: GrpcServer, tls?: TlsCredentials): Promise<HostPort | undefined> => {
+    const at = addressOf(address);
+    return at === undefined ? undefined : { host: at.host, port: await server.listen(`${at.host || "[::]"}:${at.port}`, tls) };
+  };
+  const wanted = services.xds || services.ca;
+  if (wanted && listen.secureGrpcAddr !== "" && identity.tls === undefined)
+    options.log.warn("the secure port stays closed: there is neither a CA nor a certificate in etc/certs");
+  return {
+    grpc: services.xds ? await open(listen.grpcAddr, grpc.plain) : undefined,
+    secureGrpc: wanted && identity.tls !== undefined ? await open(listen.secureGrpcAddr, grpc.secure, identity.tls) : undefined,
+  };
 }
 
 /** An empty address turns a port off. */

@@ -1,5 +1,5 @@
 import type { Engine, Lease } from "../engine/index.ts";
-import type { Encoded, ResourceSet } from "../wire/encoded.ts";
+import { bodySize, type Encoded, type ResourceSet } from "../wire/encoded.ts";
 import type { ResourceProvider } from "../xds/provider.ts";
 
 /** Keeps in the engine what connected proxies use, and lets go of the rest. */
@@ -60,5 +60,5 @@ function sharingOf(sets: readonly (ResourceSet | undefined)[]): Sharing {
   const distinct = new Set(sets.filter((set) => set !== undefined));
   const resources = new Set<Encoded>();
   for (const set of distinct) for (const resource of set.resources.values()) resources.add(resource);
-  return { classes: distinct.size, bytes: [...resources].reduce((sum, { body }) => sum + body.length, 0) };
+  return { classes: distinct.size, bytes: [...resources].reduce((sum, resource) => sum + bodySize(resource), 0) };
 }

@@ -1,10 +1,12 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import { shortTypeName } from "../wire/type-urls.ts";
 import type { XdsMetrics } from "../xds/metrics.ts";
+import { type IdentityMetrics, identityMetrics } from "./identity-metrics.ts";
 
 /** Everything the control plane counts, under Istio's names, so that existing dashboards work. */
 export interface ControlPlaneMetrics {
   readonly xds: XdsMetrics;
+  readonly identity: IdentityMetrics;
   configEvent(kind: string, event: "add" | "update" | "delete"): void;
   rejectedConfig(total: number): void;
   /** Numbers that are looked up when somebody asks. */
@@ -44,6 +46,7 @@ export function createMetrics(version: string): ControlPlaneMetrics {
   const rejected = new Gauge({ ...own, name: "pilot_total_rejected_configs", help: "Objects that are left out because they are invalid." });
   return {
     xds: xdsMetrics(registry, version),
+    identity: identityMetrics(registry),
     configEvent: (kind, event) => k8sEvents.inc({ type: kind, event }),
     rejectedConfig: (total) => rejected.set(total),
     observe: (source) => observeGauges(registry, source),

@@ -4,6 +4,7 @@ import { EdgeError, messageOf } from "../base/errors.ts";
 import { createLog } from "../base/log.ts";
 import { baseDirOf, readSettings, unknownSettings } from "../settings/read-settings.ts";
 import { bannerOf } from "./banner.ts";
+import { collectSooner } from "./collect-sooner.ts";
 import { type ControlPlane, startControlPlane } from "./control-plane.ts";
 import { ISTIO_API_VERSION, VERSION } from "./generate-settings.ts";
 import type { SourceMaker } from "./running-sources.ts";
@@ -36,6 +37,7 @@ export async function runProgram(program: Program, process: NodeJS.Process): Pro
       log,
       sources: program.sources,
     });
+    collectSooner();
     process.stdout.write(`${bannerOf(program.name, baseDir, plane).join("\n")}\n`);
     return await untilStopped(plane, process);
   } catch (error) {

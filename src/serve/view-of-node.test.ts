@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { NodeSchema } from "../gen/envoy/config/core/v3/base_pb.js";
 import type { World } from "../generate/world.ts";
 import type { ProxyView } from "../model/proxy.ts";
+import { StreamRefusal } from "../xds/refusal.ts";
 import { viewOfNode } from "./view-of-node.ts";
 
 const VIEW = { id: "view" } as ProxyView;
@@ -21,5 +22,49 @@ describe("who is served without proof", () => {
 
   it("not a node of another form", () => {
     expect(() => view(create(NodeSchema, { id: "web" }), from("127.0.0.1:4000"))).toThrow("is not of the form");
+  });
+});
+
+describe("who has proved an identity", () => {
+  const peer = from("10.0.0.1:4000");
+  const refusals: string[] = [];
+  const seen: unknown[] = [];
+  const owners: Record<string, readonly string[]> = { "10.0.0.9": ["Pod/bank/teller"], "10.0.0.8": ["Pod/bank/x", "WorkloadEntry/shop/y"] };
+  const world = {
+    view(facts: unknown) {
+      seen.push(facts);
+      return VIEW;
+    },
+    inputs: { objects: { keys: (_: string, address: string) => owners[address] ?? [] } },
+    context: { registry: { workloadAt: () => ({ network: "" }) } },
+  } as unknown as World;
+  const caller = { by: "token", identity: { trustDomain: "cluster.local", namespace: "shop", serviceAccount: "cart" } } as const;
+  const proven = viewOfNode(world, { callers: new WeakMap([[peer, caller]]), refused: (reason) => refusals.push(reason) });
+  const says = (metadata: Record<string, string>, address = "10.0.0.1") =>
+    create(NodeSchema, { id: `sidecar~${address}~web.shop~shop.svc.cluster.local`, metadata });
+
+  it("is served from another machine as what it proved; an account it does not name is filled in", () => {
+    expect(proven(says({}), peer)).toBe(VIEW);
+    expect(proven(says({ NAMESPACE: "shop", SERVICE_ACCOUNT: "cart" }), peer)).toBe(VIEW);
+    expect(seen).toMatchObject([{ view: { serviceAccount: "cart" } }, { view: { serviceAccount: "cart" } }]);
+  });
+
+  it.for([
+    [{ NAMESPACE: "bank" }, "10.0.0.1", "namespace"],
+    [{ SERVICE_ACCOUNT: "admin" }, "10.0.0.1", "service account"],
+    [{}, "10.0.0.9", "address"],
+    [{ INSTANCE_IPS: "10.0.0.1,10.0.0.9" }, "10.0.0.1", "address"],
+  ] as const)("is refused and counted when its node says %j at %s", ([metadata, address, reason]) => {
+    refusals.length = 0;
+    expect(() => proven(says(metadata, address), peer)).toThrow(StreamRefusal);
+    expect(refusals).toEqual([reason]);
+  });
+
+  it("may have an address that its own namespace has too", () => {
+    expect(proven(says({}, "10.0.0.8"), peer)).toBe(VIEW);
+  });
+
+  it("proves nothing for another connection", () => {
+    expect(() => proven(says({}), from("10.0.0.1:4000"))).toThrow("must prove who they are");
   });
 });

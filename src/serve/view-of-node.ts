@@ -1,3 +1,5 @@
+import type { Caller } from "../authn/authenticator.ts";
+import { canonicalAddress } from "../base/address.ts";
 import type { Node } from "../gen/envoy/config/core/v3/base_pb.js";
 import { type NodeFacts, readNode } from "../generate/proxy-view.ts";
 import type { World } from "../generate/world.ts";
@@ -5,21 +7,33 @@ import type { ProxyView } from "../model/proxy.ts";
 import type { Peer } from "../wire/discovery-stream.ts";
 import { GRPC_STATUS } from "../wire/grpc-status.ts";
 import { StreamRefusal } from "../xds/refusal.ts";
+import type { Callers } from "./authenticated-streams.ts";
+
+export interface ViewOptions {
+  /** Those who have proved who they are. */
+  readonly callers: Callers;
+  /** A caller is not what its node says. */
+  refused(reason: "namespace" | "service account" | "address"): void;
+}
+
+const NOBODY: ViewOptions = { callers: new WeakMap(), refused: () => {} };
 
 /**
- * Who a proxy is. Until callers can prove an identity, only those on this machine are served: a plaintext port on another address
- * demands a token, and nobody can show one yet.
+ * Who a proxy is. One that has proved an identity may only be what that says; one that has not is served on this machine only: a plaintext port
+ * on another address demands a token.
  */
-export function viewOfNode(world: World): (node: Node, peer: Peer) => ProxyView {
+export function viewOfNode(world: World, options: ViewOptions = NOBODY): (node: Node, peer: Peer) => ProxyView {
   const facts = new WeakMap<Node, NodeFacts>();
   return (node, peer) => {
-    if (!isLocal(peer.address))
+    const caller = options.callers.get(peer);
+    if (caller === undefined && !isLocal(peer.address))
       throw new StreamRefusal(
         GRPC_STATUS.UNAUTHENTICATED,
         "callers from other machines must prove who they are; the plaintext port serves this machine only",
       );
-    const known = facts.get(node) ?? factsOf(node);
+    const known = facts.get(node) ?? (caller === undefined ? factsOf(node) : provenFacts(factsOf(node), caller, options));
     facts.set(node, known);
+    if (caller !== undefined) checkAddresses(world, known, options);
     return world.view(known);
   };
 }
@@ -27,8 +41,42 @@ export function viewOfNode(world: World): (node: Node, peer: Peer) => ProxyView 
 function factsOf(node: Node): NodeFacts {
   const read = readNode(node);
   if ("refused" in read) throw new StreamRefusal(GRPC_STATUS.INVALID_ARGUMENT, read.refused);
-  node.extensions = []; // Envoy lists some 500, the same for every proxy of a build: what matters of them is in the facts, shared.
   return read;
 }
 
-const isLocal = (address: string): boolean => /^(127\.|\[?::1\]?|\[?::ffff:127\.|unix:|\/|ipv4:127\.|ipv6:%5B::1)/.test(address);
+/** What the node says, where it does not contradict what the caller has proved; an account it does not name is the caller's. */
+function provenFacts({ key, view }: NodeFacts, { identity }: Caller, { refused }: ViewOptions): NodeFacts {
+  const { namespace, serviceAccount } = identity;
+  if (view.namespace !== namespace) {
+    refused("namespace");
+    throw denied(`the node says namespace ${quote(view.namespace)}, but the caller is of ${quote(namespace)}`);
+  }
+  if (view.serviceAccount !== "" && view.serviceAccount !== serviceAccount) {
+    refused("service account");
+    throw denied(`the node says service account ${quote(view.serviceAccount)}, but the caller is ${quote(serviceAccount)}`);
+  }
+  return view.serviceAccount === serviceAccount ? { key, view } : { key: `${key}@${serviceAccount}`, view: { ...view, serviceAccount } };
+}
+
+/** An address that belongs to a workload of another namespace, in the same network, is not the caller's to claim. */
+function checkAddresses({ inputs, context }: World, { view }: NodeFacts, { refused }: ViewOptions): void {
+  for (const address of view.addresses) {
+    const owners = new Set(inputs.objects.keys("ownAddress", canonicalAddress(address)).map(namespaceOfKey));
+    if (owners.size === 0 || owners.has(view.namespace)) continue;
+    if (![...owners].some((namespace) => sameNetwork(context.registry.workloadAt(address, namespace)?.network, view.network))) continue;
+    refused("address");
+    throw denied(`the address ${address} belongs to a workload of another namespace`);
+  }
+}
+
+/** Networks that are told apart may use the same addresses; one that is not named is not told apart. */
+const sameNetwork = (owners: string | undefined, own: string): boolean => owners === own || owners === "" || own === "";
+
+/** Keys are `Kind/namespace/name`. */
+const namespaceOfKey = (key: string): string => key.split("/")[1] ?? "";
+
+const denied = (reason: string): StreamRefusal => new StreamRefusal(GRPC_STATUS.PERMISSION_DENIED, reason);
+const quote = (text: string): string => JSON.stringify(text.slice(0, 100));
+
+/** Whether a connection comes from this machine. */
+export const isLocal = (address: string): boolean => /^(127\.|\[?::1\]?|\[?::ffff:127\.|unix:|\/|ipv4:127\.|ipv6:%5B::1)/.test(address);

@@ -10,6 +10,7 @@ describe("readSettings", () => {
     expect(settings).toEqual({
       home: "",
       podName: "",
+      podNamespace: "istio-system",
       clusterId: "Kubernetes",
       trustDomain: "",
       grpcAddr: undefined,
@@ -17,6 +18,10 @@ describe("readSettings", () => {
       httpsAddr: undefined,
       httpAddr: undefined,
       monitoringAddr: undefined,
+      customHosts: "",
+      workloadCertTtlMs: 86_400_000,
+      maxWorkloadCertTtlMs: 7_776_000_000,
+      rootCertTtlMs: 315_360_000_000,
       debounceAfterMs: 100,
       debounceMaxMs: 10_000,
       keepaliveMs: 30_000,

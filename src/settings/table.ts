@@ -13,6 +13,13 @@ export const SETTINGS = {
     about: "Base directory; empty means the working directory.",
   },
   podName: { env: "POD_NAME", type: "string", default: "", restart: true, about: "Name of this control plane instance." },
+  podNamespace: {
+    env: "POD_NAMESPACE",
+    type: "string",
+    default: "istio-system",
+    restart: true,
+    about: "Namespace of this control plane: its certificate is for `istiod.<namespace>.svc`.",
+  },
   clusterId: {
     env: "CLUSTER_ID",
     type: "string",
@@ -66,6 +73,35 @@ export const SETTINGS = {
     restart: true,
     own: true,
     about: "Where metrics and the version are served; wins over `listen.monitoringAddr`. Empty turns it off.",
+  },
+
+  customHosts: {
+    env: "ISTIOD_CUSTOM_HOST",
+    type: "string",
+    default: "",
+    restart: true,
+    about: "Further host names, separated by commas, under which proxies reach this control plane: its certificate is for them too.",
+  },
+  workloadCertTtlMs: {
+    env: "DEFAULT_WORKLOAD_CERT_TTL",
+    type: "duration",
+    default: "24h",
+    restart: true,
+    about: "How long certificates of workloads are valid where the workload does not ask.",
+  },
+  maxWorkloadCertTtlMs: {
+    env: "MAX_WORKLOAD_CERT_TTL",
+    type: "duration",
+    default: "2160h",
+    restart: true,
+    about: "Longest time for which a certificate is given out; longer wishes are cut.",
+  },
+  rootCertTtlMs: {
+    env: "CITADEL_SELF_SIGNED_CA_CERT_TTL",
+    type: "duration",
+    default: "87600h",
+    restart: true,
+    about: "How long a root that is made at the first start is valid.",
   },
 
   debounceAfterMs: {

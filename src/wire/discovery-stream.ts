@@ -1,4 +1,5 @@
 import type { GrpcStatus } from "./grpc-status.ts";
+import type { MessageBytes } from "./shared-blocks.ts";
 
 export type DiscoveryVariant = "sotw" | "delta";
 
@@ -10,6 +11,8 @@ export interface Peer {
   header(name: string): string | undefined;
   /** The verified client certificate (DER), where the connection has one. */
   readonly certificate: Uint8Array | undefined;
+  /** Why the certificate that the client showed was not verified. */
+  readonly certificateFault?: string;
 }
 
 /** One discovery stream as the server sees it: messages are bytes, meaning is added above. */
@@ -17,7 +20,7 @@ export interface DiscoveryStream {
   readonly variant: DiscoveryVariant;
   readonly peer: Peer;
   /** Queues one message; `flushed` is called when the network has taken all of it, and never for a stream that ended before. */
-  send(message: Buffer, flushed: () => void): void;
+  send(message: MessageBytes, flushed: () => void): void;
   /** Ends the stream with a status, after what was queued. */
   close(status: GrpcStatus, reason: string): void;
   /** Bytes the network has taken on this connection so far: a slow reader makes progress, one that does not read makes none. */

@@ -12,6 +12,14 @@ export interface Encoded {
   readonly pieces?: readonly Uint8Array[];
 }
 
+/** Length of the body, without putting it together. */
+export function bodySize(resource: Encoded): number {
+  if (resource.pieces === undefined) return resource.body.length;
+  let size = 0;
+  for (const piece of resource.pieces) size += piece.length;
+  return size;
+}
+
 /** A set of resources of one type, offered to every proxy that agrees on what they were made from. Identity means equality. */
 export interface ResourceSet {
   readonly resources: ReadonlyMap<string, Encoded>;

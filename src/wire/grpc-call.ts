@@ -4,6 +4,7 @@ import { messageOf } from "../base/errors.ts";
 import type { Peer } from "./discovery-stream.ts";
 import { GRPC_STATUS, type GrpcStatus } from "./grpc-status.ts";
 import { MESSAGE_PREFIX_BYTES, MessageReader } from "./message-reader.ts";
+import { type MessageBytes, messageSize } from "./shared-blocks.ts";
 
 /** What happens on a call. `ended` comes once, last. */
 export interface CallEvents {
@@ -17,7 +18,7 @@ export interface CallOptions {
   readonly stream: ServerHttp2Stream;
   readonly headers: IncomingHttpHeaders;
   /** Who is at the other end of the connection. */
-  readonly connection: Pick<Peer, "address" | "certificate">;
+  readonly connection: Omit<Peer, "header">;
   readonly maxRequestBytes: number;
   readonly clock: Clock;
 }
@@ -67,13 +68,14 @@ export class GrpcCall {
   }
 
   /** Queues a message; `flushed` is called when the network has taken all of it. */
-  send(message: Buffer, flushed: () => void): void {
+  send(message: MessageBytes, flushed: () => void): void {
     if (!this.#open) return;
     const stream = this.#stream;
     if (!stream.headersSent) stream.respond(HEADERS, { waitForTrailers: true });
-    stream.cork();
-    stream.write(prefixOf(message));
-    stream.write(message, (error) => {
+    stream.cork(); // The buffers then go to the network in one call.
+    const buffers = [prefixOf(message), ...message];
+    for (const bytes of buffers.slice(0, -1)) stream.write(bytes);
+    stream.write(buffers.at(-1), (error) => {
       if (error == null) flushed();
     });
     stream.uncork();
@@ -130,10 +132,10 @@ function statusOf(status: GrpcStatus, reason: string): OutgoingHttpHeaders {
   };
 }
 
-function prefixOf(message: Buffer): Buffer {
+function prefixOf(message: MessageBytes): Buffer {
   const prefix = Buffer.allocUnsafe(MESSAGE_PREFIX_BYTES);
   prefix[0] = 0;
-  prefix.writeUInt32BE(message.length, 1);
+  prefix.writeUInt32BE(messageSize(message), 1);
   return prefix;
 }
 

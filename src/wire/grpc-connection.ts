@@ -26,7 +26,7 @@ const AGE_GRACE_MS = 10_000;
 
 /** One client's HTTP/2 connection. Floods of resets, pings, settings and bad frames end it: those limits are Node's own. */
 export class GrpcConnection {
-  readonly peer: Pick<Peer, "address" | "certificate">;
+  readonly peer: Omit<Peer, "header">;
   readonly #socket: Socket;
   readonly #session: ServerHttp2Session;
   readonly #clock: Clock;
@@ -36,7 +36,7 @@ export class GrpcConnection {
   constructor(socket: Socket, { settings, clock, opened, closed }: ConnectionOptions) {
     this.#socket = socket;
     this.#clock = clock;
-    this.peer = { address: addressOf(socket), certificate: certificateOf(socket) };
+    this.peer = { address: addressOf(socket), ...certificateOf(socket) };
     this.#session = performServerHandshake(socket, {
       maxSessionMemory: MAX_SESSION_MB,
       settings: { maxConcurrentStreams: settings.maxStreamsPerConnection, enablePush: false },
@@ -99,6 +99,10 @@ export class GrpcConnection {
 const addressOf = ({ remoteAddress, remotePort }: Socket): string =>
   remoteAddress === undefined ? "unix:" : `${remoteAddress}:${remotePort}`;
 
-function certificateOf(socket: Socket): Uint8Array | undefined {
-  return socket instanceof TLSSocket && socket.authorized ? socket.getPeerX509Certificate()?.raw : undefined;
+/** A certificate that leads to no root of ours is as good as none, but its owner is told. */
+function certificateOf(socket: Socket): Pick<Peer, "certificate" | "certificateFault"> {
+  const shown = socket instanceof TLSSocket ? socket.getPeerX509Certificate() : undefined;
+  if (!(socket instanceof TLSSocket) || shown === undefined) return { certificate: undefined };
+  if (socket.authorized) return { certificate: shown.raw };
+  return { certificate: undefined, certificateFault: String(socket.authorizationError) };
 }

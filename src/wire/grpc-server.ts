@@ -1,11 +1,14 @@
 import type { IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
+import type { Socket } from "node:net";
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
+import { CallRefusal } from "./call-refusal.ts";
 import type { DiscoveryStream, DiscoveryStreamEvents, DiscoveryVariant, Peer } from "./discovery-stream.ts";
 import { GrpcCall } from "./grpc-call.ts";
 import { GrpcConnection } from "./grpc-connection.ts";
 import { GRPC_STATUS } from "./grpc-status.ts";
 import { type Listener, openListener } from "./listener.ts";
+import { openTlsListener, type TlsCredentials } from "./tls-listener.ts";
 
 /** Limits and timings of a gRPC server; the defaults follow Istio's where Istio has the setting. */
 export interface GrpcServerSettings {
@@ -29,7 +32,7 @@ export const DEFAULT_GRPC_SETTINGS: GrpcServerSettings = {
   maxConnections: 20_000,
 };
 
-/** A method that takes one message and answers with one. A throw is answered with `INTERNAL`. */
+/** A method that takes one message and answers with one. A `CallRefusal` is answered with its status, any other throw with `INTERNAL`. */
 export type UnaryMethod = (request: Uint8Array, peer: Peer) => Uint8Array | Promise<Uint8Array>;
 
 export interface GrpcServerOptions {
@@ -45,8 +48,8 @@ export interface GrpcServerOptions {
 
 /** A gRPC server with the aggregated discovery service and health on it. */
 export interface GrpcServer {
-  /** Binds `host:port` or `unix:path`; gives the port. May be called for several addresses. */
-  listen(address: string): Promise<number>;
+  /** Binds `host:port` or `unix:path`, with TLS where credentials are given; gives the port. May be called for several addresses. */
+  listen(address: string, tls?: TlsCredentials): Promise<number>;
   /** Stops accepting, lets calls finish for `ms`, then cuts them. */
   drain(ms: number): Promise<void>;
   /** Discovery streams open now. */
@@ -95,8 +98,8 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     serve(new GrpcCall({ stream, headers, connection: connection.peer, maxRequestBytes: settings.maxRequestBytes, clock }), connection);
   };
   return {
-    async listen(address) {
-      const listener = await openListener(address, settings.maxConnections, (socket) => {
+    async listen(address, tls) {
+      const accept = (socket: Socket): void => {
         const connection = new GrpcConnection(socket, {
           settings,
           clock,
@@ -104,7 +107,10 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
           closed: () => connections.delete(connection),
         });
         connections.add(connection);
-      });
+      };
+      const listener = await (tls === undefined
+        ? openListener(address, settings.maxConnections, accept)
+        : openTlsListener({ address, maxConnections: settings.maxConnections, tls, accept }));
       listeners.push(listener);
       return listener.port;
     },
@@ -151,10 +157,10 @@ function unary(method: UnaryMethod): Serve {
     const answer = async (bytes: Buffer): Promise<void> => {
       try {
         const response = await method(bytes, call.peer);
-        call.send(Buffer.from(response.buffer, response.byteOffset, response.byteLength), () => {});
+        call.send([response], () => {});
         call.close(GRPC_STATUS.OK, "");
       } catch (error) {
-        call.close(GRPC_STATUS.INTERNAL, messageOf(error));
+        call.close(error instanceof CallRefusal ? error.status : GRPC_STATUS.INTERNAL, messageOf(error));
       }
     };
     call.listen({

@@ -11,7 +11,11 @@ export interface Listener {
 
 /** Binds `host:port`, `[v6]:port`, `:port` (all addresses) or `unix:path` and hands connections on. Those beyond the limit are dropped as they come. */
 export function openListener(address: string, maxConnections: number, accept: (socket: Socket) => void): Promise<Listener> {
-  const server = createServer({ noDelay: true }, accept);
+  return bind(createServer({ noDelay: true }, accept), address, maxConnections);
+}
+
+/** Binds a server made elsewhere. */
+export function bind(server: Server, address: string, maxConnections: number): Promise<Listener> {
   server.maxConnections = maxConnections;
   return new Promise((resolve, reject) => {
     server.once("error", (error) => {

@@ -11,6 +11,7 @@ import {
 import { readDeltaRequest, readSotwRequest } from "./discovery-request.ts";
 import { encodedBytes } from "./encode.ts";
 import { deltaResponse, responseSize, sotwResponse } from "./response-frame.ts";
+import { SharedBlocks } from "./shared-blocks.ts";
 
 const resources = fc.uniqueArray(
   fc.record({ name: fc.string({ unit: "grapheme", minLength: 1 }), body: fc.uint8Array({ maxLength: 400 }) }),
@@ -30,8 +31,9 @@ describe("responses put together from encoded parts", () => {
     fc.assert(
       fc.property(content, (given) => {
         const encoded = given.resources.map(({ name, body }) => encodedBytes(given.typeUrl, name, body));
-        const bytes = deltaResponse({ ...given, resources: encoded });
-        const delta = fromBinary(DeltaDiscoveryResponseSchema, bytes);
+        const blocks = new SharedBlocks();
+        const bytes = deltaResponse({ ...given, resources: encoded }, blocks);
+        const delta = fromBinary(DeltaDiscoveryResponseSchema, Buffer.concat(bytes));
         assert.deepEqual(
           delta.resources.map((one) => [one.name, one.version, one.resource?.typeUrl, [...(one.resource?.value ?? [])]]),
           encoded.map((one) => [one.name, one.version, one.typeUrl, [...one.body]]),
@@ -41,7 +43,7 @@ describe("responses put together from encoded parts", () => {
           [given.typeUrl, given.version, given.nonce, given.removed],
         );
         assert.equal(delta.controlPlane?.identifier ?? "", given.controlPlane);
-        const sotw = fromBinary(DiscoveryResponseSchema, sotwResponse({ ...given, resources: encoded }));
+        const sotw = fromBinary(DiscoveryResponseSchema, Buffer.concat(sotwResponse({ ...given, resources: encoded }, blocks)));
         assert.deepEqual(
           sotw.resources.map((any) => [any.typeUrl, [...any.value]]),
           encoded.map((one) => [one.typeUrl, [...one.body]]),

@@ -1,4 +1,5 @@
-import type { Encoded } from "./encoded.ts";
+import { bodySize, type Encoded } from "./encoded.ts";
+import type { MessageBytes, SharedBlocks } from "./shared-blocks.ts";
 
 /** What a response carries. `removed` is said in words only by the delta variant; state-of-the-world clients infer it. */
 export interface ResponseContent {
@@ -13,21 +14,21 @@ export interface ResponseContent {
 
 /**
  * A DeltaDiscoveryResponse put together from bodies encoded long before: a message is the concatenation of its fields, so each resource costs
- * a copy and its small envelope, which is made once per resource.
+ * its small envelope, which is made once per resource, and a copy, which responses of much the same content share.
  */
-export function deltaResponse(content: ResponseContent): Buffer {
+export function deltaResponse(content: ResponseContent, blocks: SharedBlocks): MessageBytes {
   const tail = [
     textField(5, content.nonce),
     ...content.removed.map((name) => textField(6, name)),
     messageField(7, [textField(1, content.controlPlane)]),
   ];
-  return assemble([textField(1, content.version), textField(4, content.typeUrl)], content.resources, { envelopeOf: deltaEnvelope, tail });
+  return blocks.assemble(partsOf(content.resources, { envelopeOf: deltaEnvelope, head: headOf(content), tail }));
 }
 
 /** A DiscoveryResponse, in the same way. */
-export function sotwResponse(content: ResponseContent): Buffer {
+export function sotwResponse(content: ResponseContent, blocks: SharedBlocks): MessageBytes {
   const tail = [textField(5, content.nonce), messageField(6, [textField(1, content.controlPlane)])];
-  return assemble([textField(1, content.version), textField(4, content.typeUrl)], content.resources, { envelopeOf: sotwEnvelope, tail });
+  return blocks.assemble(partsOf(content.resources, { envelopeOf: sotwEnvelope, head: headOf(content), tail }));
 }
 
 /** Bytes a response with these resources takes, but for a few; known without building it. */
@@ -40,29 +41,22 @@ export function responseSize(resources: readonly Encoded[], removed: readonly st
 
 interface Parts {
   readonly envelopeOf: (resource: Encoded) => Buffer;
+  readonly head: readonly Buffer[];
   readonly tail: readonly Buffer[];
 }
 
-function assemble(head: readonly Buffer[], resources: readonly Encoded[], { envelopeOf, tail }: Parts): Buffer {
-  let size = 0;
-  for (const part of head) size += part.length;
-  for (const part of tail) size += part.length;
-  for (const resource of resources) size += envelopeOf(resource).length + bodySize(resource);
-  const out = Buffer.allocUnsafeSlow(size);
-  let at = 0;
-  const put = (part: Uint8Array): void => {
-    out.set(part, at);
-    at += part.length;
-  };
-  for (const part of head) put(part);
+function partsOf(resources: readonly Encoded[], { envelopeOf, head, tail }: Parts): readonly Uint8Array[] {
+  const parts: Uint8Array[] = [...head];
   for (const resource of resources) {
-    put(envelopeOf(resource));
-    if (resource.pieces === undefined) put(resource.body);
-    else for (const piece of resource.pieces) put(piece);
+    parts.push(envelopeOf(resource));
+    if (resource.pieces === undefined) parts.push(resource.body);
+    else for (const piece of resource.pieces) parts.push(piece);
   }
-  for (const part of tail) put(part);
-  return out;
+  parts.push(...tail);
+  return parts;
 }
+
+const headOf = ({ version, typeUrl }: ResponseContent): readonly Buffer[] => [textField(1, version), textField(4, typeUrl)];
 
 const deltaEnvelopes = new WeakMap<Encoded, Buffer>();
 const sotwEnvelopes = new WeakMap<Encoded, Buffer>();
@@ -88,13 +82,6 @@ function sotwEnvelope(resource: Encoded): Buffer {
     sotwEnvelopes.set(resource, envelope);
   }
   return envelope;
-}
-
-function bodySize(resource: Encoded): number {
-  if (resource.pieces === undefined) return resource.body.length;
-  let size = 0;
-  for (const piece of resource.pieces) size += piece.length;
-  return size;
 }
 
 const anyHead = (resource: Encoded): Buffer => Buffer.concat([textField(1, resource.typeUrl), openField(2, bodySize(resource))]);

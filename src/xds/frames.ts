@@ -1,12 +1,14 @@
 import type { DiscoveryVariant } from "../wire/discovery-stream.ts";
 import { deltaResponse, responseSize, sotwResponse } from "../wire/response-frame.ts";
+import { type MessageBytes, messageSize, SharedBlocks } from "../wire/shared-blocks.ts";
 import type { Diff } from "./diff.ts";
 
 /** A response as bytes. Streams that are sent the same content share it, nonce and all: a nonce has to be new to its stream only. */
 export interface Frame {
   readonly sequence: number;
   readonly nonce: string;
-  readonly bytes: Buffer;
+  readonly message: MessageBytes;
+  readonly size: number;
 }
 
 export interface FrameRequest {
@@ -37,17 +39,18 @@ export function createFrames(controlPlane: string): Frames {
   const kept = new Map<Diff, KeptFrame>();
   const sizes = new WeakMap<Diff, number>();
   const recent: Diff[] = [];
+  const blocks = new SharedBlocks();
   let keptBytes = 0;
   let sequence = 0;
 
   const forget = (diff: Diff): void => {
-    keptBytes -= kept.get(diff)?.bytes.length ?? 0;
+    keptBytes -= kept.get(diff)?.size ?? 0;
     kept.delete(diff);
   };
   const keep = (diff: Diff, frame: KeptFrame): void => {
     forget(diff);
     kept.set(diff, frame);
-    keptBytes += frame.bytes.length;
+    keptBytes += frame.size;
     for (const oldest of kept.keys()) {
       if (keptBytes <= KEPT_BYTES || oldest === diff) break;
       forget(oldest);
@@ -62,8 +65,8 @@ export function createFrames(controlPlane: string): Frames {
     return diff;
   };
   return {
-    frame({ variant, typeUrl, version, content, after }) {
-      const diff = canonical(content);
+    frame({ variant, typeUrl, version, content: wanted, after }) {
+      const diff = canonical(wanted);
       const cached = kept.get(diff);
       const fits = cached?.typeUrl === typeUrl && cached.variant === variant && cached.version === version && cached.sequence > after;
       if (cached !== undefined && fits) {
@@ -73,15 +76,9 @@ export function createFrames(controlPlane: string): Frames {
       sequence += 1;
       const nonce = sequence.toString(36);
       const build = variant === "delta" ? deltaResponse : sotwResponse;
-      const frame = {
-        used: true,
-        variant,
-        typeUrl,
-        version,
-        sequence,
-        nonce,
-        bytes: build({ typeUrl, version, resources: diff.changed, removed: diff.removed, nonce, controlPlane }),
-      };
+      const content = { typeUrl, version, resources: diff.changed, removed: diff.removed, nonce, controlPlane };
+      const message = build(content, blocks);
+      const frame = { used: true, variant, typeUrl, version, sequence, nonce, message, size: messageSize(message) };
       keep(diff, frame);
       return frame;
     },
@@ -99,6 +96,7 @@ export function createFrames(controlPlane: string): Frames {
         frame.used = false;
       }
       recent.length = 0;
+      blocks.age();
     },
   };
 }

@@ -325,12 +325,12 @@ export class XdsStream implements DiscoveryStreamEvents {
     this.#unsent.add(ticket);
     metrics.sent({
       typeUrl,
-      bytes: frame.bytes.length,
+      bytes: frame.size,
       changed: plan.diff.changed.length,
       removed: plan.diff.removed.length,
       ms: clock.monotonic() - startedAt,
     });
-    this.#stream.send(frame.bytes, () => {
+    this.#stream.send(frame.message, () => {
       if (!this.#unsent.delete(ticket)) return;
       budget.give(ticket);
       metrics.flushed(typeUrl, clock.monotonic() - ticket.since);

@@ -47,7 +47,7 @@ export async function runCase(name: string, options: { readonly delta: boolean }
   await symlink(join(dir, "config"), join(home, "etc/istio/conf"));
   for (const file of ["mesh.yaml", "networks.yaml"])
     if (existsSync(join(dir, file))) await cp(join(dir, file), join(home, "etc/istio", file));
-  const env = { GRPC_ADDR: "127.0.0.1:0", HTTP_ADDR: "", MONITORING_ADDR: "" };
+  const env = { GRPC_ADDR: "127.0.0.1:0", SECURE_GRPC_ADDR: "", HTTP_ADDR: "", MONITORING_ADDR: "" };
   const plane = await startControlPlane({ program: "istiod", baseDir: home, env, clock: systemClock, log: silentLog, sources: [] });
   try {
     const results: CaseResult[] = [];

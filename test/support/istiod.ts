@@ -10,6 +10,8 @@ import { eventually } from "./wait.ts";
 export interface Istiod {
   readonly home: string;
   readonly grpcPort: number;
+  /** xDS and CA over TLS. */
+  readonly securePort: number;
   readonly httpPort: number;
   readonly pid: () => number;
   /** Everything it wrote to stderr. */
@@ -40,7 +42,7 @@ export interface IstiodOptions {
 /** Starts a control plane and resolves when it is ready. */
 export async function startIstiod(options: IstiodOptions = {}): Promise<Istiod> {
   const site = await prepare(options);
-  const { home, grpcPort, httpPort } = site;
+  const { home, grpcPort, securePort, httpPort } = site;
   const program = programOf(options, site);
   onTestFinished(async () => void (await program.stop("SIGKILL")));
   const start = async (): Promise<void> => {
@@ -54,6 +56,7 @@ export async function startIstiod(options: IstiodOptions = {}): Promise<Istiod> 
   return {
     home,
     grpcPort,
+    securePort,
     httpPort,
     pid: program.pid,
     log: program.log,
@@ -84,12 +87,14 @@ export async function runIstiod(
 interface Site {
   readonly home: string;
   readonly grpcPort: number;
+  readonly securePort: number;
   readonly httpPort: number;
   readonly monitoringPort: number;
 }
 
 async function prepare({ files = {}, confDir = true }: IstiodOptions): Promise<Site> {
-  const site = { home: await tempDir(), grpcPort: await freePort(), httpPort: await freePort(), monitoringPort: await freePort() };
+  const [grpcPort, securePort, httpPort, monitoringPort] = [await freePort(), await freePort(), await freePort(), await freePort()];
+  const site = { home: await tempDir(), grpcPort, securePort, httpPort, monitoringPort };
   if (confDir) await mkdir(join(site.home, "etc/istio/conf"), { recursive: true });
   for (const [file, text] of Object.entries(files)) await writeBelow(site.home, file, text);
   return site;
@@ -110,10 +115,11 @@ interface Program {
   readonly said: () => string;
 }
 
-function programOf(options: IstiodOptions, { home, grpcPort, httpPort, monitoringPort }: Site): Program {
+function programOf(options: IstiodOptions, { home, grpcPort, securePort, httpPort, monitoringPort }: Site): Program {
   const bundle = join(import.meta.dirname, "../../dist", `${options.program ?? "istiod"}.mjs`);
   const addresses = {
     GRPC_ADDR: `127.0.0.1:${grpcPort}`,
+    SECURE_GRPC_ADDR: `127.0.0.1:${securePort}`,
     HTTP_ADDR: `127.0.0.1:${httpPort}`,
     MONITORING_ADDR: `127.0.0.1:${monitoringPort}`,
   };

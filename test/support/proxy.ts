@@ -1,12 +1,12 @@
 import { chmod, copyFile, link } from "node:fs/promises";
 import { connect } from "node:net";
 import { join } from "node:path";
-import { toJsonString } from "@bufbuild/protobuf";
+import { type JsonValue, toJsonString } from "@bufbuild/protobuf";
 import { onTestFinished } from "vitest";
 import { type EnvoyOptions, type EnvoyProcess, startEnvoy } from "../../src/agent/envoy-process.ts";
 import { findEnvoy } from "../../src/agent/find-envoy.ts";
 import { systemClock } from "../../src/base/clock.ts";
-import { buildBootstrap } from "../../src/envoy/bootstrap/bootstrap.ts";
+import { buildBootstrap, type DiscoveryTls } from "../../src/envoy/bootstrap/bootstrap.ts";
 import { BootstrapSchema } from "../../src/gen/envoy/config/bootstrap/v3/bootstrap_pb.js";
 import { NO_LOCALITY } from "../../src/model/locality.ts";
 import { messageRegistry } from "../../src/wire/json.ts";
@@ -25,7 +25,9 @@ export interface ProxyOptions {
   readonly labels?: Readonly<Record<string, string>>;
   readonly interception?: "NONE" | "REDIRECT";
   readonly protocol?: "delta" | "sotw";
-  readonly metadata?: Readonly<Record<string, string>>;
+  readonly metadata?: Readonly<Record<string, JsonValue>>;
+  /** How it calls the control plane; without it in plaintext. */
+  readonly tls?: DiscoveryTls;
   /** The host it runs on; without one, beside the test. */
   readonly host?: MeshHost;
 }
@@ -80,7 +82,7 @@ async function bootstrapOf(options: ProxyOptions, adminPort: number): Promise<st
       WORKLOAD_IDENTITY: "none",
       ...options.metadata,
     },
-    discovery: { ...server, protocol, tls: undefined },
+    discovery: { ...server, protocol, tls: options.tls },
     adminPort,
     readinessPort: 0,
     prometheusPort: 0,

@@ -284,7 +284,7 @@ export function connect(server: XdsServer, options: Omit<ModelClientOptions, "se
         queueMicrotask(() => {
           if (!live) return;
           flushed();
-          connection.client.message(message);
+          connection.client.message(Buffer.concat(message));
         });
       },
       close(status, reason) {

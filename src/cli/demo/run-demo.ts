@@ -66,7 +66,7 @@ async function writeScene(home: string, ports: DemoPorts): Promise<string> {
 }
 
 function startPlane(home: string, { clock }: DemoOptions): Promise<ControlPlane> {
-  const env = { GRPC_ADDR: "127.0.0.1:0", HTTP_ADDR: "127.0.0.1:0", MONITORING_ADDR: "" };
+  const env = { GRPC_ADDR: "127.0.0.1:0", SECURE_GRPC_ADDR: "", HTTP_ADDR: "127.0.0.1:0", MONITORING_ADDR: "" };
   return startControlPlane({ program: "istiod", baseDir: home, env, clock, log: silentLog, sources: [] });
 }
 

@@ -27,6 +27,8 @@ export function validateExtensionProviders(providers: readonly MeshConfig_Extens
 /** One provider, whatever it is. */
 export function validateExtensionProvider({ provider }: MeshConfig_ExtensionProvider, place: Place): void {
   const at = provider.case === undefined ? place : place.in(provider.case);
+  if (provider.case === "lightstep" || provider.case === "opencensus")
+    at.fault("field.ineffective", "Envoy has no such tracer any more; use opentelemetry");
   switch (provider.case) {
     case "envoyExtAuthzHttp":
       validateExtAuthzHttp(provider.value, at);

@@ -31,7 +31,14 @@ export interface DiscoveryServer {
   /** Of no meaning for a socket. */
   readonly port: number;
   readonly protocol: "delta" | "sotw";
-  readonly tls: { readonly rootCertFile: string; readonly serverName: string } | undefined;
+  readonly tls: DiscoveryTls | undefined;
+}
+
+export interface DiscoveryTls {
+  readonly rootCertFile: string;
+  readonly serverName: string;
+  /** What the proxy proves its identity with. */
+  readonly client?: { readonly certificateFile: string; readonly keyFile: string };
 }
 
 const XDS_CLUSTER = "xds-grpc";
@@ -129,11 +136,19 @@ function discoveryCluster(discovery: DiscoveryServer): Cluster {
   });
 }
 
-function discoveryTls(tls: NonNullable<DiscoveryServer["tls"]>): NonNullable<MessageInitShape<typeof ClusterSchema>["transportSocket"]> {
+function discoveryTls(tls: DiscoveryTls): NonNullable<MessageInitShape<typeof ClusterSchema>["transportSocket"]> {
   const context = create(UpstreamTlsContextSchema, {
     sni: tls.serverName,
     commonTlsContext: {
       alpnProtocols: ["h2"],
+      ...(tls.client !== undefined && {
+        tlsCertificates: [
+          {
+            certificateChain: { specifier: { case: "filename", value: tls.client.certificateFile } },
+            privateKey: { specifier: { case: "filename", value: tls.client.keyFile } },
+          },
+        ],
+      }),
       validationContextType: {
         case: "validationContext",
         value: {

@@ -10,7 +10,7 @@ import {
 import { networkExtension, type PhasedExtensions } from "../filters/extension-filter.ts";
 import { type HttpManagerInput, httpConnectionManager } from "../filters/http-connection-manager.ts";
 import { type TcpProxyInput, tcpFilters } from "../filters/tcp-proxy.ts";
-import { type DownstreamTlsInput, downstreamTlsContext, downstreamTlsSocket } from "../tls/index.ts";
+import { type DownstreamTlsInput, downstreamQuicSocket, downstreamTlsContext, downstreamTlsSocket } from "../tls/index.ts";
 import { cidrRange } from "./cidr-range.ts";
 
 /** Which connections a filter chain takes. Nothing said: all of them. */
@@ -29,6 +29,8 @@ export interface FilterChainInput {
   readonly match: ChainMatch;
   readonly content: { readonly http: HttpManagerInput; readonly network?: PhasedExtensions } | { readonly tcp: TcpProxyInput };
   readonly tls?: DownstreamTlsInput;
+  /** That TLS is part of QUIC. */
+  readonly quic?: boolean;
   /** How long a client may take for the TLS handshake. */
   readonly handshakeTimeoutMs?: number;
 }
@@ -36,11 +38,12 @@ export interface FilterChainInput {
 /** Builds one filter chain. */
 export function buildFilterChain(input: FilterChainInput): FilterChain {
   const match = chainMatch(input.match);
+  const transportSocket = input.quic === true ? downstreamQuicSocket : downstreamTlsSocket;
   return create(FilterChainSchema, {
     name: input.name ?? "",
     ...(match !== undefined && { filterChainMatch: match }),
     filters: filters(input.content),
-    ...(input.tls !== undefined && { transportSocket: downstreamTlsSocket(downstreamTlsContext(input.tls)) }),
+    ...(input.tls !== undefined && { transportSocket: transportSocket(downstreamTlsContext(input.tls)) }),
     ...(input.handshakeTimeoutMs !== undefined && { transportSocketConnectTimeout: durationFromMs(input.handshakeTimeoutMs) }),
   });
 }

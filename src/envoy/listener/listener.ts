@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import { type Address, AddressSchema } from "../../gen/envoy/config/core/v3/address_pb.js";
+import { type Address, AddressSchema, SocketAddress_Protocol } from "../../gen/envoy/config/core/v3/address_pb.js";
 import { TrafficDirection } from "../../gen/envoy/config/core/v3/base_pb.js";
 import { type Listener, ListenerSchema } from "../../gen/envoy/config/listener/v3/listener_pb.js";
 import { type AccessLogInput, listenerAccessLogs } from "../filters/access-log.ts";
@@ -9,7 +9,12 @@ import { type ListenerFiltersInput, listenerFilters } from "./listener-filters.t
 
 /** Where a listener stands. The first address is the listener's own, the others are further ones of another family. */
 export type BindInput =
-  | { readonly addresses: readonly string[]; readonly port: number }
+  | {
+      readonly addresses: readonly string[];
+      readonly port: number;
+      /** Datagrams, which carry QUIC; else connections. */
+      readonly udp?: boolean;
+    }
   | { readonly unixPath: string; readonly mode?: number };
 
 /** All that may influence one listener. It is also the cache key, so the builder can read nothing else. */
@@ -69,8 +74,20 @@ function addresses(bind: BindInput) {
     return { address };
   }
   const [first = "0.0.0.0", ...others] = bind.addresses;
-  return { address: socket(first, bind.port), additionalAddresses: others.map((other) => ({ address: socket(other, bind.port) })) };
+  const socket = (address: string): Address =>
+    create(AddressSchema, {
+      address: {
+        case: "socketAddress",
+        value: {
+          address,
+          portSpecifier: { case: "portValue", value: bind.port },
+          ...(bind.udp === true && { protocol: SocketAddress_Protocol.UDP }),
+        },
+      },
+    });
+  return {
+    address: socket(first),
+    additionalAddresses: others.map((other) => ({ address: socket(other) })),
+    ...(bind.udp === true && { udpListenerConfig: { quicOptions: {}, downstreamSocketConfig: {} } }),
+  };
 }
-
-const socket = (address: string, port: number): Address =>
-  create(AddressSchema, { address: { case: "socketAddress", value: { address, portSpecifier: { case: "portValue", value: port } } } });

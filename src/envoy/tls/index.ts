@@ -9,6 +9,6 @@ export {
   sdsSecret,
   WORKLOAD_CERTIFICATE,
 } from "./sds-secret.ts";
-export { downstreamTlsSocket, rawBufferSocket, upstreamTlsSocket } from "./transport-socket.ts";
+export { downstreamQuicSocket, downstreamTlsSocket, rawBufferSocket, upstreamTlsSocket } from "./transport-socket.ts";
 export { type UpstreamTlsInput, upstreamTlsContext } from "./upstream.ts";
 export type { PeerValidation, SanMatch } from "./validation.ts";

@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { type TransportSocket, TransportSocketSchema } from "../../gen/envoy/config/core/v3/base_pb.js";
+import { QuicDownstreamTransportSchema } from "../../gen/envoy/extensions/transport_sockets/quic/v3/quic_transport_pb.js";
 import { RawBufferSchema } from "../../gen/envoy/extensions/transport_sockets/raw_buffer/v3/raw_buffer_pb.js";
 import {
   type DownstreamTlsContext,
@@ -18,6 +19,16 @@ export const upstreamTlsSocket = (context: UpstreamTlsContext): TransportSocket 
 /** Transport socket of a filter chain that speaks TLS. */
 export const downstreamTlsSocket = (context: DownstreamTlsContext): TransportSocket =>
   create(TransportSocketSchema, { name: TLS, configType: { case: "typedConfig", value: anyOf(DownstreamTlsContextSchema, context) } });
+
+/** Transport socket of a filter chain that is reached over QUIC, which has TLS inside. */
+export const downstreamQuicSocket = (downstreamTlsContext: DownstreamTlsContext): TransportSocket =>
+  create(TransportSocketSchema, {
+    name: "envoy.transport_sockets.quic",
+    configType: {
+      case: "typedConfig",
+      value: anyOf(QuicDownstreamTransportSchema, create(QuicDownstreamTransportSchema, { downstreamTlsContext })),
+    },
+  });
 
 /** Plain text, said explicitly: needed where other sockets stand beside it in a list of matches. */
 export const rawBufferSocket = (): TransportSocket =>

@@ -1,27 +1,41 @@
 import { matchesLabels } from "../../base/labels.ts";
+import type { ServiceSpec } from "../../config/kinds/service/service.ts";
 import type { ConfigObject } from "../../config/object.ts";
 import type { Query } from "../../engine/index.ts";
 import type { Gateway, Server } from "../../gen/istio/networking/v1alpha3/gateway_pb.js";
 import { ServerTLSSettings_TLSmode as TlsMode } from "../../gen/istio/networking/v1alpha3/shared_pb.js";
+import type { ServiceInstance } from "../../model/endpoint.ts";
 import type { ProxyView } from "../../model/proxy.ts";
 import type { GatewayPort, GatewayQuery, GatewayServer, GenerateContext, MergedGateway } from "../context.ts";
 import { byPrecedence } from "./precedence.ts";
 
-type Context = Pick<GenerateContext, "engine" | "inputs" | "registry">;
+type Context = Pick<GenerateContext, "engine" | "inputs" | "registry" | "settings">;
 
 /**
  * What of a router matters for the Gateways that select it. A Service in front of it may map port 80 to 8080: then the listener
  * opens on 8080, while routes and matches go on saying 80.
  */
 export function gatewayQueryOf(ctx: Context, view: Pick<ProxyView, "namespace" | "labels" | "addresses">): GatewayQuery {
+  const instances = view.addresses.flatMap((address) => ctx.registry.instancesAt(address, view.namespace));
   const targets = new Map<number, Set<number>>();
-  for (const { servicePort, endpoint } of view.addresses.flatMap((address) => ctx.registry.instancesAt(address, view.namespace))) {
+  for (const { servicePort, endpoint } of instances) {
     targets.set(servicePort.number, (targets.get(servicePort.number) ?? new Set()).add(endpoint.port));
   }
   const targetPorts = [...targets]
     .map(([port, numbers]) => ({ port, targets: [...numbers].sort((a, b) => a - b) }))
     .sort((a, b) => a.port - b.port);
-  return { namespace: view.namespace, labels: view.labels, targetPorts };
+  const query = { namespace: view.namespace, labels: view.labels, targetPorts };
+  return ctx.settings.quicListeners ? { ...query, udpPorts: udpPortsOf(ctx, instances) } : query;
+}
+
+/** Ports of the Services in front of a router that are open for UDP: the registry leaves those out, for they are not proxied otherwise. */
+function udpPortsOf({ registry, inputs }: Context, instances: readonly ServiceInstance[]): readonly number[] {
+  const keys = new Set(instances.flatMap(({ service }) => registry.service(service)?.objectKey ?? []));
+  const ports = [...keys].flatMap((key) => {
+    const object = inputs.objects.get(key);
+    return object?.kind === "Service" ? (object.spec as ServiceSpec).ports.filter(({ protocol }) => protocol === "UDP") : [];
+  });
+  return [...new Set(ports.map(({ port }) => port))].sort((a, b) => a - b);
 }
 
 /** All servers of all Gateways that select a router, grouped by the port they listen on. Conflicts are settled here, once, for listeners and routes. */
@@ -53,6 +67,7 @@ function serversOf(gateway: ConfigObject<Gateway>, server: Server, query: Gatewa
     bind: server.bind,
     hosts: server.hosts.map((text) => hostOf(text, gateway.namespace)),
     routeName: routeNameOf({ family, port, number, gateway, server }),
+    http3: family === "https" && query.udpPorts?.includes(number) === true,
   }));
 }
 

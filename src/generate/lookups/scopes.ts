@@ -53,12 +53,17 @@ function wholeMesh({ services, virtualServices }: Parts, namespace: string): Egr
 interface HostPattern {
   readonly namespace: string;
   readonly host: string;
+  /** What it matches is left out, whatever else asks for it. */
+  readonly excludes: boolean;
 }
 
 function importedBy(parts: Parts, namespace: string, listener: IstioEgressListener): EgressScope {
-  const patterns = listener.hosts.map((text) => patternOf(text, namespace)).filter((pattern) => pattern !== undefined);
-  const wanted = (owner: string, host: string): boolean =>
-    patterns.some((pattern) => (pattern.namespace === "*" || pattern.namespace === owner) && matchesHost(pattern.host, host));
+  const all = listener.hosts.map((text) => patternOf(text, namespace));
+  const patterns = all.filter(({ excludes }) => !excludes);
+  const unwanted = all.filter(({ excludes }) => excludes);
+  const matches = (among: readonly HostPattern[], owner: string, host: string): boolean =>
+    among.some((pattern) => (pattern.namespace === "*" || pattern.namespace === owner) && matchesHost(pattern.host, host));
+  const wanted = (owner: string, host: string): boolean => matches(patterns, owner, host) && !matches(unwanted, owner, host);
   const virtualServices = parts.virtualServices.boundTo({ gateway: MESH_GATEWAY, namespace }).filter((key) => {
     const resolved = parts.virtualServices.virtualService(key);
     return (
@@ -73,7 +78,9 @@ function importedBy(parts: Parts, namespace: string, listener: IstioEgressListen
     listener.port === undefined
       ? undefined
       : { number: listener.port.number, protocol: listener.port.protocol.toUpperCase(), name: listener.port.name };
-  const direct = importedServices(parts, namespace, wanted).flatMap((ref) => atPort(parts.ctx, ref, port?.number || undefined));
+  // A generic proxy leads to services on any port; all other listeners to those that have theirs.
+  const number = port?.protocol === "HTTP_PROXY" ? undefined : port?.number || undefined;
+  const direct = importedServices(parts, namespace, wanted).flatMap((ref) => atPort(parts.ctx, ref, number));
   const hosts = new Set(direct.map(({ host }) => host));
   const behind = destinationsOf(parts, virtualServices, namespace).filter(({ host }) => !hosts.has(host));
   return {
@@ -86,12 +93,13 @@ function importedBy(parts: Parts, namespace: string, listener: IstioEgressListen
   };
 }
 
-/** `ns/host` of a Sidecar: `.` is the own namespace, `~` nobody, `*` all. */
-function patternOf(text: string, own: string): HostPattern | undefined {
+/** `ns/host` of a Sidecar: `.` is the own namespace, `*` all; `~` before it leaves out what it matches (`~/*` is nothing at all). */
+function patternOf(text: string, own: string): HostPattern {
   const slash = text.indexOf("/");
-  const namespace = slash < 0 ? "*" : text.slice(0, slash);
-  if (namespace === "~") return undefined;
-  return { namespace: namespace === "." ? own : namespace || "*", host: text.slice(slash + 1) };
+  const written = slash < 0 ? "*" : text.slice(0, slash);
+  const excludes = written.startsWith("~");
+  const namespace = excludes ? written.slice(1) : written;
+  return { namespace: namespace === "." ? own : namespace || "*", host: text.slice(slash + 1), excludes };
 }
 
 /** All visible declarations of a host are candidates here: a pattern may name the namespace, and the own namespace is preferred. */

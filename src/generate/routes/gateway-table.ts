@@ -1,5 +1,5 @@
 import { matchesHost } from "../../base/hostname.ts";
-import type { RouteInput, VirtualHostInput } from "../../envoy/route/route-input.ts";
+import type { HeaderChanges, RouteInput, VirtualHostInput } from "../../envoy/route/route-input.ts";
 import type { GatewayQuery, GatewayServer, GenerateContext, ResolvedVirtualService } from "../context.ts";
 import { blackHoleHost, siteFor, virtualHost } from "./hosts.ts";
 import type { RouteHeaders } from "./route-headers.ts";
@@ -91,8 +91,15 @@ function routesOf(
   const port = entry.server.port?.number ?? entry.port;
   const defaultPort = (destination: string): number => singlePort(ctx, destination, namespace) ?? port;
   const place = { gateway: entry.gateway, port, secure: entry.server.tls !== undefined, defaultPort };
-  return translateRules(vs, siteFor(ctx, { namespace, labels, headers: key.headers }, place));
+  const routes = translateRules(vs, siteFor(ctx, { namespace, labels, headers: key.headers }, place));
+  return entry.http3 ? routes.map((route) => ({ ...route, response: withAltSvc(route.response, port) })) : routes;
 }
+
+/** Clients learn of HTTP/3 from answers over TCP; they remember it for a day. */
+const withAltSvc = (changes: HeaderChanges, port: number): HeaderChanges => ({
+  ...changes,
+  add: [...changes.add, { name: "alt-svc", value: `h3=":${port}"; ma=86400`, append: true }],
+});
 
 /** Hosts both sides accept, the narrower of the two where one is a wildcard. */
 function hostsFor(entry: GatewayServer, vs: ResolvedVirtualService): readonly string[] {

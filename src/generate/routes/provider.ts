@@ -1,5 +1,5 @@
 import type { Query } from "../../engine/index.ts";
-import { assembleRouteTable, encodeDomains, type TableHost } from "../../envoy/route/route-table.ts";
+import { assembleRouteTable, encodeDomains } from "../../envoy/route/route-table.ts";
 import type { ProxyView } from "../../model/proxy.ts";
 import { encodedPieces, sameEncoded } from "../../wire/encode.ts";
 import type { Encoded, ResourceSet } from "../../wire/encoded.ts";
@@ -13,7 +13,7 @@ import { defineHostBody } from "./hosts.ts";
 import { definePlainHosts } from "./plain-hosts.ts";
 import { defineRouteHeaders, type RouteHeaders, routeHeadersId } from "./route-headers.ts";
 import { defineRuledHosts } from "./ruled-hosts.ts";
-import { HTTP_PROXY_TABLE, type SidecarTableKey, sidecarHosts, type TableParts } from "./sidecar-table.ts";
+import { type TableHosts, type SidecarTableKey, sidecarHosts, type TableParts } from "./sidecar-table.ts";
 
 /** What decides which tables a proxy has, whatever their names. */
 type TableOwner =
@@ -66,15 +66,15 @@ function defineTable(ctx: GenerateContext): Query<TableKey, Encoded | undefined>
     id: ({ owner, name }) => `${name}|${ownerId(owner)}`,
     same: (a, b) => a === b || (a !== undefined && b !== undefined && sameEncoded(a, b)),
     compute: ({ owner, name }) => {
-      const hosts = owner.kind === "sidecar" ? sidecarHosts(parts, { ...owner.table, name }) : routerHosts(parts, { ...owner, name });
-      if (hosts === undefined) return undefined;
-      return encodedPieces(ROUTE_TYPE, name, assembleRouteTable({ name, hosts, ignorePort: name !== HTTP_PROXY_TABLE }));
+      const made = owner.kind === "sidecar" ? sidecarHosts(parts, { ...owner.table, name }) : routerHosts(parts, { ...owner, name });
+      return made === undefined ? undefined : encodedPieces(ROUTE_TYPE, name, assembleRouteTable({ name, ...made }));
     },
   });
 }
 
-function routerHosts({ ctx, body }: TableParts, key: GatewayTableKey): readonly TableHost[] | undefined {
-  return gatewayHosts(ctx, key)?.map(({ input, domains }) => ({ body: body(input), domains: encodeDomains(domains) }));
+function routerHosts({ ctx, body }: TableParts, key: GatewayTableKey): TableHosts | undefined {
+  const hosts = gatewayHosts(ctx, key)?.map(({ input, domains }) => ({ body: body(input), domains: encodeDomains(domains) }));
+  return hosts === undefined ? undefined : { hosts, ignorePort: true };
 }
 
 function ownerId(owner: TableOwner): string {

@@ -30,39 +30,53 @@ export interface TableParts {
   readonly ruledHost: (key: RuledHostKey) => Uint8Array | undefined;
 }
 
-/** Which part of the mesh a table speaks for, read from its name: a port, one sniffed host, an explicit proxy, or a socket. */
-interface TableSubject {
+/** A port of the mesh, of one host where the protocol is found out by sniffing, as an egress listener sees it. */
+interface PortSubject {
   readonly port: number;
   readonly host: string | undefined;
   readonly egress: EgressScope | undefined;
 }
 
-/** The explicit HTTP proxy of a workload (`HTTP_PROXY_PORT`): clients name host and port, so domains carry ports. */
-export const HTTP_PROXY_TABLE = "http_proxy";
+/** Which part of the mesh a table speaks for: a port, or every port, and then clients have to name it. */
+type TableSubject = PortSubject | { readonly anyPortOf: readonly EgressScope[] };
+
+/** The explicit HTTP proxy of a workload (`HTTP_PROXY_PORT`). */
+const HTTP_PROXY_TABLE = "http_proxy";
 
 const EVERY_HOST = encodeDomains(["*"]);
+
+/** The virtual hosts of a table, and whether clients may name any port beside a host, or must name the right one. */
+export interface TableHosts {
+  readonly hosts: readonly TableHost[];
+  readonly ignorePort: boolean;
+}
 
 /**
  * The virtual hosts of a sidecar's route table; the last one says what becomes of unknown hosts. The table of one sniffed service has
  * that service alone, under any name, as Istio has it: whoever called its address means it.
  */
-export function sidecarHosts(parts: TableParts, key: SidecarTableKey): readonly TableHost[] {
+export function sidecarHosts(parts: TableParts, key: SidecarTableKey): TableHosts {
   const scope = parts.ctx.lookups.scope(key.scope);
   const catchAll: TableHost = { body: parts.body(unknownHost(scope, key.headers)), domains: EVERY_HOST };
-  if (key.name === HTTP_PROXY_TABLE) return [...proxyHosts(parts, scope, key), catchAll];
   const subject = subjectOf(scope, key.name);
+  if ("anyPortOf" in subject) {
+    const hosts = subject.anyPortOf.flatMap((egress) => hostsWithPorts(parts, key, egress));
+    return { hosts: [...firstOfEachDomain(hosts), catchAll], ignorePort: false };
+  }
   const hosts = subjectHosts(parts, key, subject);
-  return subject.host === undefined ? [...hosts, catchAll] : hosts.slice(0, 1).map(({ body }) => ({ body, domains: EVERY_HOST }));
+  if (subject.host === undefined) return { hosts: [...hosts, catchAll], ignorePort: true };
+  return { hosts: hosts.slice(0, 1).map(({ body }) => ({ body, domains: EVERY_HOST })), ignorePort: true };
 }
 
+/** Tables are named by their port, by host and port where the protocol is sniffed, or by the socket. */
 function subjectOf(scope: Scope, name: string): TableSubject {
+  if (name === HTTP_PROXY_TABLE) return { anyPortOf: scope.egress };
   const colon = name.lastIndexOf(":");
   const port = Number(colon < 0 ? name : name.slice(colon + 1));
-  if (!Number.isInteger(port)) {
-    const egress = scope.egress.find(({ bind }) => bind === name);
-    return { port: egress?.port?.number ?? 0, host: undefined, egress };
-  }
-  return { port, host: colon < 0 ? undefined : name.slice(0, colon), egress: egressFor(scope, port) };
+  if (!Number.isInteger(port)) return { anyPortOf: scope.egress.filter(({ bind }) => bind === name) };
+  const egress = egressFor(scope, port);
+  if (egress?.port?.protocol === "HTTP_PROXY") return { anyPortOf: [egress] };
+  return { port, host: colon < 0 ? undefined : name.slice(0, colon), egress };
 }
 
 /** The egress listener that names the port, else the one that names none. */
@@ -70,8 +84,9 @@ function egressFor(scope: Scope, port: number): EgressScope | undefined {
   return scope.egress.find((egress) => egress.port?.number === port) ?? scope.egress.find((egress) => egress.port === undefined);
 }
 
-function proxyHosts(parts: TableParts, scope: Scope, key: SidecarTableKey): readonly TableHost[] {
-  const numbers = scope.services.flatMap(
+/** Hosts of every port, each under its names with the port; whoever names none means 80. */
+function hostsWithPorts(parts: TableParts, key: SidecarTableKey, egress: EgressScope): readonly TableHost[] {
+  const numbers = egress.services.flatMap(
     (ref) =>
       parts.ctx.registry
         .service(ref)
@@ -79,14 +94,25 @@ function proxyHosts(parts: TableParts, scope: Scope, key: SidecarTableKey): read
         .map(({ number }) => number) ?? [],
   );
   return [...new Set(numbers)].flatMap((port) =>
-    subjectHosts(parts, key, { port, host: undefined, egress: egressFor(scope, port) }).map(({ body, domains }) => ({
+    subjectHosts(parts, key, { port, host: undefined, egress }).map(({ body, domains }) => ({
       body,
       domains: encodeDomains(domains.names.flatMap((domain) => (port === 80 ? [domain, `${domain}:${port}`] : [`${domain}:${port}`]))),
     })),
   );
 }
 
-function subjectHosts(parts: TableParts, key: SidecarTableKey, subject: TableSubject): readonly TableHost[] {
+/** Envoy refuses a table that has a domain twice: egress listeners may name the same hosts. */
+function firstOfEachDomain(hosts: readonly TableHost[]): readonly TableHost[] {
+  const taken = new Set<string>();
+  return hosts.flatMap(({ body, domains }) => {
+    const free = domains.names.filter((name) => !taken.has(name));
+    for (const name of free) taken.add(name);
+    if (free.length === 0) return [];
+    return [{ body, domains: free.length === domains.names.length ? domains : encodeDomains(free) }];
+  });
+}
+
+function subjectHosts(parts: TableParts, key: SidecarTableKey, subject: PortSubject): readonly TableHost[] {
   const { egress, port } = subject;
   if (egress === undefined) return [];
   const client: RouteClient = { namespace: key.scope.namespace, labels: key.labels, headers: key.headers };
@@ -110,7 +136,7 @@ function subjectHosts(parts: TableParts, key: SidecarTableKey, subject: TableSub
   return [...declared, ...undeclared];
 }
 
-function servicesAt({ plainHosts }: TableParts, key: SidecarTableKey, { egress, host: only, port }: TableSubject): readonly PlainHost[] {
+function servicesAt({ plainHosts }: TableParts, key: SidecarTableKey, { egress, host: only, port }: PortSubject): readonly PlainHost[] {
   const atPort = plainHosts({ port, dnsCapture: key.dnsCapture, headers: key.headers });
   return (egress?.services ?? [])
     .filter(({ host, ports }) => (only === undefined || only === host) && (ports === undefined || ports.includes(port)))

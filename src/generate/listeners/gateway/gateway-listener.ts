@@ -53,6 +53,42 @@ export function gatewayListener(parts: GatewayListenerParts): ListenerInput | un
   };
 }
 
+/** Name of the listener beside it that serves HTTP/3. */
+export const quicListenerName = (name: string): string => `udp_${name}`;
+
+/** The listener that serves HTTP/3 for the HTTPS servers of a port: the same routes, the same certificates, over UDP. */
+export function quicListener(parts: GatewayListenerParts): ListenerInput | undefined {
+  const { port, families, settings } = parts;
+  const name = quicListenerName(gatewayListenerName(port, families));
+  const chains = withoutOverlaps(
+    ownHosts(port.servers)
+      .filter(({ http3 }) => http3)
+      .flatMap((server) => serverChains(parts, server, name).map(overQuic)),
+  ).map((one) => withPolicies(one, parts.policies));
+  if (chains.length === 0) return undefined;
+  return {
+    name,
+    bind: { addresses: port.bind === "" ? wildcards(families) : [port.bind], port: port.port, udp: true },
+    direction: "outbound",
+    bindToPort: true,
+    filters: {},
+    chains,
+    accessLogs: settings.listenerAccessLogs,
+  };
+}
+
+/** QUIC cannot ask clients for certificates yet, in Envoy. */
+function overQuic(chain: FilterChainInput): FilterChainInput {
+  const { tls, content } = chain;
+  if (tls === undefined || !("http" in content)) return chain;
+  return {
+    ...chain,
+    quic: true,
+    tls: { ...tls, alpn: ["h3"], requireClientCertificate: false },
+    content: { http: { ...content.http, http3: true } },
+  };
+}
+
 /** Who may come in is decided on every chain, also where TLS passes through. */
 function withPolicies(chain: FilterChainInput, policies: PolicyFilters | undefined): FilterChainInput {
   if (policies === undefined) return chain;

@@ -3,14 +3,14 @@ import type { Query } from "../../../engine/index.ts";
 import type { ListenerInput } from "../../../envoy/listener/listener.ts";
 import type { ProxyView } from "../../../model/proxy.ts";
 import type { Encoded, ResourceSet } from "../../../wire/encoded.ts";
-import type { GatewayQuery } from "../../context.ts";
+import type { GatewayPort, GatewayQuery } from "../../context.ts";
 import { gatewayQueryOf } from "../../lookups/merged-gateway.ts";
 import type { PolicyKeys } from "../../policies/policy-choice.ts";
 import { createCollector, sameResourceSet } from "../../resource-set.ts";
 import type { ListenerSource, ListenerTools } from "../listener-source.ts";
 import { reservedPorts } from "../reserved-ports.ts";
 import { boundFamilies, canonical, type Families, familiesOf, type SettingsTraits } from "../traits.ts";
-import { gatewayListener, gatewayListenerName } from "./gateway-listener.ts";
+import { gatewayListener, gatewayListenerName, quicListener, quicListenerName } from "./gateway-listener.ts";
 
 /** Attributes of a router that decide its listeners. */
 interface GatewayTraits {
@@ -37,7 +37,10 @@ export function defineGatewayListeners(tools: ListenerTools): (view: ProxyView) 
     ctx.lookups
       .mergedGateway(query)
       .ports.filter(({ port, bind }) => (!unprivileged || port >= 1024) && (bind !== "" || !reservedPorts(ctx).has(port)))
-      .map((port) => gatewayListenerName(port, families));
+      .flatMap((port) => {
+        const name = gatewayListenerName(port, families);
+        return port.servers.some(({ http3 }) => http3) ? [name, quicListenerName(name)] : [name];
+      });
   const set = ctx.engine.query<GatewayTraits, ResourceSet>({
     name: "gatewayListeners",
     id: ({ id }) => id,
@@ -76,11 +79,12 @@ function defineListener(tools: ListenerTools): Query<ListenerKey, Encoded | unde
   const { ctx, built } = tools;
   const inputOf = ({ traits, name }: ListenerKey): ListenerInput | undefined => {
     const { query, families, hasIdentity } = traits;
-    const port = ctx.lookups.mergedGateway(query).ports.find((one) => gatewayListenerName(one, families) === name);
+    const port = portOf(ctx, traits, name);
     if (port === undefined) return undefined;
+    const build = name === gatewayListenerName(port, families) ? gatewayListener : quicListener;
     const settings = tools.settings({ ...traits.settings, side: "gateway" });
     const ruleLabels = ctx.lookups.hasSelectiveDestinationRules(query.namespace) ? query.labels : undefined;
-    return gatewayListener({
+    return build({
       ctx,
       client: { namespace: query.namespace, ruleLabels },
       labels: query.labels,
@@ -103,9 +107,20 @@ function defineListener(tools: ListenerTools): Query<ListenerKey, Encoded | unde
   });
 }
 
+function portOf(
+  { lookups }: ListenerTools["ctx"],
+  { query, families }: Pick<GatewayTraits, "query" | "families">,
+  name: string,
+): GatewayPort | undefined {
+  return lookups.mergedGateway(query).ports.find((one) => {
+    const own = gatewayListenerName(one, families);
+    return own === name || quicListenerName(own) === name;
+  });
+}
+
 /** The Gateways whose servers stand on the port, and the VirtualServices that say where their connections go. */
 function provenanceOf({ ctx }: ListenerTools, { query, families, settings, policies }: GatewayTraits, name: string): readonly string[] {
-  const port = ctx.lookups.mergedGateway(query).ports.find((one) => gatewayListenerName(one, families) === name);
+  const port = portOf(ctx, { query, families }, name);
   if (port === undefined) return [];
   const gateways = [...new Set(port.servers.map(({ gateway }) => gateway))];
   const routes = port.kind === "http" ? [] : gateways.flatMap((gateway) => ctx.lookups.gatewayVirtualServices(gateway, query.namespace));

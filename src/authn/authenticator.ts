@@ -1,0 +1,79 @@
+import type { Clock } from "../base/clock.ts";
+import { readCertificate, workloadOf } from "../pki/certificate.ts";
+import { identityFault, type WorkloadIdentity } from "../pki/spiffe.ts";
+import { AuthnError } from "./authn-error.ts";
+import { readToken } from "./json-web-token.ts";
+import type { TokenVerifier } from "./token-verifier.ts";
+
+/** Somebody who has proved who it is. */
+export interface Caller {
+  readonly identity: WorkloadIdentity;
+  readonly by: "certificate" | "token";
+}
+
+/** What a caller shows. */
+export interface Credentials {
+  /** Its certificate (DER), verified to lead to a root of the mesh. */
+  readonly certificate: Uint8Array | undefined;
+  /** Why the certificate it showed was not verified. */
+  readonly certificateFault?: string;
+  /** Its `authorization` header. */
+  readonly authorization: string | undefined;
+}
+
+export interface AuthenticatorOptions {
+  readonly clock: Clock;
+  /** As configured now. */
+  verifiers(): readonly TokenVerifier[];
+  /** The mesh's trust domain first, then its aliases. */
+  trustDomains(): readonly string[];
+}
+
+/** Finds out who calls. */
+export interface Authenticator {
+  /** Rejects with `AuthnError`. */
+  authenticate(credentials: Credentials): Promise<Caller>;
+}
+
+const BEARER = /^Bearer +(\S+)$/i;
+
+/**
+ * A certificate goes before a token, as in Istio: a machine whose token ran out long ago goes on renewing with its certificate. One that does not
+ * stand for a workload (the control plane's own, a CA's) counts for nothing, and a token may still be shown beside it.
+ */
+export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
+  return {
+    async authenticate({ certificate, certificateFault, authorization }) {
+      const byCertificate = certificate === undefined ? undefined : certificateCaller(certificate, options);
+      if (byCertificate !== undefined && !(byCertificate instanceof AuthnError)) return byCertificate;
+      if (authorization !== undefined) return tokenCaller(authorization, options);
+      if (byCertificate !== undefined) throw byCertificate;
+      if (certificateFault !== undefined)
+        throw new AuthnError("certificate", `the client certificate was not accepted: ${certificateFault}`);
+      throw new AuthnError("no credentials", "a client certificate of the mesh or a token is needed");
+    },
+  };
+}
+
+function certificateCaller(der: Uint8Array, { clock, trustDomains }: AuthenticatorOptions): Caller | AuthnError {
+  const certificate = readCertificate(der);
+  if (typeof certificate === "string") return new AuthnError("certificate", certificate);
+  const now = clock.now();
+  if (certificate.notAfter <= now || certificate.notBefore > now)
+    return new AuthnError("certificate", "the client certificate has expired or is not valid yet");
+  const identity = workloadOf(certificate);
+  if (typeof identity === "string") return new AuthnError("identity", identity);
+  if (!trustDomains().includes(identity.trustDomain)) return new AuthnError("identity", "the certificate is of another trust domain");
+  return { identity, by: "certificate" };
+}
+
+async function tokenCaller(authorization: string, { verifiers, trustDomains }: AuthenticatorOptions): Promise<Caller> {
+  const token = readToken(BEARER.exec(authorization)?.[1] ?? "");
+  const issuer = token.claims.iss;
+  const verifier = typeof issuer === "string" ? verifiers().find((one) => one.judges(issuer)) : undefined;
+  if (verifier === undefined) throw new AuthnError("token issuer", "tokens of this issuer are not accepted");
+  const identity = { trustDomain: trustDomains()[0] ?? "", ...(await verifier.verify(token)) };
+  const fault = identityFault(identity);
+  if (fault !== undefined) throw new AuthnError("identity", fault);
+  return { identity, by: "token" };
+}

@@ -1,0 +1,155 @@
+import { createHmac } from "node:crypto";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { manualClock } from "../../test/support/manual-clock.ts";
+import { type Caller, createAuthenticator } from "./authenticator.ts";
+import { AuthnError } from "./authn-error.ts";
+import { LONGEST_TOKEN, TOKEN_ALGORITHMS, type TokenAlgorithm } from "./json-web-token.ts";
+import { inlineKeys, type KeySource } from "./key-source.ts";
+import { oidcVerifier } from "./oidc-verifier.ts";
+import { keySetText, makeToken, type TokenKeys, tokenKeys } from "./token-fixture.ts";
+
+const ISSUER = "https://id.example.com";
+const clock = manualClock();
+const NOW = Math.floor(clock.now() / 1_000);
+const good = { iss: ISSUER, aud: "istio-ca", exp: NOW + 600, iat: NOW, sub: "system:serviceaccount:shop:cart" };
+const keys = tokenKeys("ES256");
+
+function callerOf(
+  token: string,
+  options: { source?: KeySource; identity?: { namespace: string; serviceAccount: string }; audiences?: string[] } = {},
+): Promise<Caller> {
+  const verifier = oidcVerifier({
+    issuer: ISSUER,
+    keys: options.source ?? inlineKeys(keySetText(keys)),
+    audiences: options.audiences ?? [],
+    identity: options.identity ?? { namespace: undefined, serviceAccount: undefined },
+    clock,
+  });
+  const authenticator = createAuthenticator({ clock, verifiers: () => [verifier], trustDomains: () => ["cluster.local", "old.local"] });
+  return authenticator.authenticate({ certificate: undefined, authorization: `Bearer ${token}` });
+}
+
+const reasonOf = (token: string, options?: Parameters<typeof callerOf>[1]): Promise<string> =>
+  callerOf(token, options).then(
+    () => "accepted",
+    (error: unknown) => (error instanceof AuthnError ? error.reason : `threw ${String(error)}`),
+  );
+
+describe("tokens that are accepted", () => {
+  it.for(Object.keys(TOKEN_ALGORITHMS) as TokenAlgorithm[])("are signed with %s", async (algorithm) => {
+    const own = tokenKeys(algorithm);
+    expect(await callerOf(makeToken(own, good), { source: inlineKeys(keySetText(own)) })).toEqual({
+      by: "token",
+      identity: { trustDomain: "cluster.local", namespace: "shop", serviceAccount: "cart" },
+    });
+  });
+
+  it("say who they are for in the claims that configuration names", async () => {
+    const identity = { namespace: "kubernetes.io.namespace", serviceAccount: "kubernetes.io.serviceaccount.name" };
+    const claims = { ...good, sub: "x", "kubernetes.io": { namespace: "bank", serviceaccount: { name: "teller" } } };
+    expect((await callerOf(makeToken(keys, claims), { identity })).identity).toMatchObject({ namespace: "bank", serviceAccount: "teller" });
+  });
+
+  it("name one of the audiences", async () => {
+    expect(await reasonOf(makeToken(keys, { ...good, aud: ["x", "mesh"] }), { audiences: ["mesh"] })).toBe("accepted");
+  });
+
+  it("need not say which key signed them", async () => {
+    expect(await reasonOf(makeToken(keys, good, { kid: undefined }))).toBe("accepted");
+  });
+});
+
+const hmac = (claims: object, secret: string): string => {
+  const [header, payload] = [{ alg: "HS256", kid: "k1" }, claims].map((value) => Buffer.from(JSON.stringify(value)).toString("base64url"));
+  return `${header}.${payload}.${createHmac("sha256", secret).update(`${header}.${payload}`).digest("base64url")}`;
+};
+const unsigned = (alg: string): string => {
+  const [header, payload] = [{ alg }, good].map((value) => Buffer.from(JSON.stringify(value)).toString("base64url"));
+  return `${header}.${payload}.AA`;
+};
+
+describe("tokens that are refused", () => {
+  const cases: Readonly<Record<string, readonly [token: string, reason: string]>> = {
+    "alg none": [unsigned("none"), "token algorithm"],
+    "alg None": [unsigned("None"), "token algorithm"],
+    "an algorithm that objects inherit": [unsigned("constructor"), "token algorithm"],
+    "HMAC with the public key as secret": [hmac(good, keySetText(keys)), "token algorithm"],
+    "no signature": [unsigned("ES256").replace(/AA$/, ""), "token malformed"],
+    "two parts": ["a.b", "token malformed"],
+    "four parts": ["a.b.c.d", "token malformed"],
+    "no JSON": ["AAAA.AAAA.AAAA", "token malformed"],
+    "no object": [`${Buffer.from("[]").toString("base64url")}.AAAA.AAAA`, "token malformed"],
+    nothing: ["", "token malformed"],
+    "critical extensions": [makeToken(keys, good, { crit: ["exp"] }), "token malformed"],
+    "a key id that is no text": [makeToken(keys, good, { kid: 7 }), "token malformed"],
+    "too much": [`${"a".repeat(LONGEST_TOKEN)}.b.c`, "token too large"],
+    "another issuer": [makeToken(keys, { ...good, iss: "https://evil.example.com" }), "token issuer"],
+    "no issuer": [makeToken(keys, { ...good, iss: undefined }), "token issuer"],
+    expired: [makeToken(keys, { ...good, exp: NOW }), "token expired"],
+    "never to expire": [makeToken(keys, { ...good, exp: undefined }), "token expired"],
+    "an expiry that is text": [makeToken(keys, { ...good, exp: "9999999999" }), "token expired"],
+    "from the future": [makeToken(keys, { ...good, nbf: NOW + 3_600 }), "token expired"],
+    "another audience": [makeToken(keys, { ...good, aud: "vault" }), "token audience"],
+    "no audience": [makeToken(keys, { ...good, aud: undefined }), "token audience"],
+    "another signer": [makeToken(tokenKeys("ES256"), good), "token signature"],
+    "an unknown key": [makeToken(tokenKeys("ES256", "k2"), good), "token signature"],
+    "a key of another kind": [makeToken(tokenKeys("RS256"), good), "token signature"],
+    "a namespace with a slash": [makeToken(keys, { ...good, sub: "system:serviceaccount:a/sa/b:c" }), "identity"],
+    "no identity": [makeToken(keys, { ...good, sub: "alice" }), "identity"],
+  };
+  it.for(Object.keys(cases))("%s", async (name) => {
+    const [token = "", reason = ""] = cases[name] ?? [];
+    expect(await reasonOf(token)).toBe(reason);
+  });
+
+  it("claims that are not texts, and claims of the prototype", async () => {
+    const identity = { namespace: "ns", serviceAccount: "constructor.name" };
+    expect(await reasonOf(makeToken(keys, { ...good, ns: "shop" }), { identity })).toBe("identity");
+    expect(
+      await reasonOf(makeToken(keys, { ...good, ns: ["shop"], sa: "cart" }), { identity: { namespace: "ns", serviceAccount: "sa" } }),
+    ).toBe("identity");
+  });
+
+  it("all of them, while the issuer's keys are not known", async () => {
+    expect(await reasonOf(makeToken(keys, good), { source: { keys: () => Promise.reject(new Error("away")) } })).toBe("token keys");
+    expect(await reasonOf(makeToken(keys, good), { source: inlineKeys("{}") })).toBe("token keys");
+  });
+
+  it("whatever character is changed", async () => {
+    const token = makeToken(keys, good);
+    await fc.assert(
+      fc.asyncProperty(fc.nat(token.length - 1), fc.constantFrom(..."AZaz09-_.=\0é"), async (at, character) => {
+        const broken = token.slice(0, at) + character + token.slice(at + 1);
+        // The last character of a part carries bits that do not count, so another spelling of the same bytes may verify.
+        const same = broken
+          .split(".")
+          .every((text, i) => Buffer.from(text, "base64url").equals(Buffer.from(token.split(".")[i] ?? "", "base64url")));
+        if (!same) expect(await reasonOf(broken)).toMatch(/^token|^identity/);
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  it("whatever is sent", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.string({ maxLength: 300 }), async (text) => {
+        expect(await reasonOf(text)).toMatch(/^token/);
+      }),
+      { numRuns: 500 },
+    );
+  });
+});
+
+describe("key sets", () => {
+  const set = (...list: unknown[]): KeySource => inlineKeys(JSON.stringify({ keys: list }));
+  const use = (jwk: TokenKeys["jwk"], more: object): unknown => ({ ...jwk, ...more });
+
+  it("are used for what they say", async () => {
+    const token = makeToken(keys, good);
+    expect(await reasonOf(token, { source: set({ kty: "oct", k: "AAAA" }, 7, null, use(keys.jwk, {})) })).toBe("accepted");
+    expect(await reasonOf(token, { source: set(use(keys.jwk, { use: "enc" })) })).toBe("token keys");
+    expect(await reasonOf(token, { source: set(use(keys.jwk, { alg: "ES384" })) })).toBe("token signature");
+    expect(await reasonOf(token, { source: set(...Array(101).fill(keys.jwk)) })).toBe("token keys");
+  });
+});

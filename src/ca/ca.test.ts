@@ -1,0 +1,213 @@
+import { execFileSync } from "node:child_process";
+import { X509Certificate } from "node:crypto";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { manualClock } from "../../test/support/manual-clock.ts";
+import { systemClock } from "../base/clock.ts";
+import { silentLog } from "../base/log.ts";
+import { generateKeys } from "../pki/keys.ts";
+import { createAuthority, SigningError } from "./authority.ts";
+import { caTexts, makeCa, type TestCa } from "./ca-fixture.ts";
+import { CA_FILES, type CaMaterial, type CaTexts, readCaMaterial } from "./ca-material.ts";
+import { warnOfExpiry } from "./expiry-warnings.ts";
+import { fileRootStore } from "./file-root-store.ts";
+import type { RootNews, RootStore } from "./root-store.ts";
+
+const HOUR = 3_600_000;
+const DAY = 24 * HOUR;
+const YEAR = 365 * DAY;
+const ID = { trustDomain: "cluster.local", namespace: "shop", serviceAccount: "cart" };
+
+let dir = "";
+beforeEach(() => {
+  dir = mkdtempSync(join(tmpdir(), "ca-"));
+});
+afterEach(() => rmSync(dir, { recursive: true }));
+
+const storeIn = (directory: string, clock = systemClock): RootStore =>
+  fileRootStore({ directory, trustDomain: "cluster.local", rootTtlMs: 10 * YEAR, clock, log: silentLog });
+
+function put(directory: string, texts: Partial<CaTexts>): void {
+  mkdirSync(directory, { recursive: true });
+  for (const [name, text] of Object.entries(texts)) writeFileSync(join(directory, name), text, { mode: 0o600 });
+}
+
+function material(texts: CaTexts, now: number): CaMaterial {
+  const read = readCaMaterial(texts, now);
+  if (typeof read === "string") throw new Error(read);
+  return read;
+}
+
+const valid = (years = 1) => ({ notBefore: systemClock.now() - HOUR, notAfter: systemClock.now() + years * YEAR });
+
+describe("the root on disk", () => {
+  it("is made where there is nothing, readable by its owner alone, and found again", async () => {
+    const at = join(dir, "etc/cacerts");
+    const made = await storeIn(at).load();
+    expect(readdirSync(at).sort()).toEqual([...CA_FILES].sort());
+    expect([...CA_FILES.map((name) => join(at, name)), at].map((path) => statSync(path).mode & 0o077)).toEqual([0, 0, 0, 0, 0]);
+    expect(readdirSync(join(dir, "etc"))).toEqual(["cacerts"]);
+    expect(made.certificate.x509.subject).toBe("O=cluster.local");
+    expect((await storeIn(at).load()).certificate.raw).toEqual(made.certificate.raw);
+  });
+
+  it("is made once by two who start at the same time, also in a directory that holds something else", async () => {
+    const at = join(dir, "cacerts");
+    const [one, two] = await Promise.all([storeIn(at).load(), storeIn(at).load()]);
+    expect(one.certificate.raw).toEqual(two.certificate.raw);
+    const other = join(dir, "other");
+    put(other, {});
+    writeFileSync(join(other, "README"), "");
+    await storeIn(other).load();
+    expect(readdirSync(other)).toHaveLength(5);
+  });
+
+  it("is never made beside what is left of another", async () => {
+    const texts = caTexts(await makeCa("root", valid()));
+    for (const missing of CA_FILES) {
+      const at = join(dir, missing);
+      put(at, { ...texts });
+      rmSync(join(at, missing));
+      await expect(storeIn(at).load()).rejects.toThrow(`${missing} is missing`);
+      expect(readdirSync(at)).toHaveLength(3);
+    }
+  });
+
+  it("is refused where a file cannot be read", async () => {
+    const at = join(dir, "cacerts");
+    put(at, caTexts(await makeCa("root", valid())));
+    rmSync(join(at, "ca-key.pem"));
+    mkdirSync(join(at, "ca-key.pem"));
+    await expect(storeIn(at).load()).rejects.toThrow("ca-key.pem cannot be read");
+  });
+});
+
+describe("a set of certificates", () => {
+  it("may be an intermediate's, whatever cert-chain.pem repeats", async () => {
+    const root = await makeCa("root", valid(10));
+    const upper = await makeCa("upper", { ...valid(5), issuer: root });
+    const lower = await makeCa("lower", { ...valid(2), issuer: upper, kind: "RSA-2048" });
+    const texts = caTexts(lower, upper, root);
+    const read = material(texts, systemClock.now());
+    expect(read.intermediates.map(({ x509 }) => x509.subject)).toEqual(["O=lower", "O=upper"]);
+    expect(read.endsAt).toBe(lower.certificate.notAfter);
+    const other = await makeCa("next root", valid(10));
+    const both = material({ ...texts, "root-cert.pem": other.certificate.pem + root.certificate.pem }, systemClock.now());
+    expect(both.roots).toHaveLength(2);
+  });
+
+  it("is judged as a whole", async () => {
+    const now = systemClock.now();
+    const [root, other] = [await makeCa("root", valid()), await makeCa("root", valid())];
+    const old = await makeCa("old", { notBefore: now - YEAR, notAfter: now - DAY });
+    const early = await makeCa("early", { notBefore: now + DAY, notAfter: now + YEAR });
+    const [good, foreign] = [caTexts(root), caTexts(other)];
+    const cases: readonly (readonly [Partial<CaTexts>, string])[] = [
+      [{ "ca-key.pem": foreign["ca-key.pem"] }, "ca-key.pem is not the key"],
+      [{ "root-cert.pem": foreign["root-cert.pem"], "cert-chain.pem": "" }, "not signed by any root"],
+      [{ "ca-cert.pem": "" }, "ca-cert.pem: it holds no certificate"],
+      [{ "root-cert.pem": "garbage" }, "root-cert.pem: it holds no certificate"],
+      [{ "ca-key.pem": good["ca-cert.pem"] }, "no private key"],
+      [{ "cert-chain.pem": good["ca-key.pem"] }, "beside certificates"],
+      [caTexts(old), "ended on"],
+      [caTexts(early), "not valid before"],
+    ];
+    for (const [change, reason] of cases) expect(readCaMaterial({ ...good, ...change }, now)).toContain(reason);
+    const leaf = await createAuthority({ material: material(good, now), clock: systemClock, defaultTtlMs: DAY, maxTtlMs: DAY }).sign({
+      identity: ID,
+      keyInfo: other.certificate.keyInfo,
+      ttlMs: 0,
+    });
+    expect(readCaMaterial({ ...foreign, "ca-cert.pem": leaf.certificate, "root-cert.pem": good["root-cert.pem"] }, now)).toContain(
+      "not the certificate of a CA",
+    );
+  });
+});
+
+describe("new files", () => {
+  it("take effect while running; a set half written or wrong leaves the last good in force and is told", async () => {
+    const at = join(dir, "cacerts");
+    const store = storeIn(at);
+    const first = await store.load();
+    const told: RootNews[] = [];
+    const stop = store.follow((news) => told.push(news));
+    const next: TestCa = await makeCa("next", valid());
+    writeFileSync(join(at, "ca-cert.pem"), next.certificate.pem);
+    await vi.waitFor(() => expect(told).toHaveLength(1), { timeout: 10_000, interval: 50 });
+    expect(told[0]).toHaveProperty("fault");
+    put(join(dir, "fresh"), caTexts(next));
+    for (const name of CA_FILES) renameSync(join(dir, "fresh", name), join(at, name));
+    await vi.waitFor(() => expect(told).toHaveLength(2), { timeout: 10_000, interval: 50 });
+    const [, news] = told;
+    expect(news && "material" in news && news.material.certificate.raw.equals(next.certificate.raw)).toBe(true);
+    expect(first.certificate.raw.equals(next.certificate.raw)).toBe(false);
+    stop();
+  });
+});
+
+describe("signing", () => {
+  const now = systemClock.now();
+  const authorityOf = (of: CaMaterial, clock = systemClock) =>
+    createAuthority({ material: of, clock, defaultTtlMs: DAY, maxTtlMs: 90 * DAY });
+
+  it("gives a chain that openssl verifies, for the caller's identity and nobody else", async () => {
+    const root = await makeCa("root", valid(10));
+    const middle = await makeCa("middle", { ...valid(2), issuer: root });
+    const keys = await generateKeys("P-256");
+    const issued = await authorityOf(material(caTexts(middle, root), now)).sign({
+      identity: ID,
+      keyInfo: keys.publicKey.export({ type: "spki", format: "der" }),
+      ttlMs: 0,
+    });
+    for (const [name, text] of Object.entries({ leaf: issued.certificate, chain: issued.intermediates.join(""), roots: issued.roots }))
+      writeFileSync(join(dir, name), text);
+    const words = ["verify", "-x509_strict", "-CAfile", join(dir, "roots"), "-untrusted", join(dir, "chain"), join(dir, "leaf")];
+    expect(execFileSync("openssl", words, { encoding: "utf8" })).toContain(": OK");
+    const leaf = new X509Certificate(readFileSync(join(dir, "leaf")));
+    expect(leaf.subjectAltName).toBe("URI:spiffe://cluster.local/ns/shop/sa/cart");
+    expect(leaf.checkPrivateKey(keys.privateKey)).toBe(true);
+    expect(leaf.validFromDate.getTime()).toBeLessThan(now - 60_000);
+  });
+
+  it("lasts a day unless asked otherwise, never longer than the limit or the issuer", async () => {
+    const clock = manualClock();
+    const of = async (endsIn: number): Promise<CaMaterial> =>
+      material(caTexts(await makeCa("root", { notBefore: clock.now() - DAY, notAfter: clock.now() + endsIn })), clock.now());
+    const authority = authorityOf(await of(10 * YEAR), clock);
+    const { keyInfo } = authority.material.certificate;
+    const ttlOf = async (ttlMs: number): Promise<number> => (await authority.sign({ identity: ID, keyInfo, ttlMs })).notAfter - clock.now();
+    expect([await ttlOf(0), await ttlOf(-5), await ttlOf(HOUR), await ttlOf(YEAR), await ttlOf(Number.MAX_SAFE_INTEGER)]).toEqual([
+      DAY,
+      DAY,
+      HOUR,
+      90 * DAY,
+      90 * DAY,
+    ]);
+    authority.replace(await of(2 * HOUR));
+    expect(await ttlOf(0)).toBe(2 * HOUR);
+    clock.advance(2 * HOUR);
+    await expect(ttlOf(0)).rejects.toThrow(SigningError);
+  });
+});
+
+describe("the end of the CA", () => {
+  it("is announced 30, 7 and 1 days before, once each, and daily after", () => {
+    const clock = manualClock();
+    const lines: string[] = [];
+    const note = (_: unknown, text?: string): void => void lines.push(text ?? "");
+    const endsAt = clock.now() + 40 * DAY;
+    const stop = warnOfExpiry({ clock, log: { ...silentLog, warn: note, error: note }, endings: () => [{ name: "root", endsAt }] });
+    for (let day = 0; day < 42; day++) clock.advance(DAY);
+    stop();
+    expect(lines).toEqual([
+      "the certificate ends in 30 days",
+      "the certificate ends in 7 days",
+      "the certificate ends in 1 day",
+      "the certificate has ended: nothing it signed is valid",
+      "the certificate has ended: nothing it signed is valid",
+      "the certificate has ended: nothing it signed is valid",
+    ]);
+  });
+});

@@ -1,0 +1,46 @@
+import assert from "node:assert/strict";
+import fc from "fast-check";
+import { describe, it } from "vitest";
+import { messageSize, SharedBlocks } from "./shared-blocks.ts";
+
+/** Parts as resources have them: a few hundred bytes to a few thousand, all different. */
+const partsOf = (sizes: readonly number[]): readonly Buffer[] => sizes.map((size, index) => Buffer.alloc(size, index + 1));
+
+const sizes = fc.array(fc.integer({ min: 0, max: 30_000 }), { maxLength: 200 });
+
+describe("SharedBlocks", () => {
+  it("gives the parts in order, whatever it shares", () => {
+    fc.assert(
+      fc.property(sizes, sizes, (some, others) => {
+        const blocks = new SharedBlocks();
+        const parts = partsOf(some);
+        const mixed = [...partsOf(others), ...parts, ...parts.slice(3), ...partsOf(others)];
+        for (const wanted of [parts, mixed, parts]) {
+          const message = blocks.assemble(wanted);
+          assert.equal(messageSize(message), messageSize(wanted));
+          assert.ok(Buffer.concat(message).equals(Buffer.concat(wanted)));
+        }
+      }),
+    );
+  });
+
+  it("copies but a little for a message that differs in one part", () => {
+    const blocks = new SharedBlocks();
+    const parts = partsOf(Array.from({ length: 9_000 }, (_, index) => 300 + ((index * 7_919) % 997)));
+    const first = new Set(blocks.assemble(parts));
+    const second = blocks.assemble([...parts.slice(0, 1_000), Buffer.alloc(500), ...parts.slice(1_000)]);
+    const copied = messageSize(second.filter((bytes) => !first.has(bytes)));
+    assert.ok(copied < messageSize(parts) / 5, `${copied} of ${messageSize(parts)}`);
+  });
+
+  it("forgets what nobody uses", () => {
+    const blocks = new SharedBlocks();
+    const parts = partsOf([50_000, 50_000, 50_000]);
+    const [block] = blocks.assemble(parts);
+    blocks.age();
+    assert.equal(blocks.assemble(parts)[0], block);
+    blocks.age();
+    blocks.age();
+    assert.notEqual(blocks.assemble(parts)[0], block);
+  });
+});
