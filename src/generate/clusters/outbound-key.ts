@@ -5,7 +5,7 @@ import type { ProxyView } from "../../model/proxy.ts";
 import type { ServiceRef } from "../../model/service.ts";
 import type { ResolvedDestinationRule } from "../context.ts";
 import { NOWHERE, type Place } from "../endpoints/assignment-key.ts";
-import { Interned } from "../patches/interned.ts";
+import { Interned } from "../../base/interned.ts";
 
 /** What is known of a client that shapes its outbound clusters, besides what it sees. */
 export interface ClientTraits {

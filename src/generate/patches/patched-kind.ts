@@ -6,7 +6,7 @@ import { encodedBytes } from "../../wire/encode.ts";
 import type { Encoded, ResourceSet } from "../../wire/encoded.ts";
 import { LayeredResources } from "../layered-resources.ts";
 import { type AddedResource, addResources, nameOf } from "./added-resources.ts";
-import { Interned } from "./interned.ts";
+import { Interned } from "../../base/interned.ts";
 import type { PatchPlan } from "./plan.ts";
 
 /** What all resources of one kind and one sort of proxy are patched by. */

@@ -10,7 +10,7 @@ import type { ExtensionList, ProxyView } from "../../model/proxy.ts";
 import type { GenerateContext } from "../context.ts";
 import { type CompiledFilter, type CompiledPatch, compileFilter } from "./compile.ts";
 import { hasType } from "./extension-list.ts";
-import { Interned } from "./interned.ts";
+import { Interned } from "../../base/interned.ts";
 
 type Context = Pick<GenerateContext, "engine" | "inputs">;
 
