@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { access, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { call } from "../support/calls.ts";
@@ -15,8 +15,9 @@ kind: ServiceEntry
 metadata: {name: collector, namespace: shop}
 spec:
   hosts: [collector.example.com]
+  addresses: [127.0.0.77]
   resolution: STATIC
-  ports: [{number: 9000, name: main, protocol: ${protocol}}]
+  ports: [{number: 9411, name: main, protocol: ${protocol}}]
   endpoints: [{address: 127.0.0.1, ports: {main: ${port}}}]
 `;
 
@@ -29,7 +30,7 @@ spec: {selector: {matchLabels: {app: client}}, ${spec}}
 `;
 
 const provider = (definition: string): string => `extensionProviders: [{name: it, ${definition}}]\n`;
-const PLACE = "service: collector.example.com, port: 9000";
+const PLACE = "service: collector.example.com, port: 9411";
 
 describe("access logs", () => {
   it("are written as the mesh says, and filtered as Telemetry says", async () => {
@@ -58,7 +59,7 @@ extensionProviders:
     expect(lines[0]).toMatch(/^\/text\?q=1 \/text 200 default \[\[?.*svc\.example\.com.*\] GET$/);
     await eventually("the line is written", async () => (await readFile(json, "utf8")) !== "");
     expect(JSON.parse(await readFile(json, "utf8"))).toEqual({ path: "/json", code: 200 });
-    await expect(readFile(join(dir, "mesh.log"), "utf8")).resolves.toBe("");
+    await expect(access(join(dir, "mesh.log"))).rejects.toThrow();
     await running.proxy.assertNothingRejected();
     await running.istiod.write("conf/more.yaml", telemetry("accessLogging: [{disabled: true, providers: [{name: text}]}, {disabled: true, providers: [{name: json}]}]"));
     await eventually("nothing is logged any more", async () => {
@@ -83,7 +84,7 @@ extensionProviders:
       proxy: { labels: { app: "client" } },
     });
     await call({ ...running.target, path: "/logged", headers: { "x-who": "someone" } });
-    await eventually("the line arrives", () => sink.has(path, "shop", "/logged", "someone"));
+    await eventually("the line arrives", () => sink.has(path, "/logged", "someone"));
     await running.proxy.assertNothingRejected();
   });
 });
@@ -96,29 +97,28 @@ describe("spans", () => {
     readonly path: string;
     /** The header that carries the trace to servers. */
     readonly carrier: string;
-    readonly tags: boolean;
   }
+  /** Tracers send so many spans without waiting for more. */
+  const SPANS_AT_ONCE = 5;
   const grpc = (path: string, stream: boolean) => () => grpcCollector([{ path, stream }]);
   const OTEL_GRPC = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
   const SKYWALKING = "/skywalking.v3.TraceSegmentReportService/collect";
   const TRACERS: Readonly<Record<string, Tracer>> = {
-    Zipkin: { definition: `zipkin: {${PLACE}}`, sink: httpCollector, protocol: "HTTP", path: "/api/v2/spans", carrier: "x-b3-traceid", tags: true },
+    Zipkin: { definition: `zipkin: {${PLACE}}`, sink: httpCollector, protocol: "HTTP", path: "/api/v2/spans", carrier: "x-b3-traceid" },
     "Zipkin, with another path and W3C headers": {
       definition: `zipkin: {${PLACE}, path: /elsewhere, traceContextOption: USE_B3_WITH_W3C_PROPAGATION, headers: [{name: x-key, value: secret}], timeout: 2s}`,
       sink: httpCollector,
       protocol: "HTTP",
       path: "/elsewhere",
       carrier: "traceparent",
-      tags: true,
     },
-    Datadog: { definition: `datadog: {${PLACE}}`, sink: httpCollector, protocol: "HTTP", path: "/v0.4/traces", carrier: "x-datadog-trace-id", tags: true },
+    Datadog: { definition: `datadog: {${PLACE}}`, sink: httpCollector, protocol: "HTTP", path: "/v0.4/traces", carrier: "x-datadog-trace-id" },
     "OpenTelemetry over gRPC": {
       definition: `opentelemetry: {${PLACE}, grpc: {timeout: 2s, initialMetadata: [{name: x-key, value: secret}]}, resourceDetectors: {environment: {}}}`,
       sink: grpc(OTEL_GRPC, false),
       protocol: "GRPC",
       path: OTEL_GRPC,
       carrier: "traceparent",
-      tags: true,
     },
     "OpenTelemetry over HTTP": {
       definition: `opentelemetry: {${PLACE}, http: {path: /v1/traces, timeout: 2s, headers: [{name: x-key, value: secret}]}}`,
@@ -126,9 +126,8 @@ describe("spans", () => {
       protocol: "HTTP",
       path: "/v1/traces",
       carrier: "traceparent",
-      tags: true,
     },
-    SkyWalking: { definition: `skywalking: {${PLACE}}`, sink: grpc(SKYWALKING, true), protocol: "GRPC", path: SKYWALKING, carrier: "sw8", tags: true },
+    SkyWalking: { definition: `skywalking: {${PLACE}}`, sink: grpc(SKYWALKING, true), protocol: "GRPC", path: SKYWALKING, carrier: "sw8" },
   };
   it.each(Object.entries(TRACERS))("are sent to %s, with tags, and servers hear of the trace", async (_, tracer) => {
     const server = await httpEcho("server");
@@ -141,7 +140,7 @@ describe("spans", () => {
       istiod: { files: { "mesh.yaml": provider(tracer.definition) } },
       proxy: { labels: { app: "client" } },
     });
-    await call({ ...running.target, path: "/traced", headers: { "x-from": "garden" } });
+    for (let made = 0; made < SPANS_AT_ONCE; made++) await call({ ...running.target, path: "/traced", headers: { "x-from": "garden" } });
     expect(server.hits[0]?.headers).toHaveProperty(tracer.carrier);
     await eventually("the span arrives", () => sink.has(tracer.path, "green", "garden", "unset"));
     if (tracer.definition.includes("x-key")) expect(sink.received[0]?.headers["x-key"]).toBe("secret");
