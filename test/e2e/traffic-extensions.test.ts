@@ -49,7 +49,7 @@ describe("TrafficExtensions in Lua", () => {
     const broken = extension("TrafficExtension", "broken", "lua: {inlineCode: 'function ('}");
     const mesh = await startServiceMesh({ backends: [server], config: lua("good"), proxy: { labels: { app: "client" } } });
     await mesh.istiod.write("conf/broken.yaml", broken);
-    await eventually("it is reported", () => mesh.istiod.log().includes("broken"));
+    await eventually("it is reported", () => /rejected configuration.*TrafficExtension\/shop\/broken/.test(mesh.istiod.log()));
     expect((await call(mesh.target)).status).toBe(200);
     expect(server.hits.at(-1)?.headers["x-order"]).toBe("good");
   });

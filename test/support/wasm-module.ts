@@ -8,7 +8,7 @@ export function headerModule(name: string, value: string): Buffer {
   const module = [
     ...section(1, vector([type([], []), type([I32], [I32]), type([I32, I32], []), type([I32, I32], [I32]), type([I32, I32, I32], [I32]), type([I32, I32, I32, I32, I32], [I32])])),
     ...section(2, vector([[...named("env"), ...named("proxy_add_header_map_value"), FUNCTION, 5]])),
-    ...section(3, vector([[0], [1], [2], [3], [4], [3]])),
+    ...section(3, vector([[0], [1], [2], [3], [4]])),
     ...section(5, vector([[0, 2]])),
     ...section(
       7,
@@ -20,7 +20,6 @@ export function headerModule(name: string, value: string): Buffer {
         [...named("proxy_on_vm_start"), FUNCTION, 4],
         [...named("proxy_on_configure"), FUNCTION, 4],
         [...named("proxy_on_request_headers"), FUNCTION, 5],
-        [...named("proxy_on_delete"), FUNCTION, 1],
       ]),
     ),
     ...section(
@@ -40,7 +39,6 @@ export function headerModule(name: string, value: string): Buffer {
           ...[CALL, 0, DROP],
           ...constant(0),
         ),
-        body(...constant(0)),
       ]),
     ),
     ...section(11, vector([[0, ...constant(TEXT), END, ...sized([...text])]])),
