@@ -51,14 +51,21 @@ spec:
     const [a, b] = [await tlsEcho("a"), await tlsEcho("b")];
     const port = await freePort();
     const istiod = await startIstiod({
-      files: { "conf/all.yaml": entry({ name: "a", port, server: a.port, protocol: "TLS" }) + entry({ name: "b", port, server: b.port, protocol: "TLS" }), "conf/routes.yaml": routes(port, "mesh") },
+      files: {
+        "conf/all.yaml":
+          entry({ name: "a", port, server: a.port, protocol: "TLS" }) + entry({ name: "b", port, server: b.port, protocol: "TLS" }),
+        "conf/routes.yaml": routes(port, "mesh"),
+      },
     });
     const proxy = await startProxy({ xdsPort: istiod.grpcPort, name: "client", address: "127.0.0.9" });
     await listening(port);
     expect(await askTls(port, "a.example.com")).toBe("a");
     expect(await askTls(port, "c.example.com")).toBe("b");
     expect([a.asked, b.asked]).toEqual([["a.example.com"], ["c.example.com"]]);
-    await istiod.write("conf/routes.yaml", routes(port, "mesh").replace("sniHosts: [a.example.com]", "sniHosts: [a.example.com, d.example.com]"));
+    await istiod.write(
+      "conf/routes.yaml",
+      routes(port, "mesh").replace("sniHosts: [a.example.com]", "sniHosts: [a.example.com, d.example.com]"),
+    );
     await eventually("a has another name", async () => (await askTls(port, "d.example.com")) === "a");
     await proxy.assertNothingRejected();
   });
@@ -76,9 +83,21 @@ spec:
   servers: [{port: {number: ${edge}, name: tls, protocol: TLS}, tls: {mode: PASSTHROUGH}, hosts: ["*.example.com"]}]
 `;
     const istiod = await startIstiod({
-      files: { "conf/all.yaml": entry({ name: "a", port, server: a.port, protocol: "TLS" }) + entry({ name: "b", port, server: b.port, protocol: "TLS" }) + routes(port, "shop/edge") + gateway },
+      files: {
+        "conf/all.yaml":
+          entry({ name: "a", port, server: a.port, protocol: "TLS" }) +
+          entry({ name: "b", port, server: b.port, protocol: "TLS" }) +
+          routes(port, "shop/edge") +
+          gateway,
+      },
     });
-    const proxy = await startProxy({ xdsPort: istiod.grpcPort, name: "edge", type: "router", address: "127.0.0.8", labels: { app: "edge" } });
+    const proxy = await startProxy({
+      xdsPort: istiod.grpcPort,
+      name: "edge",
+      type: "router",
+      address: "127.0.0.8",
+      labels: { app: "edge" },
+    });
     await listening(edge);
     expect(await askTls(edge, "a.example.com")).toBe("a");
     expect(await askTls(edge, "x.example.com")).toBe("b");
@@ -174,7 +193,10 @@ spec:
   - {port: {number: ${dbPort}, protocol: TCP, name: tcp}, bind: 127.0.0.3, captureMode: NONE, hosts: ["./db.example.com"]}
   - {port: {number: 0, protocol: HTTP, name: uds}, bind: "unix://${socket}", hosts: ["./web.example.com"]}
 `;
-    const config = entry({ name: "web", port: webPort, server: web.port, protocol: "HTTP" }) + entry({ name: "db", port: dbPort, server: db.port, protocol: "TCP" }) + sidecar;
+    const config =
+      entry({ name: "web", port: webPort, server: web.port, protocol: "HTTP" }) +
+      entry({ name: "db", port: dbPort, server: db.port, protocol: "TCP" }) +
+      sidecar;
     const istiod = await startIstiod({ files: { "conf/all.yaml": config } });
     const proxy = await startProxy({ xdsPort: istiod.grpcPort, name: "client", address: "127.0.0.9", labels: { app: "client" } });
     await listening(dbPort, "127.0.0.3");

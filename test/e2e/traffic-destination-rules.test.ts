@@ -28,18 +28,27 @@ describe("load balancers", () => {
     return names;
   };
 
-  it.for(["ringHash: {minimumRingSize: 512}", "maglev: {tableSize: 4099}", "minimumRingSize: 256"])("send equal headers to one server, different ones to all (%s)", async (algorithm) => {
-    const backends = await echoes("a", "b", "c");
-    const { target, proxy } = await startServiceMesh({ backends, rule: `trafficPolicy: {loadBalancer: {consistentHash: {httpHeaderName: x-user, ${algorithm}}}}` });
-    const requests = users.map((user) => ({ ...target, headers: { "x-user": user } }));
-    const first = await servedFor(requests);
-    expect(await servedFor(requests)).toEqual(first);
-    expect(new Set(first).size).toBe(3);
-    await proxy.assertNothingRejected();
-  });
+  it.for(["ringHash: {minimumRingSize: 512}", "maglev: {tableSize: 4099}", "minimumRingSize: 256"])(
+    "send equal headers to one server, different ones to all (%s)",
+    async (algorithm) => {
+      const backends = await echoes("a", "b", "c");
+      const { target, proxy } = await startServiceMesh({
+        backends,
+        rule: `trafficPolicy: {loadBalancer: {consistentHash: {httpHeaderName: x-user, ${algorithm}}}}`,
+      });
+      const requests = users.map((user) => ({ ...target, headers: { "x-user": user } }));
+      const first = await servedFor(requests);
+      expect(await servedFor(requests)).toEqual(first);
+      expect(new Set(first).size).toBe(3);
+      await proxy.assertNothingRejected();
+    },
+  );
 
   it("send equal query parameters to one server", async () => {
-    const { target } = await startServiceMesh({ backends: await echoes("a", "b", "c"), rule: "trafficPolicy: {loadBalancer: {consistentHash: {httpQueryParameterName: id}}}" });
+    const { target } = await startServiceMesh({
+      backends: await echoes("a", "b", "c"),
+      rule: "trafficPolicy: {loadBalancer: {consistentHash: {httpQueryParameterName: id}}}",
+    });
     const requests = users.map((user) => ({ ...target, path: `/?id=${user}` }));
     const first = await servedFor(requests);
     expect(await servedFor(requests)).toEqual(first);
@@ -65,7 +74,10 @@ describe("load balancers", () => {
     const { target, istiod } = await startServiceMesh({ backends, rule: "trafficPolicy: {loadBalancer: {simple: RANDOM}}" });
     const random = await tally(300, target);
     for (const name of ["a", "b", "c"]) expect(random[name]).toBeGreaterThan(50);
-    await istiod.write("conf/rule.yaml", `{apiVersion: networking.istio.io/v1, kind: DestinationRule, metadata: {name: svc, namespace: shop}, spec: {host: ${SERVICE_HOST}, trafficPolicy: {loadBalancer: {simple: ROUND_ROBIN}}}}`);
+    await istiod.write(
+      "conf/rule.yaml",
+      `{apiVersion: networking.istio.io/v1, kind: DestinationRule, metadata: {name: svc, namespace: shop}, spec: {host: ${SERVICE_HOST}, trafficPolicy: {loadBalancer: {simple: ROUND_ROBIN}}}}`,
+    );
     await eventually("servers take turns", async () => {
       const counts = Object.values(await tally(96, target));
       return counts.length === 3 && Math.max(...counts) - Math.min(...counts) <= 12;
@@ -90,7 +102,8 @@ spec:
   - {match: [{uri: {prefix: /v3}}], route: [{destination: {host: ${SERVICE_HOST}, subset: v3}}]}
   - {route: [{destination: {host: ${SERVICE_HOST}, subset: v1}}]}
 `;
-    const subsets = "subsets: [{name: v1, labels: {version: v1}, trafficPolicy: {loadBalancer: {simple: ROUND_ROBIN}}}, {name: v2, labels: {version: v2}}, {name: v3, labels: {version: v3}}]";
+    const subsets =
+      "subsets: [{name: v1, labels: {version: v1}, trafficPolicy: {loadBalancer: {simple: ROUND_ROBIN}}}, {name: v2, labels: {version: v2}}, {name: v3, labels: {version: v3}}]";
     const { target } = await startServiceMesh({ backends, rule: subsets, config: routes });
     const weighed = await tally(200, target);
     expect(weighed.a).toBeGreaterThan(160);
@@ -116,8 +129,15 @@ describe("failing and far-away servers", () => {
   });
 
   it("are ejected for the codes a rule names, and for no others", async () => {
-    const backends = [await httpEcho("good"), await httpEcho("busy", { status: () => 429 }), await httpEcho("broken", { status: () => 500 })];
-    const { target } = await startServiceMesh({ backends, rule: `trafficPolicy: {outlierDetection: {consecutive5xxErrors: 2, interval: 100ms, baseEjectionTime: 60s, maxEjectionPercent: 100, outlierDetectionHttpErrorCodes: [429]}, loadBalancer: {simple: ROUND_ROBIN}}` });
+    const backends = [
+      await httpEcho("good"),
+      await httpEcho("busy", { status: () => 429 }),
+      await httpEcho("broken", { status: () => 500 }),
+    ];
+    const { target } = await startServiceMesh({
+      backends,
+      rule: `trafficPolicy: {outlierDetection: {consecutive5xxErrors: 2, interval: 100ms, baseEjectionTime: 60s, maxEjectionPercent: 100, outlierDetectionHttpErrorCodes: [429]}, loadBalancer: {simple: ROUND_ROBIN}}`,
+    });
     await eventually("only the busy one is out", async () => {
       const before = backends.map(({ hits }) => hits.length);
       await tally(24, target);
@@ -179,9 +199,15 @@ describe("connection pools", () => {
     let waiting: (() => void)[] = [];
     const slow = createSlowServer((finish) => waiting.push(finish));
     const port = await listen(slow.server);
-    const { target, proxy } = await startServiceMesh({ backends: [{ port }], rule: "trafficPolicy: {connectionPool: {tcp: {maxConnections: 1}, http: {http1MaxPendingRequests: 1}}}" });
+    const { target, proxy } = await startServiceMesh({
+      backends: [{ port }],
+      rule: "trafficPolicy: {connectionPool: {tcp: {maxConnections: 1}, http: {http1MaxPendingRequests: 1}}}",
+    });
     const answers = Array.from({ length: 8 }, () => call(target));
-    await eventually("the rest is turned away", async () => (await proxy.stat(`cluster.outbound|${target.port}||${SERVICE_HOST}.upstream_rq_pending_overflow`)) >= 5);
+    await eventually(
+      "the rest is turned away",
+      async () => (await proxy.stat(`cluster.outbound|${target.port}||${SERVICE_HOST}.upstream_rq_pending_overflow`)) >= 5,
+    );
     const release = setInterval(() => {
       for (const finish of waiting) finish();
       waiting = [];
@@ -201,7 +227,10 @@ describe("connection pools", () => {
       response.end("ok");
     });
     const port = await listen(server);
-    const { target } = await startServiceMesh({ backends: [{ port }], rule: "trafficPolicy: {connectionPool: {http: {h2UpgradePolicy: UPGRADE, maxConcurrentStreams: 10, http2KeepAlive: {interval: 30s, timeout: 5s}}}}" });
+    const { target } = await startServiceMesh({
+      backends: [{ port }],
+      rule: "trafficPolicy: {connectionPool: {http: {h2UpgradePolicy: UPGRADE, maxConcurrentStreams: 10, http2KeepAlive: {interval: 30s, timeout: 5s}}}}",
+    });
     expect((await call(target)).body).toBe("ok");
     expect(versions).toEqual(["2.0"]);
   });
@@ -216,7 +245,10 @@ describe("connection pools", () => {
       socket.pipe(upstream).pipe(socket);
       for (const end of [socket, upstream]) end.on("error", () => {});
     });
-    const { target } = await startServiceMesh({ backends: [{ port: await listen(relay) }], rule: "trafficPolicy: {connectionPool: {http: {maxRequestsPerConnection: 2}}}" });
+    const { target } = await startServiceMesh({
+      backends: [{ port: await listen(relay) }],
+      rule: "trafficPolicy: {connectionPool: {http: {maxRequestsPerConnection: 2}}}",
+    });
     for (let made = 0; made < 12; made++) await call(target);
     expect(connections).toBeGreaterThanOrEqual(6);
   });
@@ -225,14 +257,40 @@ describe("connection pools", () => {
 describe("how connections are made", () => {
   it("in TLS the proxy speaks for the client, with the server's name", async () => {
     const dir = await tempDir();
-    execFileSync("openssl", ["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", join(dir, "key"), "-out", join(dir, "cert"), "-days", "2", "-subj", "/CN=svc"], { stdio: "ignore" });
+    execFileSync(
+      "openssl",
+      [
+        "req",
+        "-x509",
+        "-newkey",
+        "ec",
+        "-pkeyopt",
+        "ec_paramgen_curve:P-256",
+        "-nodes",
+        "-keyout",
+        join(dir, "key"),
+        "-out",
+        join(dir, "cert"),
+        "-days",
+        "2",
+        "-subj",
+        "/CN=svc",
+      ],
+      { stdio: "ignore" },
+    );
     const names: unknown[] = [];
-    const server = createHttpsServer({ key: readFileSync(join(dir, "key")), cert: readFileSync(join(dir, "cert")) }, (request, response) => {
-      names.push("servername" in request.socket ? request.socket.servername : undefined);
-      response.end("secret");
-    });
+    const server = createHttpsServer(
+      { key: readFileSync(join(dir, "key")), cert: readFileSync(join(dir, "cert")) },
+      (request, response) => {
+        names.push("servername" in request.socket ? request.socket.servername : undefined);
+        response.end("secret");
+      },
+    );
     const port = await listen(server);
-    const { target, proxy } = await startServiceMesh({ backends: [{ port }], rule: "trafficPolicy: {tls: {mode: SIMPLE, sni: inside.example.com, insecureSkipVerify: true}}" });
+    const { target, proxy } = await startServiceMesh({
+      backends: [{ port }],
+      rule: "trafficPolicy: {tls: {mode: SIMPLE, sni: inside.example.com, insecureSkipVerify: true}}",
+    });
     expect((await call(target)).body).toBe("secret");
     expect(names).toEqual(["inside.example.com"]);
     await proxy.assertNothingRejected();
@@ -247,7 +305,11 @@ describe("how connections are made", () => {
         socket.end("done\n");
       });
     });
-    const { target } = await startServiceMesh({ backends: [{ port: await listen(server) }], protocol: "TCP", rule: "trafficPolicy: {proxyProtocol: {version: V1}}" });
+    const { target } = await startServiceMesh({
+      backends: [{ port: await listen(server) }],
+      protocol: "TCP",
+      rule: "trafficPolicy: {proxyProtocol: {version: V1}}",
+    });
     expect(await converse({ port: target.port, say: "hello\n", lines: 1 })).toEqual(["done"]);
     expect(heard[0]).toMatch(/^PROXY TCP4 127\.0\.0\.1 127\.0\.0\.1 \d+ \d+$/);
   });
@@ -267,7 +329,11 @@ describe("how connections are made", () => {
         });
       });
     });
-    const { target } = await startServiceMesh({ backends: [{ port: await listen(forward) }], protocol: "TCP", rule: "trafficPolicy: {tunnel: {protocol: CONNECT, targetHost: far.example.com, targetPort: 9000}}" });
+    const { target } = await startServiceMesh({
+      backends: [{ port: await listen(forward) }],
+      protocol: "TCP",
+      rule: "trafficPolicy: {tunnel: {protocol: CONNECT, targetHost: far.example.com, targetPort: 9000}}",
+    });
     expect(await converse({ port: target.port, say: "ping\n", lines: 2 })).toEqual(["far", "ping"]);
     expect(new Set(asked)).toEqual(new Set(["CONNECT far.example.com:9000 HTTP/1.1"]));
   });

@@ -17,7 +17,11 @@ spec: {selector: {matchLabels: {app: client}}, ${spec}}
 `;
 
 const lua = (name: string, rest = ""): string =>
-  extension("TrafficExtension", name, `${rest} lua: {inlineCode: 'function envoy_on_request(handle) handle:headers():add("x-order", "${name}") end'}`);
+  extension(
+    "TrafficExtension",
+    name,
+    `${rest} lua: {inlineCode: 'function envoy_on_request(handle) handle:headers():add("x-order", "${name}") end'}`,
+  );
 
 describe("TrafficExtensions in Lua", () => {
   it("change requests in the order of phases and priorities, on the ports and in the direction they name", async () => {
@@ -62,7 +66,8 @@ describe("Wasm", () => {
     await writeFile(one, headerModule("x-module", "one"));
     await writeFile(other, headerModule("x-module", "other"));
     const server = await httpEcho("server");
-    const plugin = (file: string): string => extension("WasmPlugin", "plugin", `url: "file://${file}", pluginConfig: {any: thing}, phase: STATS`);
+    const plugin = (file: string): string =>
+      extension("WasmPlugin", "plugin", `url: "file://${file}", pluginConfig: {any: thing}, phase: STATS`);
     const mesh = await startServiceMesh({ backends: [server], config: plugin(one), proxy: { labels: { app: "client" } } });
     await call(mesh.target);
     expect(server.hits[0]?.headers["x-module"]).toBe("one");

@@ -9,7 +9,8 @@ import { startShop } from "../support/shop-mesh.ts";
 import { eventually } from "../support/wait.ts";
 
 /** A rule that marks its answers, so that a test sees which one took a request. */
-const marked = (name: string, ...fields: readonly string[]): string => rule("v1", `headers: {response: {set: {x-rule: ${name}}}}`, ...fields);
+const marked = (name: string, ...fields: readonly string[]): string =>
+  rule("v1", `headers: {response: {set: {x-rule: ${name}}}}`, ...fields);
 
 describe("matches", () => {
   it("tell requests apart by path, method, host, headers and query", async () => {
@@ -28,8 +29,9 @@ describe("matches", () => {
       marked("rest"),
     ].join("");
     const { target, proxy } = await startShop({ http });
-    const ruleOf = async (request: Partial<typeof target> & { readonly path?: string; readonly method?: string; readonly headers?: Record<string, string> }) =>
-      (await call({ ...target, ...request })).headers["x-rule"];
+    const ruleOf = async (
+      request: Partial<typeof target> & { readonly path?: string; readonly method?: string; readonly headers?: Record<string, string> },
+    ) => (await call({ ...target, ...request })).headers["x-rule"];
     expect(await ruleOf({ path: "/exact?x=1" })).toBe("exact");
     expect(await ruleOf({ path: "/exact/more" })).toBe("rest");
     expect(await ruleOf({ path: "/mixeD/a" })).toBe("any-case");
@@ -65,7 +67,12 @@ describe("what rules do to requests and answers", () => {
     const { target, v1, proxy } = await startShop({ http });
     const answer = await call({ ...target, headers: { "x-set": "client", "x-added": "client", "x-gone": "1", "x-kept": "1" } });
     const [hit] = v1.hits;
-    expect(hit?.headers).toMatchObject({ host: "inner.example.com", "x-set": "mesh", "x-added": "client, rule, destination", "x-kept": "1" });
+    expect(hit?.headers).toMatchObject({
+      host: "inner.example.com",
+      "x-set": "mesh",
+      "x-added": "client, rule, destination",
+      "x-kept": "1",
+    });
     expect(hit?.headers["x-gone"]).toBeUndefined();
     expect(answer.headers).toMatchObject({ "x-served-by": "hidden", "x-note": "rule, destination" });
     expect(answer.headers["content-type"]).toBeUndefined();
@@ -75,7 +82,11 @@ describe("what rules do to requests and answers", () => {
   it("rewrites paths by prefix and by regular expression", async () => {
     const http = [
       rule("v1", "match: [{uri: {prefix: /api/v1/}}]", "rewrite: {uri: /}"),
-      rule("v1", 'match: [{uri: {prefix: /user/}}]', 'rewrite: {uriRegexRewrite: {match: "/user/([^/]+)/(.*)", rewrite: "/\\\\2?user=\\\\1"}}'),
+      rule(
+        "v1",
+        "match: [{uri: {prefix: /user/}}]",
+        'rewrite: {uriRegexRewrite: {match: "/user/([^/]+)/(.*)", rewrite: "/\\\\2?user=\\\\1"}}',
+      ),
       rule("v1"),
     ].join("");
     const { target, v1 } = await startShop({ http });
@@ -134,7 +145,10 @@ describe("what rules do to requests and answers", () => {
     const refused = await preflight("https://evil.example.com", "/strict");
     expect([refused.by, refused.headers["access-control-allow-origin"]]).toEqual(["", undefined]);
     const simple = await call({ ...target, headers: { origin: "https://shop.example.com" } });
-    expect(simple.headers).toMatchObject({ "access-control-allow-origin": "https://shop.example.com", "access-control-expose-headers": "x-total" });
+    expect(simple.headers).toMatchObject({
+      "access-control-allow-origin": "https://shop.example.com",
+      "access-control-expose-headers": "x-total",
+    });
   });
 
   it("mirrors to several destinations, each with its share", async () => {
@@ -159,8 +173,14 @@ describe("what rules do to requests and answers", () => {
 
 describe("what happens when servers fail", () => {
   it("aborts and delays the share of requests that a fault names", async () => {
-    const fault = (fields: string): string => rule("v1", `match: [{uri: {prefix: /${fields.startsWith("{abort") ? "abort" : "delay"}}}]`, `fault: ${fields}`);
-    const http = [fault("{abort: {httpStatus: 503, percentage: {value: 30}}}"), fault("{delay: {fixedDelay: 200ms, percentage: {value: 100}}}"), rule("v1", "match: [{uri: {prefix: /unsaid}}]", "fault: {abort: {httpStatus: 500}}"), rule("v1")].join("");
+    const fault = (fields: string): string =>
+      rule("v1", `match: [{uri: {prefix: /${fields.startsWith("{abort") ? "abort" : "delay"}}}]`, `fault: ${fields}`);
+    const http = [
+      fault("{abort: {httpStatus: 503, percentage: {value: 30}}}"),
+      fault("{delay: {fixedDelay: 200ms, percentage: {value: 100}}}"),
+      rule("v1", "match: [{uri: {prefix: /unsaid}}]", "fault: {abort: {httpStatus: 500}}"),
+      rule("v1"),
+    ].join("");
     const { target, v1 } = await startShop({ http });
     const counts = await tally(300, { ...target, path: "/abort" });
     expect(counts["status 503"]).toBeGreaterThan(50);
@@ -185,7 +205,10 @@ describe("what happens when servers fail", () => {
   });
 
   it("gives up a try after its own time-out", async () => {
-    const { target, v1 } = await startShop({ http: rule("v1", "timeout: 3s", "retries: {attempts: 2, perTryTimeout: 100ms, retryOn: gateway-error}"), v1: { hangs: true } });
+    const { target, v1 } = await startShop({
+      http: rule("v1", "timeout: 3s", "retries: {attempts: 2, perTryTimeout: 100ms, retryOn: gateway-error}"),
+      v1: { hangs: true },
+    });
     const before = performance.now();
     expect((await call(target)).status).toBe(504);
     expect(v1.hits).toHaveLength(3);
@@ -253,8 +276,12 @@ describe("WebSockets", () => {
     const port = await freePort();
     const server = createServer();
     server.on("upgrade", (request, socket) => {
-      const accept = createHash("sha1").update(`${request.headers["sec-websocket-key"]}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`).digest("base64");
-      socket.write(`HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-accept: ${accept}\r\n\r\n`);
+      const accept = createHash("sha1")
+        .update(`${request.headers["sec-websocket-key"]}258EAFA5-E914-47DA-95CA-C5AB0DC85B11`)
+        .digest("base64");
+      socket.write(
+        `HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-accept: ${accept}\r\n\r\n`,
+      );
       socket.on("data", (data) => socket.write(Buffer.concat([Buffer.from("echo:"), data])));
       socket.on("error", () => {});
     });

@@ -79,8 +79,7 @@ const raw = (port: number, text: string): Promise<string> =>
 describe("gRPC", () => {
   it("is carried, in one piece and in streams, and routed by method and metadata", async () => {
     const [one, other] = [await grpcEcho("one"), await grpcEcho("other")];
-    const config =
-      routes(`
+    const config = routes(`
   - {match: [{uri: {exact: /echo.Echo/Say}, headers: {x-to: {exact: other}}}], route: [{destination: {host: ${SERVICE_HOST}, subset: other}}]}
   - {match: [{uri: {exact: /echo.Echo/Say}, headers: {x-to: {exact: nobody}}}], fault: {abort: {grpcStatus: RESOURCE_EXHAUSTED, percentage: {value: 100}}}, route: [{destination: {host: ${SERVICE_HOST}, subset: one}}]}
   - {route: [{destination: {host: ${SERVICE_HOST}, subset: one}}]}`).replace("gateways: [mesh, edge]", "gateways: [mesh]");
@@ -119,7 +118,13 @@ describe("gRPC", () => {
     const frame = Buffer.concat([Buffer.from([0, 0, 0, 0, message.length]), message]);
     const answer = await new Promise<{ readonly type: string; readonly body: Buffer }>((resolve, reject) => {
       const sent = request(
-        { port: edge.port, host: "127.0.0.1", method: "POST", path: "/echo.Echo/Say", headers: { host: SERVICE_HOST, "content-type": "application/grpc-web+proto" } },
+        {
+          port: edge.port,
+          host: "127.0.0.1",
+          method: "POST",
+          path: "/echo.Echo/Say",
+          headers: { host: SERVICE_HOST, "content-type": "application/grpc-web+proto" },
+        },
         (response) => {
           const chunks: Buffer[] = [];
           response.on("data", (chunk: Buffer) => chunks.push(chunk));
@@ -168,7 +173,14 @@ describe("HTTP/1", () => {
 describe("headers that proxies add", () => {
   it("are left out where the proxy's own configuration says so, which goes before the mesh's", async () => {
     const server = await httpEcho("server");
-    const quiet = { proxyHeaders: { server: { disabled: true }, requestId: { disabled: true }, attemptCount: { disabled: true }, envoyDebugHeaders: { disabled: true } } };
+    const quiet = {
+      proxyHeaders: {
+        server: { disabled: true },
+        requestId: { disabled: true },
+        attemptCount: { disabled: true },
+        envoyDebugHeaders: { disabled: true },
+      },
+    };
     const mesh = "defaultConfig: {proxyHeaders: {server: {value: shop}}}\n";
     const loud = await startEdge({ server: server.port, mesh });
     const loudAnswer = await call({ port: loud.port, host: SERVICE_HOST });
@@ -186,8 +198,15 @@ describe("headers that proxies add", () => {
 
   it("name the client behind as many trusted proxies as the topology says", async () => {
     const server = await httpEcho("server");
-    const edge = await startEdge({ server: server.port, mesh: "defaultConfig: {gatewayTopology: {numTrustedProxies: 1, forwardClientCertDetails: SANITIZE}}\n" });
-    await call({ port: edge.port, host: SERVICE_HOST, headers: { "x-forwarded-for": "203.0.113.7, 203.0.113.8", "x-forwarded-client-cert": "forged" } });
+    const edge = await startEdge({
+      server: server.port,
+      mesh: "defaultConfig: {gatewayTopology: {numTrustedProxies: 1, forwardClientCertDetails: SANITIZE}}\n",
+    });
+    await call({
+      port: edge.port,
+      host: SERVICE_HOST,
+      headers: { "x-forwarded-for": "203.0.113.7, 203.0.113.8", "x-forwarded-client-cert": "forged" },
+    });
     expect(server.hits[0]?.headers["x-envoy-external-address"]).toBe("203.0.113.8");
     expect(server.hits[0]?.headers).not.toHaveProperty("x-forwarded-client-cert");
     await edge.proxy.assertNothingRejected();

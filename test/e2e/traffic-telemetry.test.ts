@@ -43,7 +43,9 @@ extensionProviders:
 - {name: text, envoyFileAccessLog: {path: ${text}, logFormat: {text: "%REQ(:PATH)% %REQ_WITHOUT_QUERY(:PATH)% %RESPONSE_CODE% %ROUTE_NAME% [%METADATA(CLUSTER:istio:services)%] %CEL(request.method)%"}}}
 - {name: json, envoyFileAccessLog: {path: ${json}, logFormat: {labels: {path: "%REQ(:PATH)%", code: "%RESPONSE_CODE%", missing: "%REQ(x-none)%"}}, omitEmptyValues: true}}
 `;
-    const rules = telemetry(`accessLogging: [{providers: [{name: text}]}, {providers: [{name: json}], filter: {expression: "request.url_path == '/json'"}}]`);
+    const rules = telemetry(
+      `accessLogging: [{providers: [{name: text}]}, {providers: [{name: json}], filter: {expression: "request.url_path == '/json'"}}]`,
+    );
     const running = await startServiceMesh({
       backends: [server],
       config: rules,
@@ -61,7 +63,10 @@ extensionProviders:
     expect(JSON.parse(await readFile(json, "utf8"))).toEqual({ path: "/json", code: 200 });
     await expect(access(join(dir, "mesh.log"))).rejects.toThrow();
     await running.proxy.assertNothingRejected();
-    await running.istiod.write("conf/more.yaml", telemetry("accessLogging: [{disabled: true, providers: [{name: text}]}, {disabled: true, providers: [{name: json}]}]"));
+    await running.istiod.write(
+      "conf/more.yaml",
+      telemetry("accessLogging: [{disabled: true, providers: [{name: text}]}, {disabled: true, providers: [{name: json}]}]"),
+    );
     await eventually("nothing is logged any more", async () => {
       const before = await readFile(text, "utf8");
       await call(running.target);
@@ -71,8 +76,20 @@ extensionProviders:
   });
 
   const SINKS = [
-    ["Envoy's service, for requests", "envoyHttpAls", "/envoy.service.accesslog.v3.AccessLogService/StreamAccessLogs", true, `${PLACE}, additionalRequestHeadersToLog: [x-who], logName: shop`],
-    ["OpenTelemetry", "envoyOtelAls", "/opentelemetry.proto.collector.logs.v1.LogsService/Export", false, `${PLACE}, logName: shop, logFormat: {text: "path=%REQ(:PATH)% who=%REQ(x-who)%", labels: {code: "%RESPONSE_CODE%"}}`],
+    [
+      "Envoy's service, for requests",
+      "envoyHttpAls",
+      "/envoy.service.accesslog.v3.AccessLogService/StreamAccessLogs",
+      true,
+      `${PLACE}, additionalRequestHeadersToLog: [x-who], logName: shop`,
+    ],
+    [
+      "OpenTelemetry",
+      "envoyOtelAls",
+      "/opentelemetry.proto.collector.logs.v1.LogsService/Export",
+      false,
+      `${PLACE}, logName: shop, logFormat: {text: "path=%REQ(:PATH)% who=%REQ(x-who)%", labels: {code: "%RESPONSE_CODE%"}}`,
+    ],
   ] as const;
   it.each(SINKS)("are sent to %s", async (_, kind, path, stream, fields) => {
     const server = await httpEcho("server");
@@ -112,7 +129,13 @@ describe("spans", () => {
       path: "/elsewhere",
       carrier: "traceparent",
     },
-    Datadog: { definition: `datadog: {${PLACE}}`, sink: httpCollector, protocol: "HTTP", path: "/v0.4/traces", carrier: "x-datadog-trace-id" },
+    Datadog: {
+      definition: `datadog: {${PLACE}}`,
+      sink: httpCollector,
+      protocol: "HTTP",
+      path: "/v0.4/traces",
+      carrier: "x-datadog-trace-id",
+    },
     "OpenTelemetry over gRPC": {
       definition: `opentelemetry: {${PLACE}, grpc: {timeout: 2s, initialMetadata: [{name: x-key, value: secret}]}, resourceDetectors: {environment: {}}}`,
       sink: grpc(OTEL_GRPC, false),

@@ -49,7 +49,10 @@ export async function grpcCollector(paths: readonly { readonly path: string; rea
     Object.fromEntries(
       paths.map(({ path, stream }) => [
         path,
-        (call: { request: Buffer; metadata: { getMap(): object }; on(event: string, handler: (bytes: Buffer) => void): void }, answer: (error: null, bytes: Buffer) => void) => {
+        (
+          call: { request: Buffer; metadata: { getMap(): object }; on(event: string, handler: (bytes: Buffer) => void): void },
+          answer: (error: null, bytes: Buffer) => void,
+        ) => {
           const take = (body: Buffer): void => void received.push({ path, headers: { ...call.metadata.getMap() }, body });
           if (!stream) {
             take(call.request);

@@ -67,7 +67,10 @@ export interface GrpcCaller {
 
 /** A gRPC client that calls a service by its name through a proxy on loopback. */
 export function grpcCaller({ port, host }: { readonly port: number; readonly host: string }): GrpcCaller {
-  const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), { "grpc.default_authority": host, "grpc.enable_retries": 0 });
+  const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure(), {
+    "grpc.default_authority": host,
+    "grpc.enable_retries": 0,
+  });
   onTestFinished(() => client.close());
   return {
     say: (text, headers = {}) =>

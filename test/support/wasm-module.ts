@@ -6,7 +6,17 @@ export function headerModule(name: string, value: string): Buffer {
   const text = Buffer.from(name + value);
   const body = (...code: readonly number[]): number[] => sized([0, ...code, END]);
   const module = [
-    ...section(1, vector([type([], []), type([I32], [I32]), type([I32, I32], []), type([I32, I32], [I32]), type([I32, I32, I32], [I32]), type([I32, I32, I32, I32, I32], [I32])])),
+    ...section(
+      1,
+      vector([
+        type([], []),
+        type([I32], [I32]),
+        type([I32, I32], []),
+        type([I32, I32], [I32]),
+        type([I32, I32, I32], [I32]),
+        type([I32, I32, I32, I32, I32], [I32]),
+      ]),
+    ),
     ...section(2, vector([[...named("env"), ...named("proxy_add_header_map_value"), FUNCTION, 5]])),
     ...section(3, vector([[0], [1], [2], [3], [4]])),
     ...section(5, vector([[0, 2]])),

@@ -1,5 +1,6 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type Any, durationFromMs } from "@bufbuild/protobuf/wkt";
+import type { MatchPredicateSchema } from "../../gen/envoy/config/common/matcher/v3/matcher_pb.js";
 import type {
   HttpProtocolOptionsSchema as CommonHttpOptionsSchema,
   Http2ProtocolOptionsSchema,
@@ -8,7 +9,6 @@ import {
   type HttpProtocolOptions,
   HttpProtocolOptionsSchema,
 } from "../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js";
-import type { MatchPredicateSchema } from "../../gen/envoy/config/common/matcher/v3/matcher_pb.js";
 import { anyOf } from "../../wire/encode.ts";
 import { PRESERVE_CASE } from "../filters/header-case.ts";
 import type { HttpProtocolInput } from "./cluster-input.ts";

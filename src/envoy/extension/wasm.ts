@@ -67,8 +67,7 @@ function pluginConfig(input: WasmInput): PluginConfig {
 
 /** A remote module is fetched by the agent, which puts a file in its place: no cluster is named, and Envoy alone could not fetch it. */
 function codeOf(code: WasmInput["code"]) {
-  if ("file" in code)
-    return { specifier: { case: "local", value: { specifier: { case: "filename", value: code.file } } } } as const;
+  if ("file" in code) return { specifier: { case: "local", value: { specifier: { case: "filename", value: code.file } } } } as const;
   return {
     specifier: {
       case: "remote",

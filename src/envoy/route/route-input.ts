@@ -125,7 +125,9 @@ export interface CorsInput {
 export interface FaultInput {
   readonly delay: { readonly ms: number; readonly share: Share } | undefined;
   /** No share given: nothing is aborted, as the Istio API has it. */
-  readonly abort: { readonly status: { readonly kind: "http" | "grpc"; readonly code: number }; readonly share: Share | undefined } | undefined;
+  readonly abort:
+    | { readonly status: { readonly kind: "http" | "grpc"; readonly code: number }; readonly share: Share | undefined }
+    | undefined;
 }
 
 /** All that decides one route. */

@@ -141,7 +141,12 @@ function inboundCluster(
     name,
     connectTimeoutMs: connectTimeoutOf(pool, mesh),
     limits: limitsOf(pool),
-    http: httpOptionsOf({ version, pool, ...NO_CLIENT_OPTIONS, preserveHeaderCase: key.preserveHeaderCase && (isHttp(protocol) || sniffed) }),
+    http: httpOptionsOf({
+      version,
+      pool,
+      ...NO_CLIENT_OPTIONS,
+      preserveHeaderCase: key.preserveHeaderCase && (isHttp(protocol) || sniffed),
+    }),
     ...statNameOf(ctx, port, first),
     keepalive: keepaliveOf(pool, mesh),
     metadata: {

@@ -97,7 +97,8 @@ function localitiesOf(rules: LocalityRules | undefined): ClusterInput["loadBalan
   return rules.kind === "failover" && Object.keys(rules.regions).length === 0 ? undefined : "weighted";
 }
 
-const speaksHttp1 = ({ protocol }: ServicePort, sniff: boolean): boolean => (isHttp(protocol) && !isHttp2(protocol)) || (protocol === "Auto" && sniff);
+const speaksHttp1 = ({ protocol }: ServicePort, sniff: boolean): boolean =>
+  (isHttp(protocol) && !isHttp2(protocol)) || (protocol === "Auto" && sniff);
 
 function statNameOf(mesh: MeshConfig, { service, port, subset }: Target): Pick<ClusterInput, "statName"> {
   const pattern = mesh.outboundClusterStatName;
@@ -160,7 +161,8 @@ function discoveryOf({ service, policy, traits, inline, ctx }: DiscoveryQuery): 
   }
 }
 
-const endpointCount = (inline: LoadAssignmentInput | undefined): number => inline?.localities.flatMap(({ endpoints }) => endpoints).length ?? 0;
+const endpointCount = (inline: LoadAssignmentInput | undefined): number =>
+  inline?.localities.flatMap(({ endpoints }) => endpoints).length ?? 0;
 
 interface TlsParts {
   readonly ctx: GenerateContext;

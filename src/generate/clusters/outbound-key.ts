@@ -1,11 +1,11 @@
 import { toBinary } from "@bufbuild/protobuf";
 import { contentHash } from "../../base/hash.ts";
+import { Interned } from "../../base/interned.ts";
 import { DestinationRuleSchema } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
 import type { ProxyView } from "../../model/proxy.ts";
 import type { ServiceRef } from "../../model/service.ts";
 import type { ResolvedDestinationRule } from "../context.ts";
 import { NOWHERE, type Place } from "../endpoints/assignment-key.ts";
-import { Interned } from "../../base/interned.ts";
 
 /** What is known of a client that shapes its outbound clusters, besides what it sees. */
 export interface ClientTraits {

@@ -29,6 +29,8 @@ function levelAt(policy: TrafficPolicy | undefined, port: number): { readonly po
   const own = policy?.portLevelSettings.find((settings) => settings.port?.number === port);
   const fields: PortPolicy = {};
   if (own !== undefined) for (const field of PORT_FIELDS) Object.assign(fields, own[field] !== undefined && { [field]: own[field] });
-  else for (const field of [...PORT_FIELDS, ...SHARED_FIELDS]) Object.assign(fields, policy?.[field] !== undefined && { [field]: policy[field] });
+  else
+    for (const field of [...PORT_FIELDS, ...SHARED_FIELDS])
+      Object.assign(fields, policy?.[field] !== undefined && { [field]: policy[field] });
   return { policy: fields, ofPort: own !== undefined };
 }

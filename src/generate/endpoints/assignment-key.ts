@@ -1,9 +1,9 @@
 import { contentHash } from "../../base/hash.ts";
+import { Interned } from "../../base/interned.ts";
 import { type Labels, NO_LABELS } from "../../base/labels.ts";
 import type { Locality } from "../../model/locality.ts";
 import type { ProxyView } from "../../model/proxy.ts";
 import type { ServiceRef } from "../../model/service.ts";
-import { Interned } from "../../base/interned.ts";
 
 /** What a load assignment is made from, as far as it does not depend on where the client runs. */
 export interface AssignmentPlan {

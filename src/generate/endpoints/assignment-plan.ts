@@ -8,8 +8,8 @@ import { serviceKey } from "../../model/service.ts";
 import { type PortPolicy, portPolicy } from "../clusters/traffic-policy.ts";
 import type { GenerateContext, ResolvedDestinationRule } from "../context.ts";
 import type { AssignmentPlan } from "./assignment-key.ts";
-import { localityRulesOf } from "./locality-rules.ts";
 import { defineNetworkGateways } from "./gateway-services.ts";
+import { localityRulesOf } from "./locality-rules.ts";
 import type { NetworkGateways } from "./network-gateways.ts";
 
 /** The few things of a service that shape its assignments; a service that changes otherwise re-runs nothing that reads these. */

@@ -82,9 +82,9 @@ describe("endpoints in other networks", () => {
     expect(inOwnNetwork(world, { own: "a", view: [] }).map(({ endpoint }) => endpoint.address)).toEqual(["near", "unknown"]));
 
   it("need a gateway with an address; a Service may have it", () =>
-    expect(networks({ b: { gateways: [{ registryServiceName: "gw.edge.svc.cluster.local" }, { address: "gw.example.com" }] } }).get("b")).toEqual([
-      { address: "192.0.2.7", port: 15_443 },
-    ]));
+    expect(
+      networks({ b: { gateways: [{ registryServiceName: "gw.edge.svc.cluster.local" }, { address: "gw.example.com" }] } }).get("b"),
+    ).toEqual([{ address: "192.0.2.7", port: 15_443 }]));
 
   it("may have a gateway that says so by its labels", () =>
     expect(networks({}, [LABELLED_SERVICE]).get("c")).toEqual([
@@ -95,7 +95,9 @@ describe("endpoints in other networks", () => {
   it("are reached through gateways of the client's families only", () => {
     const far = [endpoint("far", "c")];
     expect(sent(far, networks({}, [LABELLED_SERVICE]), { network: { own: "a", view: [] } })).toEqual(["192.0.2.8:15444 w2"]);
-    expect(sent(far, networks({}, [LABELLED_SERVICE]), { network: { own: "a", view: [] }, family: "v6" })).toEqual(["2001:db8::8:15444 w2"]);
+    expect(sent(far, networks({}, [LABELLED_SERVICE]), { network: { own: "a", view: [] }, family: "v6" })).toEqual([
+      "2001:db8::8:15444 w2",
+    ]);
     expect(sent(far, networks({}, [LABELLED_SERVICE]), { network: { own: "a", view: [] }, family: "all" })).toHaveLength(2);
   });
 });

@@ -84,7 +84,8 @@ export function throughGateways(
 }
 
 /** Whether a client with addresses of some families can connect to an address. */
-export const canReach = (family: AddressFamily, address: string): boolean => family === "all" || (family === "v6") === address.includes(":");
+export const canReach = (family: AddressFamily, address: string): boolean =>
+  family === "all" || (family === "v6") === address.includes(":");
 
 function gatewayEndpoint({ address, port }: NetworkGateway, weight: number): WeighedEndpoint {
   return { address, port, unixPath: false, weight, health: "healthy", mutualTls: true, workload: "" };

@@ -11,8 +11,7 @@ export interface ChainExtensions {
 /** Rules that are for a side at all: an outbound listener and a gateway are clients of what is behind them. */
 export function rulesForSide(rules: readonly ExtensionRule[], side: "client" | "server" | "gateway"): readonly ExtensionRule[] {
   const mode = side === "server" ? WorkloadMode.SERVER : WorkloadMode.CLIENT;
-  const takes = (one: WorkloadMode): boolean =>
-    one === WorkloadMode.UNDEFINED || one === WorkloadMode.CLIENT_AND_SERVER || one === mode;
+  const takes = (one: WorkloadMode): boolean => one === WorkloadMode.UNDEFINED || one === WorkloadMode.CLIENT_AND_SERVER || one === mode;
   return rules.flatMap((rule) => {
     if (rule.matches.length === 0) return [rule];
     const matches = rule.matches.filter((match) => takes(match.mode));
@@ -22,7 +21,9 @@ export function rulesForSide(rules: readonly ExtensionRule[], side: "client" | "
 
 /** The extensions at a port, in order: by phase, then by priority, then the oldest first. */
 export function extensionsAt(rules: readonly ExtensionRule[], port: number): ChainExtensions {
-  const here = rules.filter(({ matches }) => matches.length === 0 || matches.some(({ ports }) => ports.length === 0 || ports.includes(port)));
+  const here = rules.filter(
+    ({ matches }) => matches.length === 0 || matches.some(({ ports }) => ports.length === 0 || ports.includes(port)),
+  );
   if (here.length === 0) return {};
   const http = phased(here.filter(({ filter }) => filter === "http"));
   const network = phased(here.filter(({ filter }) => filter === "network"));

@@ -1,15 +1,10 @@
 import type { JsonValue } from "@bufbuild/protobuf";
 import type { ConfigObject } from "../../config/object.ts";
 import type { WasmInput } from "../../envoy/extension/wasm.ts";
+import { EnvValueSource, FailStrategy, PluginType, PullPolicy } from "../../gen/istio/extensions/v1alpha1/shared_pb.js";
 import {
-  EnvValueSource,
-  FailStrategy,
-  PluginType,
-  PullPolicy,
-} from "../../gen/istio/extensions/v1alpha1/shared_pb.js";
-import {
-  type TrafficExtension,
   TrafficExtension_ExecutionPhase as Phase,
+  type TrafficExtension,
   type WasmConfig,
 } from "../../gen/istio/extensions/v1alpha1/traffic_extension_pb.js";
 import { PluginPhase, type WasmPlugin } from "../../gen/istio/extensions/v1alpha1/wasm_pb.js";
@@ -56,7 +51,12 @@ export function extensionRule(object: ExtensionObject): ExtensionRule {
   if (isPlugin(object)) return { ...common, filter: filterOf(object.spec), phase: PLUGIN_PHASES[object.spec.phase], code: "wasm" };
   const { filterConfig, phase } = object.spec;
   if (filterConfig.case === "lua") return { ...common, filter: "http", phase: PHASES[phase], code: { lua: filterConfig.value.inlineCode } };
-  return { ...common, filter: filterConfig.value === undefined ? "http" : filterOf(filterConfig.value), phase: PHASES[phase], code: "wasm" };
+  return {
+    ...common,
+    filter: filterConfig.value === undefined ? "http" : filterOf(filterConfig.value),
+    phase: PHASES[phase],
+    code: "wasm",
+  };
 }
 
 const filterOf = ({ type }: Pick<WasmConfig, "type">): ExtensionRule["filter"] => (type === PluginType.NETWORK ? "network" : "http");
@@ -105,7 +105,9 @@ function environmentOf(
       ...(secret !== "" && { ISTIO_META_WASM_IMAGE_PULL_SECRET: `kubernetes://${namespace}/${secret}` }),
       ...(imagePullPolicy !== PullPolicy.UNSPECIFIED_POLICY && { ISTIO_META_WASM_IMAGE_PULL_POLICY: PULL_POLICY[imagePullPolicy] }),
       ISTIO_META_WASM_PLUGIN_RESOURCE_VERSION: hash,
-      ...Object.fromEntries(variables.filter(({ valueFrom }) => valueFrom === EnvValueSource.INLINE).map(({ name, value }) => [name, value])),
+      ...Object.fromEntries(
+        variables.filter(({ valueFrom }) => valueFrom === EnvValueSource.INLINE).map(({ name, value }) => [name, value]),
+      ),
     },
     hostEnvironment: variables.filter(({ valueFrom }) => valueFrom === EnvValueSource.HOST).map(({ name }) => name),
   };

@@ -1,7 +1,7 @@
 import { contentHash } from "../../base/hash.ts";
+import { Interned } from "../../base/interned.ts";
 import type { Node } from "../../gen/envoy/config/core/v3/base_pb.js";
 import type { ExtensionList } from "../../model/proxy.ts";
-import { Interned } from "../../base/interned.ts";
 
 /** There is one list per build of Envoy: each proxy of that build says the same. */
 const lists = new Interned<ExtensionList>();

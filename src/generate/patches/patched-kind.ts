@@ -1,3 +1,4 @@
+import { Interned } from "../../base/interned.ts";
 import type { Applied } from "../../envoy/patch/apply.ts";
 import type { Patch, PatchContext } from "../../envoy/patch/patch.ts";
 import { NO_OUTCOME, type PatchOutcome } from "../../envoy/patch/trace.ts";
@@ -6,7 +7,6 @@ import { encodedBytes } from "../../wire/encode.ts";
 import type { Encoded, ResourceSet } from "../../wire/encoded.ts";
 import { LayeredResources } from "../layered-resources.ts";
 import { type AddedResource, addResources, nameOf } from "./added-resources.ts";
-import { Interned } from "../../base/interned.ts";
 import type { PatchPlan } from "./plan.ts";
 
 /** What all resources of one kind and one sort of proxy are patched by. */

@@ -1,6 +1,7 @@
 import { createRegistry, type Registry } from "@bufbuild/protobuf";
 import { RE2JS } from "re2js";
 import { contentHash } from "../../base/hash.ts";
+import { Interned } from "../../base/interned.ts";
 import { type Labels, matchesLabels } from "../../base/labels.ts";
 import type { ConfigObject } from "../../config/object.ts";
 import type { Query, Table } from "../../engine/index.ts";
@@ -10,7 +11,6 @@ import type { ExtensionList, ProxyView } from "../../model/proxy.ts";
 import type { GenerateContext } from "../context.ts";
 import { type CompiledFilter, type CompiledPatch, compileFilter } from "./compile.ts";
 import { hasType } from "./extension-list.ts";
-import { Interned } from "../../base/interned.ts";
 
 type Context = Pick<GenerateContext, "engine" | "inputs">;
 

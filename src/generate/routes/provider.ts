@@ -13,7 +13,7 @@ import { defineHostBody } from "./hosts.ts";
 import { definePlainHosts } from "./plain-hosts.ts";
 import { defineRouteHeaders, type RouteHeaders, routeHeadersId } from "./route-headers.ts";
 import { defineRuledHosts } from "./ruled-hosts.ts";
-import { type TableHosts, type SidecarTableKey, sidecarHosts, type TableParts } from "./sidecar-table.ts";
+import { type SidecarTableKey, sidecarHosts, type TableHosts, type TableParts } from "./sidecar-table.ts";
 
 /** What decides which tables a proxy has, whatever their names. */
 type TableOwner =

@@ -55,7 +55,9 @@ export interface ChainSettings {
 export type SettingsKey = SettingsTraits & { readonly side: Side };
 
 /** Settings by what they come from: MeshConfig, ProxyConfig, Telemetry. */
-export function defineChainSettings(ctx: Pick<GenerateContext, "engine" | "inputs" | "registry" | "settings">): Query<SettingsKey, ChainSettings> {
+export function defineChainSettings(
+  ctx: Pick<GenerateContext, "engine" | "inputs" | "registry" | "settings">,
+): Query<SettingsKey, ChainSettings> {
   return ctx.engine.query<SettingsKey, ChainSettings>({
     name: "chainSettings",
     id: JSON.stringify,

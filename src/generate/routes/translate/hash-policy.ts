@@ -14,8 +14,7 @@ export function hashPolicyOf(
   rule: ResolvedDestinationRule | undefined,
   destination: { readonly subset: string; readonly port: number },
 ): HashPolicyInput | undefined {
-  const subset =
-    destination.subset === "" ? undefined : rule?.spec.subsets.find(({ name }) => name === destination.subset)?.trafficPolicy;
+  const subset = destination.subset === "" ? undefined : rule?.spec.subsets.find(({ name }) => name === destination.subset)?.trafficPolicy;
   const top = rule?.spec.trafficPolicy;
   const atPort = (policy: typeof top): LoadBalancerSettings | undefined =>
     policy?.portLevelSettings.find(({ port }) => port?.number === destination.port)?.loadBalancer;
