@@ -83,7 +83,10 @@ export interface Parts {
   readonly checks: () => readonly HealthCheck[];
 }
 
-const SWEEP_MS = 5_000;
+const SWEEP_MS = 2_000;
+/** While there is more to forget than one sweep takes, the next one follows soon. */
+const SWEEP_ON_MS = 50;
+const SWEEP_NODES = 1_000;
 const DRAIN_MS = 3_000;
 
 /** Starts the control plane and resolves when the first configuration is in force and every port is open. */
@@ -285,8 +288,8 @@ function sweepRegularly({ options, world, xds, leases }: Pick<Parts, "options" |
   let cancel: () => void = () => {};
   const turn = (): void => {
     leases.release(new Set(xds.nodes()));
-    world.engine.sweep(2_000);
-    cancel = options.clock.after(SWEEP_MS, turn);
+    const forgotten = world.engine.sweep(SWEEP_NODES);
+    cancel = options.clock.after(forgotten < SWEEP_NODES ? SWEEP_MS : SWEEP_ON_MS, turn);
   };
   cancel = options.clock.after(SWEEP_MS, turn);
   return () => cancel();
