@@ -65,7 +65,7 @@ export interface Scope extends ScopeKey {
   readonly egress: readonly EgressScope[];
   /** Union of the egress listeners' services, one per host, sorted by host. */
   readonly services: readonly ScopedService[];
-  readonly outboundPolicy: "ALLOW_ANY" | "REGISTRY_ONLY";
+  readonly outboundPolicy: "ALLOW_ANY" | "ALLOW_ANY_DYNAMIC_DNS" | "REGISTRY_ONLY";
   /** Where unknown traffic is sent instead of passing through (Sidecar outboundTrafficPolicy.egressProxy). */
   readonly egressProxy: { readonly host: string; readonly subset: string; readonly port: number } | undefined;
 }

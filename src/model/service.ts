@@ -1,7 +1,7 @@
 import type { Protocol } from "./protocol.ts";
 
 /** How the endpoints of a service are found. */
-export type Resolution = "static" | "dns" | "dnsRoundRobin" | "none" | "alias";
+export type Resolution = "static" | "dns" | "dnsRoundRobin" | "dynamicDns" | "none" | "alias";
 
 export interface ServicePort {
   readonly name: string;

@@ -52,11 +52,11 @@ export function mergeDeclarations(host: string, declarations: readonly [Declarat
   return { ...first, host, ports: [...ports.values()], addresses: [...addresses] };
 }
 
-/** Whether a host, declared so, gets an address from us: it has none, and somebody can ask for it (nobody can for a wildcard). */
+/** Whether a host, declared so, gets an address from us: it has none, and somebody can ask for it; for a wildcard only where proxies resolve names themselves. */
 export function needsAddress(host: string, declarations: readonly Declaration[]): boolean {
   return (
     declarations[0]?.wantsAddress === true &&
-    !isWildcardHost(host) &&
+    (!isWildcardHost(host) || declarations[0].resolution === "dynamicDns") &&
     contributors(declarations).every((part) => part.addresses.length === 0)
   );
 }

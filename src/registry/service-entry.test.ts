@@ -62,7 +62,7 @@ spec:
     ["STATIC", "static"],
     ["DNS", "dns"],
     ["DNS_ROUND_ROBIN", "dnsRoundRobin"],
-    ["DYNAMIC_DNS", "none"],
+    ["DYNAMIC_DNS", "dynamicDns"],
   ] as const;
   for (const [written, want] of resolutions) {
     it(`resolution ${written} is ${want}`, () => {

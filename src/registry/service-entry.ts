@@ -12,13 +12,12 @@ import type { RawMember } from "./member.ts";
 import { type Placement, placeWorkload } from "./placement.ts";
 import { trafficDistributionOf } from "./traffic-distribution.ts";
 
-/** DYNAMIC_DNS resolves each name as it is asked for; a sidecar comes closest by passing on to the address the client resolved. */
 const RESOLUTION = {
   [ServiceEntry_Resolution.NONE]: "none",
   [ServiceEntry_Resolution.STATIC]: "static",
   [ServiceEntry_Resolution.DNS]: "dns",
   [ServiceEntry_Resolution.DNS_ROUND_ROBIN]: "dnsRoundRobin",
-  [ServiceEntry_Resolution.DYNAMIC_DNS]: "none",
+  [ServiceEntry_Resolution.DYNAMIC_DNS]: "dynamicDns",
 } as const satisfies Record<ServiceEntry_Resolution, Resolution>;
 
 /** What a ServiceEntry declares. `exportTo` falls back to the mesh-wide default. */

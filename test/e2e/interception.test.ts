@@ -131,6 +131,29 @@ describe.skipIf(impossible !== undefined)("transparent interception between host
     expect(await proxies.v1.stat("cluster.inbound|5432||.upstream_cx_total")).toBe(1);
   });
 
+  it("takes HTTP and TCP for a pod of a headless service to that very pod", async () => {
+    const { client, v1, v2, proxies } = await startWorld((hosts) => ({
+      "conf/web.yaml": service({ name: "web", address: "None", port: ["http", 8080, 8080], hosts: [hosts.v1, hosts.v2] }),
+      "conf/db.yaml": service({ name: "db", address: "None", port: ["tcp-db", 5432, 5432], hosts: [hosts.v1, hosts.v2] }).replace(
+        "{app: db}",
+        "{app: web}",
+      ),
+    }));
+    for (const host of [v1, v2]) {
+      await host.ask("http", { name: host.name, port: 8080 });
+      await host.ask("tcp", { name: host.name, port: 5432 });
+    }
+    for (const { address, name } of [v1, v2, v1]) {
+      expect((await client.ask("call", { address, port: 8080, host: "web.shop:8080" })).by).toBe(name);
+      expect((await client.ask("call", { address, port: 8080, host: `${name}.web.shop:8080` })).by).toBe(name);
+      expect(await client.ask("converse", { address, port: 5432, say: "x\n", lines: 2 })).toEqual([name, "x"]);
+    }
+    expect((await v2.ask("hits", { port: 8080 })).map(({ from }) => from)).toEqual([FROM_PROXY, FROM_PROXY]);
+    expect(await proxies.client.stat("cluster.outbound|8080||web.shop.svc.cluster.local.upstream_rq_total")).toBe(6);
+    expect(await proxies.client.stat("cluster.outbound|5432||db.shop.svc.cluster.local.upstream_cx_total")).toBe(3);
+    for (const proxy of Object.values(proxies)) await proxy.assertNothingRejected();
+  });
+
   it("tells HTTP from other protocols on ports that nobody declared, at both ends", async () => {
     const { client, v1, v2, proxies } = await startWorld((hosts) => ({
       "conf/any.yaml":

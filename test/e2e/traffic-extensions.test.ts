@@ -69,8 +69,10 @@ describe("Wasm", () => {
     const plugin = (file: string): string =>
       extension("WasmPlugin", "plugin", `url: "file://${file}", pluginConfig: {any: thing}, phase: STATS`);
     const mesh = await startServiceMesh({ backends: [server], config: plugin(one), proxy: { labels: { app: "client" } } });
-    await call(mesh.target);
-    expect(server.hits[0]?.headers["x-module"]).toBe("one");
+    await eventually("the module runs", async () => {
+      await call(mesh.target);
+      return server.hits.at(-1)?.headers["x-module"] === "one";
+    });
     await mesh.istiod.write("conf/more.yaml", plugin(other));
     await eventually("the other module runs", async () => {
       await call(mesh.target);
@@ -86,6 +88,17 @@ describe("Wasm", () => {
       await call(mesh.target);
       return server.hits.at(-1)?.headers["x-module"] === undefined;
     });
+    await mesh.proxy.assertNothingRejected();
+  });
+
+  it("modules that nobody fetches let all pass or nothing, as they say themselves", async () => {
+    const server = await httpEcho("server");
+    const far = (failStrategy: string): string =>
+      extension("WasmPlugin", "far", `url: "https://files.test/far.wasm", failStrategy: ${failStrategy}`);
+    const mesh = await startServiceMesh({ backends: [server], config: far("FAIL_OPEN"), proxy: { labels: { app: "client" } } });
+    await eventually("all pass", async () => (await call(mesh.target)).status === 200);
+    await mesh.istiod.write("conf/more.yaml", far("FAIL_CLOSE"));
+    await eventually("nothing passes", async () => (await call(mesh.target)).status === 403);
     await mesh.proxy.assertNothingRejected();
   });
 });

@@ -1,6 +1,7 @@
 import { access, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { systemClock } from "../../src/base/clock.ts";
 import { call } from "../support/calls.ts";
 import { tempDir } from "../support/cleanup.ts";
 import { type Collector, grpcCollector, httpCollector } from "../support/collector.ts";
@@ -70,7 +71,7 @@ extensionProviders:
     await eventually("nothing is logged any more", async () => {
       const before = await readFile(text, "utf8");
       await call(running.target);
-      await new Promise((resolve) => setTimeout(resolve, 200));
+      await systemClock.sleep(200);
       return (await readFile(text, "utf8")) === before;
     });
   });

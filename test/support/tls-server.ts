@@ -36,10 +36,10 @@ export async function tlsEcho(name: string): Promise<{ readonly port: number; re
 }
 
 /** Shakes hands under a name and gives what the server says; undefined where nobody takes it. */
-export function askTls(port: number, servername: string): Promise<string | undefined> {
+export function askTls(port: number, servername: string, host = "127.0.0.1"): Promise<string | undefined> {
   return new Promise((resolve) => {
     let heard = "";
-    const socket = connect({ port, host: "127.0.0.1", servername, rejectUnauthorized: false });
+    const socket = connect({ port, host, servername, rejectUnauthorized: false });
     socket.setTimeout(5_000, () => socket.destroy());
     socket.on("data", (chunk) => {
       heard += chunk.toString();

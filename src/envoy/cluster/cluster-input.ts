@@ -1,3 +1,4 @@
+import type { DnsCacheInput } from "../dns-cache.ts";
 import type { LoadAssignmentInput } from "../endpoint/load-assignment.ts";
 import type { UpstreamTlsInput } from "../tls/index.ts";
 
@@ -6,7 +7,7 @@ export interface ClusterInput {
   readonly name: string;
   /** Name it has in statistics, where it is not its own. */
   readonly statName?: string;
-  readonly discovery: "eds" | "strictDns" | "logicalDns" | "originalDst" | "static";
+  readonly discovery: "eds" | "strictDns" | "logicalDns" | "originalDst" | "static" | DynamicDnsInput;
   readonly connectTimeoutMs: number;
   readonly loadBalancer: LoadBalancerInput;
   readonly limits: LimitsInput | undefined;
@@ -22,6 +23,13 @@ export interface ClusterInput {
   readonly metadata: ClusterMetadataInput | undefined;
   /** Port connections go to, where the client's choice counts for the address only (`originalDst`). */
   readonly upstreamPort?: number;
+}
+
+/** Hosts are the names that requests ask for, resolved when they do. */
+export interface DynamicDnsInput {
+  readonly cache: DnsCacheInput;
+  /** Neither SNI nor the name to verify has to follow the request: Envoy refuses that unless it is said. */
+  readonly fixedNames: boolean;
 }
 
 export interface LoadBalancerInput {

@@ -2,6 +2,8 @@
 
 export const PASSTHROUGH_CLUSTER = "PassthroughCluster";
 export const INBOUND_PASSTHROUGH_CLUSTER = "InboundPassthroughCluster";
+/** Where hosts nobody declared go, found by their names (outboundTrafficPolicy ALLOW_ANY_DYNAMIC_DNS). */
+export const ANY_NAME_CLUSTER = "AllowAnyDynamicDNSCluster";
 export const BLACK_HOLE_CLUSTER = "BlackHoleCluster";
 
 /** What an outbound cluster stands for. An empty subset is the whole service. */

@@ -1,9 +1,11 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import { Cluster_DiscoveryType, Cluster_DnsLookupFamily, type ClusterSchema } from "../../gen/envoy/config/cluster/v3/cluster_pb.js";
+import { Cluster_DiscoveryType, type ClusterSchema } from "../../gen/envoy/config/cluster/v3/cluster_pb.js";
 import { ApiVersion } from "../../gen/envoy/config/core/v3/config_source_pb.js";
+import { ClusterConfigSchema as ForwardProxySchema } from "../../gen/envoy/extensions/clusters/dynamic_forward_proxy/v3/cluster_pb.js";
 import { CaresDnsResolverConfigSchema } from "../../gen/envoy/extensions/network/dns_resolver/cares/v3/cares_dns_resolver_pb.js";
 import { anyOf } from "../../wire/encode.ts";
+import { dnsCache, LOOKUP_FAMILY } from "../dns-cache.ts";
 import { buildLoadAssignment } from "../endpoint/load-assignment.ts";
 import type { ClusterInput, DnsInput } from "./cluster-input.ts";
 
@@ -17,13 +19,7 @@ const TYPE = {
   logicalDns: Cluster_DiscoveryType.LOGICAL_DNS,
   originalDst: Cluster_DiscoveryType.ORIGINAL_DST,
   static: Cluster_DiscoveryType.STATIC,
-} as const satisfies Record<ClusterInput["discovery"], Cluster_DiscoveryType>;
-
-const FAMILY = {
-  v4: Cluster_DnsLookupFamily.V4_ONLY,
-  v6: Cluster_DnsLookupFamily.V6_ONLY,
-  all: Cluster_DnsLookupFamily.ALL,
-} as const satisfies Record<DnsInput["family"], Cluster_DnsLookupFamily>;
+} as const satisfies Record<Extract<ClusterInput["discovery"], string>, Cluster_DiscoveryType>;
 
 /** A cluster whose assignment does not come must not keep its listener waiting for ever, which 0 would mean. */
 const EDS_FETCH_TIMEOUT_MS = 5_000;
@@ -37,10 +33,22 @@ const DNS_UDP_QUERIES = 100;
 /** The fields of a cluster that say where its endpoints come from. */
 export function discoveryFields(input: ClusterInput): Pick<ClusterInit, DiscoveryField | DnsField> {
   return {
-    clusterDiscoveryType: { case: "type", value: TYPE[input.discovery] },
+    clusterDiscoveryType: discoveryType(input.discovery),
     ...(input.discovery === "eds" && { edsClusterConfig: edsConfig(input.name) }),
     ...(input.assignment !== undefined && { loadAssignment: buildLoadAssignment(input.assignment) }),
     ...(input.dns !== undefined && dnsFields(input.dns)),
+  };
+}
+
+function discoveryType(discovery: ClusterInput["discovery"]): NonNullable<ClusterInit["clusterDiscoveryType"]> {
+  if (typeof discovery === "string") return { case: "type", value: TYPE[discovery] };
+  const config = create(ForwardProxySchema, {
+    clusterImplementationSpecifier: { case: "dnsCacheConfig", value: dnsCache(discovery.cache) },
+    allowInsecureClusterOptions: discovery.fixedNames,
+  });
+  return {
+    case: "clusterType",
+    value: { name: "envoy.clusters.dynamic_forward_proxy", typedConfig: anyOf(ForwardProxySchema, config) },
   };
 }
 
@@ -58,7 +66,7 @@ function edsConfig(serviceName: string): NonNullable<ClusterInit["edsClusterConf
 function dnsFields(dns: DnsInput): Pick<ClusterInit, DnsField> {
   const resolver = create(CaresDnsResolverConfigSchema, { udpMaxQueries: DNS_UDP_QUERIES });
   return {
-    dnsLookupFamily: FAMILY[dns.family],
+    dnsLookupFamily: LOOKUP_FAMILY[dns.family],
     dnsRefreshRate: durationFromMs(dns.refreshMs),
     respectDnsTtl: true,
     dnsJitter: durationFromMs(DNS_JITTER_MS),

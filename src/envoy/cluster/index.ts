@@ -1,6 +1,7 @@
 export { buildCluster } from "./build-cluster.ts";
 export type * from "./cluster-input.ts";
 export {
+  ANY_NAME_CLUSTER,
   BLACK_HOLE_CLUSTER,
   INBOUND_PASSTHROUGH_CLUSTER,
   inboundClusterName,

@@ -1,7 +1,9 @@
 import { create } from "@bufbuild/protobuf";
 import { type Any, AnySchema, durationFromMs, StringValueSchema } from "@bufbuild/protobuf/wkt";
 import { type TypedExtensionConfig, TypedExtensionConfigSchema } from "../../gen/envoy/config/core/v3/extension_pb.js";
+import { RBACSchema as HttpRbacSchema } from "../../gen/envoy/extensions/filters/http/rbac/v3/rbac_pb.js";
 import { WasmSchema as HttpWasmSchema } from "../../gen/envoy/extensions/filters/http/wasm/v3/wasm_pb.js";
+import { RBACSchema as NetworkRbacSchema } from "../../gen/envoy/extensions/filters/network/rbac/v3/rbac_pb.js";
 import { WasmSchema as NetworkWasmSchema } from "../../gen/envoy/extensions/filters/network/wasm/v3/wasm_pb.js";
 import {
   PluginConfig_FailurePolicy as FailurePolicy,
@@ -43,6 +45,19 @@ export function buildWasmExtension(input: WasmInput): TypedExtensionConfig {
       ? anyOf(HttpWasmSchema, create(HttpWasmSchema, { config }))
       : anyOf(NetworkWasmSchema, create(NetworkWasmSchema, { config }));
   return create(TypedExtensionConfigSchema, { name: input.name, typedConfig });
+}
+
+/**
+ * What stands in for a module that cannot come, by its own word on failures: all is let through, or nothing is. A configuration that Envoy
+ * refuses would leave the filter without one, and then nothing passes either way.
+ */
+export function buildMissingExtension({ name, filter, onFailure }: Pick<WasmInput, "name" | "filter" | "onFailure">): TypedExtensionConfig {
+  const rules = onFailure === "open" ? {} : { rules: {} };
+  const typedConfig =
+    filter === "http"
+      ? anyOf(HttpRbacSchema, create(HttpRbacSchema, rules))
+      : anyOf(NetworkRbacSchema, create(NetworkRbacSchema, { ...rules, statPrefix: "extension." }));
+  return create(TypedExtensionConfigSchema, { name, typedConfig });
 }
 
 function pluginConfig(input: WasmInput): PluginConfig {

@@ -10,6 +10,8 @@ import {
   HttpFilterSchema,
 } from "../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
 import { anyOf } from "../../wire/encode.ts";
+import type { DnsCacheInput } from "../dns-cache.ts";
+import { resolvesHost } from "./dynamic-dns.ts";
 import { httpExtension, type PhasedExtensions } from "./extension-filter.ts";
 import type { PolicyFilters } from "./policy-filters.ts";
 
@@ -23,6 +25,8 @@ export interface HttpFiltersInput {
   readonly policies?: PolicyFilters;
   /** WasmPlugins and TrafficExtensions of this chain; absent where there are none. */
   readonly extensions?: PhasedExtensions;
+  /** Names that routes to clusters of resolution DYNAMIC_DNS are resolved with; absent where there are none. */
+  readonly dnsCaches?: readonly DnsCacheInput[];
 }
 
 type FilterMaker = (input: HttpFiltersInput) => readonly HttpFilter[];
@@ -49,6 +53,8 @@ const HTTP_FILTER_ORDER: readonly FilterMaker[] = [
   () => [filter("envoy.filters.http.fault", anyOf(HTTPFaultSchema, create(HTTPFaultSchema)))],
   // Answers preflights by the policy of the route.
   () => [filter("envoy.filters.http.cors", anyOf(CorsSchema, create(CorsSchema)))],
+  // Names are resolved when nothing but the router is left to ask for the address.
+  ({ dnsCaches }) => dnsCaches?.map(resolvesHost) ?? [],
   // Session affinity chooses the host last, just before the router asks for one.
   // The router ends the chain: Envoy demands it.
   ({ suppressEnvoyHeaders }) => [filter("envoy.filters.http.router", anyOf(RouterSchema, create(RouterSchema, { suppressEnvoyHeaders })))],

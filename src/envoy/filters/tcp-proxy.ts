@@ -4,7 +4,9 @@ import { type Filter, FilterSchema } from "../../gen/envoy/config/listener/v3/li
 import { MongoProxySchema } from "../../gen/envoy/extensions/filters/network/mongo_proxy/v3/mongo_proxy_pb.js";
 import { TcpProxySchema } from "../../gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.js";
 import { anyOf } from "../../wire/encode.ts";
+import type { DnsCacheInput } from "../dns-cache.ts";
 import { type AccessLogInput, accessLogs } from "./access-log.ts";
+import { resolvesSni } from "./dynamic-dns.ts";
 import { networkExtension, type PhasedExtensions } from "./extension-filter.ts";
 import type { PolicyFilters } from "./policy-filters.ts";
 
@@ -25,6 +27,8 @@ export interface TcpProxyInput {
   readonly hashSourceIp?: boolean;
   /** Ask the destination, a proxy itself, to connect further (DestinationRule trafficPolicy.tunnel). */
   readonly tunnel?: { readonly target: string; readonly usePost: boolean };
+  /** Connect to the name the TLS client asks for, at this port. */
+  readonly bySni?: { readonly cache: DnsCacheInput; readonly port: number };
   /** Decode the protocol in passing, for statistics. */
   readonly decode?: "mongo";
   /** What the security policies of the workload ask for; absent where there are none, and towards others. */
@@ -42,6 +46,7 @@ export function tcpFilters(input: TcpProxyInput): Filter[] {
     ...[...authn, ...authz].map(networkExtension),
     ...(input.policies?.network ?? []),
     ...rest.map(networkExtension),
+    ...(input.bySni === undefined ? [] : [resolvesSni(input.bySni)]),
     ...(input.decode === "mongo" ? [mongoProxy(input.statPrefix)] : []),
     tcpProxy(input),
   ];

@@ -63,7 +63,7 @@ export type TracerInput =
       readonly w3c: boolean;
     }
   | { readonly kind: "datadog"; readonly cluster: string; readonly host: string; readonly serviceName: string }
-  | { readonly kind: "skywalking"; readonly collector: GrpcCollectorInput }
+  | { readonly kind: "skywalking"; readonly collector: GrpcCollectorInput; readonly token: string }
   | OpenTelemetryInput;
 
 const NAMES = {
@@ -86,11 +86,20 @@ function typed(input: TracerInput): Any {
       return anyOf(DatadogConfigSchema, create(DatadogConfigSchema, { collectorCluster, collectorHostname, serviceName }));
     }
     case "skywalking":
-      return anyOf(SkyWalkingConfigSchema, create(SkyWalkingConfigSchema, { grpcService: grpcService(input.collector) }));
+      return skyWalking(input);
     case "opentelemetry":
       return openTelemetry(input);
   }
 }
+
+const skyWalking = ({ collector, token }: Extract<TracerInput, { kind: "skywalking" }>): Any =>
+  anyOf(
+    SkyWalkingConfigSchema,
+    create(SkyWalkingConfigSchema, {
+      grpcService: grpcService(collector),
+      ...(token !== "" && { clientConfig: { backendTokenSpecifier: { case: "backendToken" as const, value: token } } }),
+    }),
+  );
 
 const zipkin = ({ collector, shortTraceIds, w3c }: Extract<TracerInput, { kind: "zipkin" }>): Any =>
   anyOf(

@@ -1,5 +1,13 @@
-import { BLACK_HOLE_CLUSTER, type ClusterInput, INBOUND_PASSTHROUGH_CLUSTER, PASSTHROUGH_CLUSTER } from "../../envoy/cluster/index.ts";
-import type { MeshConfig } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
+import {
+  ANY_NAME_CLUSTER,
+  BLACK_HOLE_CLUSTER,
+  type ClusterInput,
+  INBOUND_PASSTHROUGH_CLUSTER,
+  PASSTHROUGH_CLUSTER,
+} from "../../envoy/cluster/index.ts";
+import { type MeshConfig, MeshConfig_OutboundTrafficPolicy_Mode as OutboundMode } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
+import { anyNameDnsCache, byName } from "../dynamic-dns.ts";
+import { clientTls } from "./client-tls.ts";
 import type { ClientTraits } from "./outbound-key.ts";
 import { connectTimeoutOf, keepaliveOf, limitsOf } from "./pool-settings.ts";
 
@@ -14,7 +22,7 @@ export const inboundSource = (family: ClientTraits["family"]): readonly string[]
 /** Idle HTTP connections to destinations nobody configured are not kept for an hour, which is Envoy's default. */
 const PASSTHROUGH_IDLE_MS = 300_000;
 
-type FixedTraits = Pick<ClientTraits, "router" | "family" | "bothFamilies" | "preserveHeaderCase">;
+type FixedTraits = Pick<ClientTraits, "router" | "identity" | "family" | "bothFamilies" | "preserveHeaderCase">;
 
 /** Clusters every proxy has: where nothing goes, and for sidecars the ways through to the original destination. */
 export function fixedClusters(mesh: MeshConfig, traits: FixedTraits): readonly ClusterInput[] {
@@ -23,6 +31,33 @@ export function fixedClusters(mesh: MeshConfig, traits: FixedTraits): readonly C
     blackHole(mesh),
     passthrough(mesh, traits, { name: PASSTHROUGH_CLUSTER, bind: [] }),
     passthrough(mesh, traits, { name: INBOUND_PASSTHROUGH_CLUSTER, bind: inboundSource(traits.bothFamilies ? "all" : traits.family) }),
+    ...(mesh.outboundTrafficPolicy?.mode === OutboundMode.ALLOW_ANY_DYNAMIC_DNS ? anyName(mesh, traits) : []),
+  ];
+}
+
+/** Hosts nobody declared, found by the names that requests ask for. TLS that cannot be spoken as the mesh demands leaves no cluster at all. */
+function anyName(mesh: MeshConfig, traits: FixedTraits): readonly ClusterInput[] {
+  const tls = clientTls({
+    cluster: { port: 0, subset: "", host: "*" },
+    settings: mesh.outboundTrafficPolicy?.tls,
+    mesh,
+    identity: traits.identity,
+    credentials: false,
+    automatic: false,
+    addressless: true,
+    http2: false,
+    serviceAccounts: () => [],
+    subjectAltNames: [],
+  });
+  if (tls.refused !== undefined) return [];
+  const { http, ...rest } = passthrough(mesh, traits, { name: ANY_NAME_CLUSTER, bind: [] });
+  return [
+    {
+      ...rest,
+      discovery: byName(anyNameDnsCache(traits.family), tls),
+      transport: { security: tls.security, proxyProtocol: undefined },
+      http: http && { ...http, autoSni: tls.autoSni, autoSanValidation: tls.autoSanValidation },
+    },
   ];
 }
 

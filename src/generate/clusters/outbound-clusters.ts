@@ -1,12 +1,19 @@
 import { create } from "@bufbuild/protobuf";
 import { durationMs } from "@bufbuild/protobuf/wkt";
-import { type ClusterInput, type OutboundClusterName, outboundClusterName, sniClusterName } from "../../envoy/cluster/index.ts";
+import {
+  type ClusterInput,
+  type ClusterMetadataInput,
+  type OutboundClusterName,
+  outboundClusterName,
+  sniClusterName,
+} from "../../envoy/cluster/index.ts";
 import type { LoadAssignmentInput } from "../../envoy/endpoint/load-assignment.ts";
 import { type MeshConfig, MeshConfigSchema } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import type { Subset } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
 import { isHttp, isHttp2 } from "../../model/protocol.ts";
 import type { Service, ServicePort } from "../../model/service.ts";
 import type { GenerateContext } from "../context.ts";
+import { byName, namesHost, serviceDnsCache } from "../dynamic-dns.ts";
 import { assignmentKey, type LocalityRules } from "../endpoints/assignment-key.ts";
 import { withMeshDefaults } from "../endpoints/assignment-plan.ts";
 import { type Assignments, assignmentsOf } from "../endpoints/assignments.ts";
@@ -41,6 +48,12 @@ export function outboundClusters(ctx: GenerateContext, key: OutboundKey): readon
   const ports = service.ports.filter(
     ({ number, protocol }) => protocol !== "UDP" && (key.ports === undefined || key.ports.includes(number)),
   );
+  if (service.resolution === "dynamicDns") {
+    const targets = ports
+      .filter(({ protocol }) => namesHost(protocol))
+      .map((port): Target => ({ key, service, port, subset: undefined, sni: false }));
+    return targets.map((target) => namedCluster(ctx, target));
+  }
   const subsets = [undefined, ...(key.rule?.spec.subsets ?? [])];
   const forms = key.traits.sni && !service.meshExternal ? [false, true] : [false];
   const targets = forms.flatMap((sni) => ports.flatMap((port) => subsets.map((subset): Target => ({ key, service, port, subset, sni }))));
@@ -87,6 +100,30 @@ function outboundCluster(ctx: GenerateContext, target: Target): ClusterInput | R
     },
     metadata: metadataOf(target),
     ...(discovery === "originalDst" && port.upstreamPort !== undefined && { upstreamPort: port.upstreamPort }),
+  };
+}
+
+/** The cluster of a service whose hosts are whatever names requests ask for: there are no endpoints to balance, so it has no subsets. */
+function namedCluster(ctx: GenerateContext, target: Target): ClusterInput | RefusedCluster {
+  const { key, service, port } = target;
+  const cluster: OutboundClusterName = { port: port.number, subset: "", host: service.host };
+  const name = outboundClusterName(cluster);
+  const mesh = meshOf(ctx);
+  const policy = withMeshDefaults(ctx, portPolicy(key.rule?.spec, port.number, undefined));
+  const version = httpVersionOf({ protocol: port.protocol, pool: policy.connectionPool, mesh, sniff: false });
+  const query = { ...tlsQuery({ ctx, target, policy, mesh, assignments: assignmentsOf(ctx) }), automatic: false };
+  const tls = clientTls({ ...query, cluster, addressless: true, http2: version === "http2" });
+  if (tls.refused !== undefined) return { name, refused: tls.refused };
+  return {
+    name,
+    discovery: byName(serviceDnsCache(service.host, key.traits.family), tls),
+    ...policyFields({ policy, mesh, version, tls, preserveHeaderCase: key.traits.preserveHeaderCase && speaksHttp1(port, false) }),
+    ...statNameOf(mesh, target),
+    loadBalancer: { algorithm: { kind: "clusterProvided" }, panicThreshold: undefined, localities: undefined },
+    bind: [],
+    assignment: undefined,
+    dns: undefined,
+    metadata: { ...metadataOf(target), services: [] },
   };
 }
 
@@ -194,7 +231,7 @@ function tlsQuery({ ctx, target: { key, service, port }, policy, mesh, assignmen
 const proxyProtocolOf = ({ proxyProtocol }: PortPolicy): "v1" | "v2" | undefined =>
   proxyProtocol === undefined ? undefined : proxyProtocol.version === 1 ? "v2" : "v1";
 
-function metadataOf({ key, service, subset }: Target): ClusterInput["metadata"] {
+function metadataOf({ key, service, subset }: Target): ClusterMetadataInput {
   return {
     config: configPath(key.rule?.keys[0]),
     subset: subset?.name,

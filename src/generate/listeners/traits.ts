@@ -11,6 +11,12 @@ export const familiesOf = (view: Pick<ProxyView, "addresses">): Families => {
 /** Families that listeners for all addresses stand on: with both at hand, one is enough unless dual stack is asked for (ISTIO_DUAL_STACK). */
 export const boundFamilies = (families: Families, dualStack: boolean): Families => (dualStack ? families : families.slice(0, 1));
 
+/** Which answers of a DNS server a proxy of these families can use. */
+export function lookupFamily(families: Families, dualStack: boolean): "v4" | "v6" | "all" {
+  const [first, ...others] = boundFamilies(families, dualStack);
+  return others.length > 0 ? "all" : first === 6 ? "v6" : "v4";
+}
+
 /** Addresses that mean "any" and "this machine", one per family. */
 export const wildcards = (families: Families): readonly string[] => families.map((family) => (family === 4 ? "0.0.0.0" : "::"));
 export const loopbacks = (families: Families): readonly string[] => families.map((family) => (family === 4 ? "127.0.0.1" : "::1"));

@@ -165,6 +165,12 @@ function union(egress: readonly EgressScope[]): readonly ScopedService[] {
   return [...merged.values()].sort((a, b) => compareText(a.host, b.host));
 }
 
+const MESH_POLICY = {
+  [MeshConfig_OutboundTrafficPolicy_Mode.REGISTRY_ONLY]: "REGISTRY_ONLY",
+  [MeshConfig_OutboundTrafficPolicy_Mode.ALLOW_ANY]: "ALLOW_ANY",
+  [MeshConfig_OutboundTrafficPolicy_Mode.ALLOW_ANY_DYNAMIC_DNS]: "ALLOW_ANY_DYNAMIC_DNS",
+} as const satisfies Record<MeshConfig_OutboundTrafficPolicy_Mode, Scope["outboundPolicy"]>;
+
 function outboundPolicy(ctx: Context, sidecar: Sidecar | undefined, _namespace: string): Pick<Scope, "outboundPolicy" | "egressProxy"> {
   const own = sidecar?.outboundTrafficPolicy;
   if (own !== undefined) {
@@ -176,7 +182,7 @@ function outboundPolicy(ctx: Context, sidecar: Sidecar | undefined, _namespace: 
   }
   const mesh = ctx.inputs.mesh.get("mesh")?.outboundTrafficPolicy;
   return {
-    outboundPolicy: mesh === undefined || mesh.mode === MeshConfig_OutboundTrafficPolicy_Mode.ALLOW_ANY ? "ALLOW_ANY" : "REGISTRY_ONLY",
+    outboundPolicy: mesh === undefined ? "ALLOW_ANY" : MESH_POLICY[mesh.mode],
     egressProxy: undefined,
   };
 }

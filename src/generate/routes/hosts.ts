@@ -1,6 +1,6 @@
 import { contentHash } from "../../base/hash.ts";
 import type { Query } from "../../engine/index.ts";
-import { outboundClusterName, PASSTHROUGH_CLUSTER } from "../../envoy/cluster/index.ts";
+import { ANY_NAME_CLUSTER, outboundClusterName, PASSTHROUGH_CLUSTER } from "../../envoy/cluster/index.ts";
 import type { ActionInput, HashPolicyInput, RouteInput, VirtualHostInput } from "../../envoy/route/route-input.ts";
 import { NO_HEADER_CHANGES } from "../../envoy/route/route-input.ts";
 import { buildVirtualHost } from "../../envoy/route/virtual-host.ts";
@@ -110,7 +110,9 @@ export function unknownHost(scope: Scope, headers: RouteHeaders): VirtualHostInp
     const refused: ActionInput = { kind: "directResponse", status: 502, body: undefined };
     return virtualHost("block_all", [{ ...BARE_ROUTE, name: "block_all", action: refused }], headers);
   }
-  const cluster = scope.egressProxy === undefined ? PASSTHROUGH_CLUSTER : outboundClusterName(scope.egressProxy);
+  const byName = scope.outboundPolicy === "ALLOW_ANY_DYNAMIC_DNS";
+  const through = byName ? ANY_NAME_CLUSTER : PASSTHROUGH_CLUSTER;
+  const cluster = scope.egressProxy === undefined ? through : outboundClusterName(scope.egressProxy);
   const action: ActionInput = {
     kind: "route",
     destinations: [{ cluster, weight: 0, request: NO_HEADER_CHANGES, response: NO_HEADER_CHANGES, hostRewrite: undefined }],
@@ -121,7 +123,8 @@ export function unknownHost(scope: Scope, headers: RouteHeaders): VirtualHostInp
     hashPolicies: [],
     ...(headers.forwardHost && { forwardHost: true }),
   };
-  return virtualHost("allow_any", [{ ...BARE_ROUTE, name: "allow_any", action }], headers);
+  const name = byName ? "allow_any_dynamic_dns" : "allow_any";
+  return virtualHost(name, [{ ...BARE_ROUTE, name, action }], headers);
 }
 
 export const blackHoleHost = (port: number): VirtualHostInput => ({

@@ -1,8 +1,10 @@
+import type { DnsCacheInput } from "../../../envoy/dns-cache.ts";
 import type { HttpManagerInput } from "../../../envoy/filters/http-connection-manager.ts";
 import { PLAIN_HTTP } from "../../../envoy/listener/alpn.ts";
 import { type FilterChainInput, takesAll } from "../../../envoy/listener/filter-chain.ts";
 import type { ListenerInput } from "../../../envoy/listener/listener.ts";
 import type { Scope } from "../../context.ts";
+import { anyNameDnsCache, serviceDnsCache } from "../../dynamic-dns.ts";
 import { extensionsAt } from "../../extensions/chain-extensions.ts";
 import { withoutOverlaps } from "../overlaps.ts";
 import { type ChainSettings, http1Options } from "../settings/chain-settings.ts";
@@ -15,6 +17,7 @@ export interface OutboundListenerParts {
   readonly slots: readonly Slot[];
   readonly settings: ChainSettings;
   readonly scope: Pick<Scope, "outboundPolicy" | "egressProxy">;
+  readonly lookupFamily: DnsCacheInput["family"];
   readonly sniff: boolean;
   readonly tcpChains: (slot: Slot) => readonly FilterChainInput[];
 }
@@ -56,14 +59,26 @@ export function outboundListener(parts: OutboundListenerParts): ListenerInput | 
 /** Where sniffing is off, HTTP and TCP cannot share a port: the first service decides what it is. */
 const ofFirstKind = (slots: readonly Slot[]): readonly Slot[] => slots.filter(({ kind }) => kind === slots[0]?.kind);
 
-function httpChain({ name, settings }: OutboundListenerParts, slot: Slot, sniffed: boolean): FilterChainInput {
-  const parts = { listener: name, port: slot.port, rds: routeName(slot), grpcWeb: slot.protocol === "GRPC-WEB" };
+function httpChain(listener: OutboundListenerParts, slot: Slot, sniffed: boolean): FilterChainInput {
+  const { name, settings } = listener;
+  const dnsCaches = dnsCachesOf(listener);
+  const parts = { listener: name, port: slot.port, rds: routeName(slot), grpcWeb: slot.protocol === "GRPC-WEB", dnsCaches };
   return {
     match: sniffed ? { transport: "raw_buffer", applicationProtocols: PLAIN_HTTP } : {},
     content: httpContent(settings, parts),
     handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
   };
 }
+
+/** What the names of services on the listener that are found by name are resolved with, and the names of all the rest where the mesh says so. */
+function dnsCachesOf({ slots, scope, lookupFamily }: OutboundListenerParts): readonly DnsCacheInput[] {
+  const hosts = new Set(slots.filter(({ kind, byName }) => kind !== "tcp" && byName === true).map(({ service }) => service.host));
+  return [...[...hosts].map((host) => serviceDnsCache(host, lookupFamily)), ...anyNameCaches(scope, lookupFamily)];
+}
+
+/** What the names of hosts nobody declared are resolved with, where they are found by name. */
+export const anyNameCaches = (scope: OutboundListenerParts["scope"], lookupFamily: DnsCacheInput["family"]): readonly DnsCacheInput[] =>
+  scope.outboundPolicy === "ALLOW_ANY_DYNAMIC_DNS" ? [anyNameDnsCache(lookupFamily)] : [];
 
 /** One route table per port; a sniffed service on an address of its own has its own, named after it; a Unix socket is its own port. */
 function routeName(slot: Slot): string {
@@ -76,11 +91,13 @@ interface ManagerParts {
   readonly port: number;
   readonly rds: string;
   readonly grpcWeb: boolean;
+  readonly dnsCaches: readonly DnsCacheInput[];
   readonly http1?: HttpManagerInput["http1"];
 }
 
 /** A chain that speaks HTTP on the client's side: addresses and certificates are the server's business, so nothing is said of them. */
-export function httpContent(settings: ChainSettings, { listener, port, rds, grpcWeb, http1 }: ManagerParts): FilterChainInput["content"] {
+export function httpContent(settings: ChainSettings, parts: ManagerParts): FilterChainInput["content"] {
+  const { listener, port, rds, grpcWeb, dnsCaches, http1 } = parts;
   const extensions = extensionsAt(settings.extensions, port);
   const http: HttpManagerInput = {
     ...settings.http,
@@ -94,6 +111,7 @@ export function httpContent(settings: ChainSettings, { listener, port, rds, grpc
     http2: false,
     ...http1Options(settings, http1),
     ...(extensions.http !== undefined && { extensions: extensions.http }),
+    ...(dnsCaches.length > 0 && { dnsCaches }),
   };
   return { http, ...(extensions.network !== undefined && { network: extensions.network }) };
 }
@@ -102,11 +120,11 @@ export function httpContent(settings: ChainSettings, { listener, port, rds, grpc
 export function unknownTraffic(scope: OutboundListenerParts["scope"], settings: ChainSettings, name: string): FilterChainInput {
   const { egressProxy, outboundPolicy } = scope;
   const cluster =
-    egressProxy !== undefined && outboundPolicy === "ALLOW_ANY"
-      ? `outbound|${egressProxy.port}|${egressProxy.subset}|${egressProxy.host}`
-      : outboundPolicy === "ALLOW_ANY"
+    outboundPolicy === "REGISTRY_ONLY"
+      ? "BlackHoleCluster"
+      : egressProxy === undefined
         ? "PassthroughCluster"
-        : "BlackHoleCluster";
+        : `outbound|${egressProxy.port}|${egressProxy.subset}|${egressProxy.host}`;
   const { accessLogs, idleTimeoutMs } = settings;
   return {
     name,

@@ -4,7 +4,7 @@ import type { ProxyView } from "../../../model/proxy.ts";
 import type { Encoded, ResourceSet } from "../../../wire/encoded.ts";
 import { createCollector, policiesBehind, sameResourceSet } from "../../resource-set.ts";
 import type { ListenerTools } from "../listener-source.ts";
-import { boundFamilies, type SettingsTraits } from "../traits.ts";
+import { boundFamilies, lookupFamily, type SettingsTraits } from "../traits.ts";
 import { defineL4Rules } from "./l4-rules.ts";
 import { defineListenerIndex, type IndexKey, type SlotGroup } from "./listener-index.ts";
 import { outboundListener } from "./outbound-listener.ts";
@@ -125,24 +125,23 @@ function inputOf(tools: ListenerTools, { traits, name, group: { slots }, rules }
   const { policy, sourceLabels, ruleLabels } = traits;
   const { families } = traits.placement;
   const settings = tools.settings({ ...traits.settings, side: "client" });
+  const common = { scope: policy, settings, lookupFamily: lookupFamily(families, ctx.settings.dualStack) };
   if (name === VIRTUAL_OUTBOUND) {
     const port = ctx.inputs.mesh.get("mesh")?.proxyListenPort ?? 15001;
     return virtualOutbound({
       families: boundFamilies(families, ctx.settings.dualStack),
       transparent: traits.transparent,
       port,
-      scope: policy,
-      settings,
+      ...common,
     });
   }
-  if (name === HTTP_PROXY) return httpProxyListener(families, httpProxyPort(tools, traits), settings);
+  if (name === HTTP_PROXY) return httpProxyListener({ families, port: httpProxyPort(tools, traits), ...common });
   const rulesFor = (slot: Slot): readonly string[] => rules[slots.indexOf(slot)] ?? [];
-  const chains = { ctx, rulesFor, namespace: traits.scope.namespace, settings, sourceLabels, ruleLabels };
+  const chains = { ctx, rulesFor, namespace: traits.scope.namespace, sourceLabels, ruleLabels, ...common };
   return outboundListener({
     name,
     slots,
-    settings,
-    scope: policy,
+    ...common,
     sniff: ctx.settings.sniffOutbound,
     tcpChains: (slot) => tcpChains(chains, slot),
   });

@@ -32,6 +32,8 @@ export interface Slot {
   readonly port: number;
   /** Ranges of addresses the service claims on a wildcard listener. */
   readonly ranges: readonly string[];
+  /** Connections go to whatever names clients ask for (resolution DYNAMIC_DNS). */
+  readonly byName?: true;
   /** The service has no address of its own. */
   readonly addressless: boolean;
   /** Address of the endpoint this slot is for, where clients connect to endpoints directly. */
@@ -88,6 +90,7 @@ function slotsOf(ctx: Context, placing: Placing): readonly Slot[] {
     service: { namespace: service.namespace, host: service.host },
     port: number,
     ranges: [],
+    ...(service.resolution === "dynamicDns" && { byName: true as const }),
     addressless: addressesFor(service, query).length === 0,
     endpoint: undefined,
     age: service.createdAt,

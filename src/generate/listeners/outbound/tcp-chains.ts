@@ -1,7 +1,9 @@
+import type { DnsCacheInput } from "../../../envoy/dns-cache.ts";
 import type { FilterChainInput } from "../../../envoy/listener/filter-chain.ts";
 import { isTls } from "../../../model/protocol.ts";
 import type { Service } from "../../../model/service.ts";
 import type { GenerateContext, ResolvedVirtualService } from "../../context.ts";
+import { serviceDnsCache } from "../../dynamic-dns.ts";
 import { byRoutes, type Forwarding, toTarget } from "../l4-routes.ts";
 import type { ChainSettings } from "../settings/chain-settings.ts";
 import { matchesSubject, meshSubject } from "./l4-rules.ts";
@@ -19,6 +21,8 @@ export interface TcpChainContext {
   readonly settings: ChainSettings;
   /** Labels of the client that rules may match by. */
   readonly sourceLabels: Readonly<Record<string, string>>;
+  /** Which answers of a DNS server the client can use. */
+  readonly lookupFamily: DnsCacheInput["family"];
   /** Labels of the client, where DestinationRules select by them. */
   readonly ruleLabels: Readonly<Record<string, string>> | undefined;
 }
@@ -64,14 +68,16 @@ function tlsChains(chaining: Chaining): readonly FilterChainInput[] {
     ),
   );
   if (chains.length > 0) return chains;
-  const bySni = slot.ranges.length > 0 || (slot.addressless && slot.wildcard);
+  const bySni = slot.byName === true || slot.ranges.length > 0 || (slot.addressless && slot.wildcard);
   return [
     chain(
-      { tcp: toTarget(ctx, ownTarget(chaining), forwarding) },
+      { tcp: { ...toTarget(ctx, ownTarget(chaining), forwarding), ...(slot.byName === true && { bySni: namedBySni(chaining) }) } },
       { serverNames: bySni ? [slot.service.host] : [], destinations: slot.ranges },
     ),
   ];
 }
+
+const namedBySni = ({ slot, lookupFamily }: Chaining) => ({ cache: serviceDnsCache(slot.service.host, lookupFamily), port: slot.port });
 
 /** Rules are tried in order; the first that asks for no destination range takes all that is left, so nothing can follow it. */
 function plainChains(chaining: Chaining): readonly FilterChainInput[] {

@@ -83,7 +83,8 @@ function tracedWorkload(view: ProxyView, otelNames: boolean): TracedWorkload {
   const { labels, namespace, clusterId } = view;
   const raw = JSON.parse(view.metadata.raw) as JsonObject;
   return {
-    name: view.metadata.nodeCluster,
+    // Tracers demand a name, and not every proxy says what its cluster is called.
+    name: view.metadata.nodeCluster || `${view.name || "unknown"}.${namespace || "default"}`,
     otelName: otelNames ? otelName(view, raw) : "",
     service: labels["service.istio.io/canonical-name"] ?? "unknown",
     revision: labels["service.istio.io/canonical-revision"] ?? "latest",

@@ -49,7 +49,7 @@ export function tracerOf({ provider }: MeshConfig_ExtensionProvider, sources: Tr
     case "skywalking": {
       const target = sources.lookup(provider.value.service, provider.value.port);
       const collector = target && { cluster: target.cluster, authority: target.host, metadata: [] };
-      return collector && { maxTagLength: 0, samples: false, input: { kind: "skywalking", collector } };
+      return collector && { maxTagLength: 0, samples: false, input: { kind: "skywalking", collector, token: provider.value.accessToken } };
     }
     default:
       return undefined;

@@ -1,0 +1,71 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import type { DescField, DescMessage } from "@bufbuild/protobuf";
+import { describe, expect, it } from "vitest";
+import { TrafficExtensionSchema } from "../../src/gen/istio/extensions/v1alpha1/traffic_extension_pb.js";
+import { WasmPluginSchema } from "../../src/gen/istio/extensions/v1alpha1/wasm_pb.js";
+import { MeshConfigSchema } from "../../src/gen/istio/mesh/v1alpha1/mesh_config_pb.js";
+import { DestinationRuleSchema } from "../../src/gen/istio/networking/v1alpha3/destination_rule_pb.js";
+import { GatewaySchema } from "../../src/gen/istio/networking/v1alpha3/gateway_pb.js";
+import { ServiceEntrySchema } from "../../src/gen/istio/networking/v1alpha3/service_entry_pb.js";
+import { SidecarSchema } from "../../src/gen/istio/networking/v1alpha3/sidecar_pb.js";
+import { VirtualServiceSchema } from "../../src/gen/istio/networking/v1alpha3/virtual_service_pb.js";
+import { WorkloadEntrySchema } from "../../src/gen/istio/networking/v1alpha3/workload_entry_pb.js";
+import { WorkloadGroupSchema } from "../../src/gen/istio/networking/v1alpha3/workload_group_pb.js";
+import { TelemetrySchema } from "../../src/gen/istio/telemetry/v1alpha1/telemetry_pb.js";
+
+/** Kinds and the sections that speak of them. */
+const KINDS: readonly (readonly [section: string, schema: DescMessage])[] = [
+  ["VirtualService", VirtualServiceSchema],
+  ["DestinationRule", DestinationRuleSchema],
+  ["Gateway", GatewaySchema],
+  ["ServiceEntry", ServiceEntrySchema],
+  ["WorkloadEntry and WorkloadGroup", WorkloadEntrySchema],
+  ["WorkloadEntry and WorkloadGroup", WorkloadGroupSchema],
+  ["Sidecar", SidecarSchema],
+  ["Telemetry", TelemetrySchema],
+  ["WasmPlugin and TrafficExtension", WasmPluginSchema],
+  ["WasmPlugin and TrafficExtension", TrafficExtensionSchema],
+];
+
+/** Messages of fields that another section, or another page, is about. */
+const ELSEWHERE = new Set(["istio.networking.v1alpha3.WorkloadEntry", "istio.type.v1beta1.PolicyTargetReference"]);
+/** Messages that several kinds have: explained once, anywhere on the page. */
+const SHARED = [
+  "istio.networking.v1alpha3.ServerTLSSettings",
+  "istio.networking.v1alpha3.ConnectionPoolSettings",
+  "istio.networking.v1alpha3.Destination",
+];
+
+const page = readFileSync(join(import.meta.dirname, "../../docs/traffic.md"), "utf8");
+
+const sectionOf = (title: string): string => page.split("\n## ").find((text) => text.startsWith(`${title}\n`)) ?? "";
+
+/** Words in code style. */
+const namedIn = (text: string): ReadonlySet<string> =>
+  new Set([...text.matchAll(/`([^`]+)`/g)].flatMap(([, code = ""]) => code.match(/\w+/g) ?? []));
+
+function fieldsOf(message: DescMessage, seen = new Set<string>()): readonly DescField[] {
+  if (seen.has(message.typeName) || message.typeName.startsWith("google.") || ELSEWHERE.has(message.typeName)) return [];
+  seen.add(message.typeName);
+  return message.fields.flatMap((field) => [field, ...(field.message === undefined ? [] : fieldsOf(field.message, seen))]);
+}
+
+describe("docs/traffic.md names every field of", () => {
+  it.each(KINDS)("%s (%s)", (title, schema) => {
+    const own = namedIn(sectionOf(title));
+    const shared = namedIn(page);
+    const fields = ELSEWHERE.has(schema.typeName) ? schema.fields : fieldsOf(schema);
+    const missing = fields.filter(
+      (field) => !(SHARED.some((name) => field.parent.typeName.startsWith(name)) ? shared : own).has(field.jsonName),
+    );
+    expect(missing.map((field) => `${field.parent.name}.${field.jsonName}`)).toEqual([]);
+  });
+
+  it("MeshConfig, but for those of sources, certificates and authorities", () => {
+    const named = namedIn(page);
+    const others = ["configSources", "caCertificates", "certificates", "ca"];
+    const missing = MeshConfigSchema.fields.filter(({ jsonName }) => !named.has(jsonName) && !others.includes(jsonName));
+    expect(missing.map(({ jsonName }) => jsonName)).toEqual([]);
+  });
+});
