@@ -1,7 +1,7 @@
 import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { NodeSchema } from "../src/gen/envoy/config/core/v3/base_pb.js";
 import { DELTA_METHOD } from "../src/wire/grpc-server.ts";
-import { CLUSTER_TYPE, ENDPOINT_TYPE, LISTENER_TYPE, ROUTE_TYPE } from "../src/wire/type-urls.ts";
+import { CLUSTER_TYPE, ENDPOINT_TYPE, LISTENER_TYPE, ROUTE_TYPE, VIRTUAL_HOST_TYPE } from "../src/wire/type-urls.ts";
 import { discoveryRequest, type ResponseReader, type SeenResponse, subscription } from "./discovery-wire.ts";
 import { GrpcStream } from "./grpc-stream.ts";
 import type { SceneProxy } from "./scene.ts";
@@ -24,8 +24,8 @@ export interface Tally {
 }
 
 /**
- * Asks for configuration as Envoy does on a delta stream: all clusters, their assignments, all listeners once the clusters have endpoints, and the
- * route tables those name. Acknowledges everything and keeps nothing but names.
+ * Asks for configuration as Envoy does on a delta stream: all clusters, their assignments, all listeners once the clusters have endpoints, the
+ * route tables those name, and all virtual hosts once a table leaves its hosts to discovery. Acknowledges everything and keeps nothing but names.
  */
 export class Client {
   readonly proxy: SceneProxy;
@@ -77,9 +77,9 @@ export class Client {
     this.#tally.bytes += message.length;
     this.#tally.resources.set(typeUrl, (this.#tally.resources.get(typeUrl) ?? 0) + resources.length);
     const missing = this.#missing.get(typeUrl);
-    if (missing !== undefined && missing.size > 0) for (const { name } of resources) missing.delete(name);
+    if (missing !== undefined && missing.size > 0) for (const { name } of resources) missing.delete(wantedName(typeUrl, name));
     this.#follow(response);
-    if (this.readyAt === undefined && this.#listenersCame && this.#has(ROUTE_TYPE)) this.readyAt = at;
+    if (this.readyAt === undefined && this.#listenersCame && this.#has(ROUTE_TYPE) && this.#has(VIRTUAL_HOST_TYPE)) this.readyAt = at;
     this.#deps.received(this, response, at);
   }
 
@@ -90,6 +90,7 @@ export class Client {
       this.#listenersCame = true;
       this.#ask(ROUTE_TYPE, refers());
     }
+    if (typeUrl === ROUTE_TYPE) this.#awaitHosts(refers());
     const clustersWarm = (typeUrl === CLUSTER_TYPE || typeUrl === ENDPOINT_TYPE) && this.#has(ENDPOINT_TYPE);
     if (clustersWarm && !this.#asked.has(LISTENER_TYPE)) {
       this.#asked.set(LISTENER_TYPE, new Set());
@@ -99,6 +100,19 @@ export class Client {
 
   #has(typeUrl: string): boolean {
     return (this.#missing.get(typeUrl)?.size ?? 0) === 0;
+  }
+
+  /** Hosts are asked for once, without names; those of each of these tables must come. */
+  #awaitHosts(tables: readonly string[]): void {
+    if (tables.length === 0) return;
+    const first = !this.#asked.has(VIRTUAL_HOST_TYPE);
+    const asked = this.#asked.get(VIRTUAL_HOST_TYPE) ?? new Set<string>();
+    this.#missing.set(
+      VIRTUAL_HOST_TYPE,
+      new Set([...(this.#missing.get(VIRTUAL_HOST_TYPE) ?? []), ...tables.filter((one) => !asked.has(one))]),
+    );
+    this.#asked.set(VIRTUAL_HOST_TYPE, new Set([...asked, ...tables]));
+    if (first) this.#stream.send(discoveryRequest({ typeUrl: VIRTUAL_HOST_TYPE }));
   }
 
   #ask(typeUrl: string, names: readonly string[]): void {
@@ -116,10 +130,14 @@ export class Client {
   }
 }
 
+/** What a resource is waited for as: a virtual host stands for its table. */
+const wantedName = (typeUrl: string, name: string): string =>
+  typeUrl === VIRTUAL_HOST_TYPE ? name.slice(0, Math.max(0, name.lastIndexOf("/"))) : name;
+
 const newTally = (): Tally => ({ messages: 0, bytes: 0, resources: new Map() });
 
 /** How a proxy of a scene describes itself. */
-export function nodeOf({ name, namespace, address, app }: SceneProxy): MessageInitShape<typeof NodeSchema> {
+export function nodeOf({ name, namespace, address, app, vhds }: SceneProxy): MessageInitShape<typeof NodeSchema> {
   return {
     id: `sidecar~${address}~${name}.${namespace}~${namespace}.svc.cluster.local`,
     cluster: `${app}.${namespace}`,
@@ -131,6 +149,7 @@ export function nodeOf({ name, namespace, address, app }: SceneProxy): MessageIn
       CLUSTER_ID: "Kubernetes",
       ISTIO_VERSION: "1.32.0",
       INSTANCE_IPS: address,
+      ...(vhds && { VHDS: "true" }),
     },
   };
 }

@@ -22,6 +22,7 @@ export interface RequestParts {
 
 const CLUSTER = "type.googleapis.com/envoy.config.cluster.v3.Cluster";
 const LISTENER = "type.googleapis.com/envoy.config.listener.v3.Listener";
+const ROUTE = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
 const EDS_CLUSTER = 3;
 
 /**
@@ -81,9 +82,13 @@ export function discoveryRequest({ typeUrl, node, subscribe, nonce }: RequestPar
   return Buffer.concat(parts);
 }
 
-/** What a resource makes Envoy ask for next: a cluster its assignment, a listener the route tables of its HTTP filters. */
+/**
+ * What a resource makes Envoy ask for next: a cluster its assignment, a listener the route tables of its HTTP filters; a table that leaves its
+ * hosts to discovery (`vhds`) those of its own name.
+ */
 export function referencesOf(typeUrl: string, body: Buffer): readonly string[] {
   if (typeUrl === CLUSTER) return assignmentOf(body);
+  if (typeUrl === ROUTE) return inside(body, [9]).length > 0 ? texts(body, [1]).slice(0, 1) : [];
   return typeUrl === LISTENER ? [...new Set(tablesOf(body))] : [];
 }
 

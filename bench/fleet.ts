@@ -11,6 +11,13 @@ export interface Expectation {
   readonly marker?: string;
 }
 
+/** A change that every client must see, by its marker. */
+export const reachesAll = ({ marker }: { readonly marker: string }): Expectation => ({
+  marker,
+  clients: () => true,
+  reached: (_, { resources }) => resources.some((one) => one.marker === marker),
+});
+
 /** How a change came to the clients. Times are ms since it was made. */
 export interface Propagation {
   /** When each awaited client was reached, in order. */
@@ -55,8 +62,15 @@ export class Fleet {
     return fresh.map(({ readyAt = 0 }) => readyAt - start).sort((a, b) => a - b);
   }
 
-  /** Makes a change and follows it to the clients, until nothing more comes. */
-  async observe(change: () => Promise<void>, expected: Expectation): Promise<Propagation> {
+  /** Cuts some of the oldest connections without a word and opens them anew, as proxies do that restart; resolves when they are served again. */
+  async replace(count: number): Promise<void> {
+    const gone = this.#clients.splice(0, count);
+    for (const client of gone) client.close();
+    await this.connect(gone.map(({ proxy }) => proxy));
+  }
+
+  /** Makes a change and follows it to the clients, until nothing more comes for a while. */
+  async observe(change: () => Promise<void>, expected: Expectation, quietMs = QUIET_MS): Promise<Propagation> {
     const awaited = new Set(this.#clients.filter(expected.clients));
     const times: number[] = [];
     for (const client of this.#clients) client.reset();
@@ -67,7 +81,7 @@ export class Fleet {
     };
     await change();
     await this.#until("the change has reached every proxy", () => awaited.size === 0);
-    await this.quiet();
+    await this.quiet(quietMs);
     this.#onResponse = () => {};
     return {
       times,
@@ -78,9 +92,9 @@ export class Fleet {
   }
 
   /** Resolves when nothing came for a while. */
-  async quiet(): Promise<void> {
+  async quiet(quietMs = QUIET_MS): Promise<void> {
     const since = systemClock.monotonic();
-    await this.#until("responses stop", () => systemClock.monotonic() - Math.max(since, this.#lastAt) > QUIET_MS);
+    await this.#until("responses stop", () => systemClock.monotonic() - Math.max(since, this.#lastAt) >= quietMs);
   }
 
   close(): void {

@@ -2,7 +2,7 @@
 export interface Measurement {
   readonly bench: string;
   readonly value: number;
-  readonly unit: "ms" | "MB" | "messages" | "streams";
+  readonly unit: "ms" | "MB" | "MB/h" | "messages" | "streams" | "exponent";
   readonly limit?: number;
   readonly details: Readonly<Record<string, number | string>>;
 }

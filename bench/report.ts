@@ -1,6 +1,7 @@
 import { cpus, loadavg, totalmem } from "node:os";
 import { systemClock } from "../src/base/clock.ts";
 import { type Measurement, round } from "./measurement.ts";
+import { plotFile } from "./plot.ts";
 
 /** On what and when was measured. `load` is what others did on the machine in the minute before. */
 export interface Machine {
@@ -12,8 +13,17 @@ export interface Machine {
   readonly load: number;
 }
 
-const BEGIN = "<!-- results: written by `npm run bench -- --write` -->";
-const END = "<!-- end of results -->";
+/** Where a table stands in the report. */
+interface Place {
+  readonly begin: string;
+  readonly end: string;
+}
+
+const RESULTS: Place = { begin: "<!-- results: written by `npm run bench -- --write` -->", end: "<!-- end of results -->" };
+const COMPARISON: Place = {
+  begin: "<!-- comparison: written by `npm run bench -- --peer CMD --write` -->",
+  end: "<!-- end of comparison -->",
+};
 
 export function describeMachine(): Machine {
   const [cpu] = cpus();
@@ -27,23 +37,35 @@ export function describeMachine(): Machine {
   };
 }
 
+const GROWTH: Place = { begin: "<!-- growth: written by `npm run bench -- --growth --write` -->", end: "<!-- end of growth -->" };
+
 /** The report with its table replaced by these results. All else in it is left alone. */
 export function withResults(report: string, machine: Machine, results: readonly Measurement[]): string {
-  const [begin, end] = [report.indexOf(BEGIN), report.indexOf(END)];
-  if (begin < 0 || end < begin) throw new Error("the report has no place for results");
-  const { date, cpu, cores, memory_gb, node, load } = machine;
-  const lines = [
-    BEGIN,
-    "",
-    `Measured ${date} on ${cores} cores (${cpu}), ${memory_gb} GB, Node ${node}; load before the run ${load}.`,
-    "",
-    "| measurement | result | limit | how it came about |",
-    "| --- | --- | --- | --- |",
-    ...results.map(rowOf),
-    "",
-    "",
-  ];
-  return `${report.slice(0, begin)}${lines.join("\n")}${report.slice(end)}`;
+  const table = ["| measurement | result | limit | how it came about |", "| --- | --- | --- | --- |", ...results.map(rowOf)];
+  return withTable(report, RESULTS, [measuredOn(machine), "", ...table]);
+}
+
+/** The same for the table that compares with a peer. */
+export const withComparison = (report: string, machine: Machine, table: readonly string[]): string =>
+  withTable(report, COMPARISON, [measuredOn(machine), "", ...table]);
+
+/** The same for the pictures of how costs grow, each with the power of the size by which it does. */
+export function withGrowth(report: string, machine: Machine, curves: readonly Measurement[]): string {
+  const rows = curves.map(({ value, limit, details: { axis, cost } }) => {
+    const [by, what] = [String(axis), String(cost)];
+    const verdict = limit !== undefined && value > limit ? ": **more than linear**" : "";
+    return `| ${what} | ${by} | ${round(value)}${verdict} | ![${what} by ${by}](docs/plots/${plotFile({ axis: by, cost: what })}) |`;
+  });
+  return withTable(report, GROWTH, [measuredOn(machine), "", "| cost | by | power | |", "| --- | --- | --- | --- |", ...rows]);
+}
+
+const measuredOn = ({ date, cpu, cores, memory_gb, node, load }: Machine): string =>
+  `Measured ${date} on ${cores} cores (${cpu}), ${memory_gb} GB, Node ${node}; load before the run ${load}.`;
+
+function withTable(report: string, { begin, end }: Place, lines: readonly string[]): string {
+  const [from, to] = [report.indexOf(begin), report.indexOf(end)];
+  if (from < 0 || to < from) throw new Error(`the report has no place for ${begin}`);
+  return `${report.slice(0, from)}${[begin, "", ...lines, "", ""].join("\n")}${report.slice(to)}`;
 }
 
 function rowOf({ bench, value, unit, limit, details }: Measurement): string {

@@ -1,20 +1,32 @@
 import { fork } from "node:child_process";
 import { once } from "node:events";
-import { readFile, writeFile } from "node:fs/promises";
+import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { measureGeneration } from "./generation.ts";
+import { measureGrowth } from "./growth.ts";
 import { type Emit, jsonLine, type Measurement } from "./measurement.ts";
-import { describeMachine, withResults } from "./report.ts";
+import { comparedLine, comparedTable, comparePeer, FULL_PEER } from "./peer.ts";
+import { plot, plotFile } from "./plot.ts";
+import { describeMachine, withComparison, withGrowth, withResults } from "./report.ts";
 import { type Extent, FULL, QUICK } from "./shapes.ts";
+import { soak } from "./soak.ts";
 import { measureStart, warmUp } from "./start.ts";
 import { measureStreams } from "./streams.ts";
 
 const REPORT = join(import.meta.dirname, "../BENCHMARKS.md");
+const PLOTS = join(import.meta.dirname, "../docs/plots");
 const HELP = `usage: node bench/run.ts [--quick] [--only start|generation|streams] [--write]
+       node bench/run.ts --peer CMD|none [--write]
+       node bench/run.ts --growth [--write]
+       node bench/run.ts --soak MINUTES
   --quick   a small scene, one turn each: shows that the bench works, measures nothing worth keeping
   --only    one group of measurements
-  --write   put the results into BENCHMARKS.md`;
+  --write   put the results into BENCHMARKS.md
+  --peer    compare with another control plane, driven by the load client of ../shared/tools (needs Go). CMD DIRECTORY PORTBASE serves
+            DIRECTORY/config in plaintext on PORTBASE+10 and answers 200 on PORTBASE+80/ready; "none" measures ours alone in the same way
+  --growth  how costs grow with the number of services, endpoints, proxies and changes; --write makes pictures of it
+  --soak    changes, reconnects and rude clients for so long; says how memory and what the server holds develop`;
 
 type Group = "start" | "generation" | "streams";
 
@@ -23,7 +35,9 @@ const GROUPS: Readonly<Record<Group, (extent: Extent, emit: Emit) => Promise<voi
   start: measureStart,
   generation: inOwnProcess,
   async streams(extent, emit) {
-    for (const classes of extent.classes) await measureStreams({ ...extent.shape, classes }, { changes: extent.changes, emit });
+    const { shape, changes } = extent;
+    for (const classes of extent.classes) await measureStreams({ ...shape, classes }, { changes, emit });
+    await measureStreams({ ...shape, classes: extent.classes.at(-1) ?? 1, vhds: true }, { changes, emit });
   },
 };
 
@@ -34,6 +48,9 @@ async function main(args: readonly string[]): Promise<number> {
       quick: { type: "boolean" },
       only: { type: "string" },
       write: { type: "boolean" },
+      peer: { type: "string" },
+      soak: { type: "string" },
+      growth: { type: "boolean" },
       help: { type: "boolean" },
       "in-process": { type: "boolean" },
     },
@@ -54,8 +71,38 @@ async function main(args: readonly string[]): Promise<number> {
   const machine = describeMachine();
   process.stdout.write(`${JSON.stringify({ bench: "machine", ...machine })}\n`);
   await warmUp();
+  if (values.peer !== undefined) return compared(values.peer, write);
+  if (values.growth === true) return growth(emit, write);
+  if (values.soak !== undefined) {
+    await soak({ shape: SOAK_SHAPE, seconds: Number(values.soak) * 60, emit });
+    return 0;
+  }
   for (const [name, measure] of Object.entries(GROUPS)) if (only === undefined || only === name) await measure(extent, emit);
   if (write) await writeFile(REPORT, withResults(await readFile(REPORT, "utf8"), machine, results));
+  return 0;
+}
+
+async function growth(emit: Emit, write: boolean): Promise<number> {
+  const machine = describeMachine();
+  const measured: Measurement[] = [];
+  const curves = await measureGrowth((one) => {
+    measured.push(one);
+    emit(one);
+  });
+  if (!write) return 0;
+  await mkdir(PLOTS, { recursive: true });
+  for (const curve of curves) await writeFile(join(PLOTS, plotFile(curve)), plot(curve));
+  await writeFile(REPORT, withGrowth(await readFile(REPORT, "utf8"), machine, measured));
+  return 0;
+}
+
+/** Small enough that a minute has many rounds. */
+const SOAK_SHAPE = { services: 200, endpoints: 5, virtualServices: 50, destinationRules: 50, namespaces: 10, proxies: 60, classes: 10 };
+
+async function compared(peer: string, write: boolean): Promise<number> {
+  const machine = describeMachine();
+  const rows = await comparePeer(peer === "none" ? undefined : peer, FULL_PEER, (row) => process.stdout.write(`${comparedLine(row)}\n`));
+  if (write) await writeFile(REPORT, withComparison(await readFile(REPORT, "utf8"), machine, comparedTable(rows)));
   return 0;
 }
 

@@ -9,7 +9,7 @@ import { createWorld, type World } from "../src/generate/world.ts";
 import type { ProxyView } from "../src/model/proxy.ts";
 import { generateSettings } from "../src/serve/generate-settings.ts";
 import type { ResourceSet } from "../src/wire/encoded.ts";
-import { CLUSTER_TYPE, ENDPOINT_TYPE, LISTENER_TYPE, ROUTE_TYPE } from "../src/wire/type-urls.ts";
+import { CLUSTER_TYPE, ENDPOINT_TYPE, LISTENER_TYPE, ROUTE_TYPE, VIRTUAL_HOST_TYPE } from "../src/wire/type-urls.ts";
 import { createNameSets } from "../src/xds/name-sets.ts";
 import type { ResourceProvider, Wanted } from "../src/xds/provider.ts";
 import { nodeOf } from "./client.ts";
@@ -40,7 +40,7 @@ export function sceneWorld(shape: SceneShape, { load = true }: { readonly load?:
   };
   const ask: SceneWorld["ask"] = (proxy, answered = () => {}) => {
     const offered = (typeUrl: string, wanted: Iterable<string> | undefined): ResourceSet => {
-      const want: Wanted = { wildcard: wanted === undefined, names: names.of(wanted ?? []) };
+      const want: Wanted = { wildcard: wanted === undefined || typeUrl === VIRTUAL_HOST_TYPE, names: names.of(wanted ?? []) };
       const view = viewOf(world, proxy);
       for (const _ of provider(typeUrl).prepare(view, want));
       const set = provider(typeUrl).offered(view, want);
@@ -49,7 +49,9 @@ export function sceneWorld(shape: SceneShape, { load = true }: { readonly load?:
       return set;
     };
     offered(ENDPOINT_TYPE, referred(offered(CLUSTER_TYPE, undefined), CLUSTER_TYPE));
-    offered(ROUTE_TYPE, referred(offered(LISTENER_TYPE, undefined), LISTENER_TYPE));
+    const tables = referred(offered(LISTENER_TYPE, undefined), LISTENER_TYPE);
+    offered(ROUTE_TYPE, tables);
+    if (proxy.vhds) offered(VIRTUAL_HOST_TYPE, tables);
   };
   if (load) for (const [file, text] of sceneFiles(shape)) if (file.startsWith("conf/")) put(text);
   return { world, put, ask };

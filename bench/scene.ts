@@ -12,6 +12,8 @@ export interface SceneShape {
   readonly proxies: number;
   /** Groups of identical proxies, as the pods of one Deployment are. */
   readonly classes: number;
+  /** The proxies take virtual hosts one by one. */
+  readonly vhds?: boolean;
 }
 
 /** One proxy of a scene, as its node describes it. */
@@ -20,6 +22,7 @@ export interface SceneProxy {
   readonly namespace: string;
   readonly address: string;
   readonly app: string;
+  readonly vhds: boolean;
 }
 
 /** A file to be replaced, and the text by which its effect is known in what proxies are sent. */
@@ -83,7 +86,8 @@ export async function replaceFile(home: string, { file, text }: Pick<SceneEdit, 
 export function sceneProxies(shape: SceneShape): readonly SceneProxy[] {
   return Array.from({ length: shape.proxies }, (_, index) => {
     const app = index % shape.classes;
-    return { name: `app-${app}-${index}`, namespace: namespaceOf(app % shape.namespaces), address: proxyAddress(index), app: `app-${app}` };
+    const namespace = namespaceOf(app % shape.namespaces);
+    return { name: `app-${app}-${index}`, namespace, address: proxyAddress(index), app: `app-${app}`, vhds: shape.vhds === true };
   });
 }
 

@@ -20,6 +20,9 @@ export interface AppliedChange {
 export interface MeasuredServer {
   readonly pid: number;
   readonly grpcPort: number;
+  /** Answers 200 when it serves. */
+  readonly readyUrl: string;
+  readonly metricsUrl: string;
   /** From the start of the process to the first good answer of /ready. */
   readonly readyMs: number;
   /** CPU time and memory at that moment. */
@@ -65,6 +68,8 @@ export async function startServer(home: string, env: Readonly<Record<string, str
   return {
     pid,
     grpcPort,
+    readyUrl: `http://127.0.0.1:${httpPort}/ready`,
+    metricsUrl: `http://127.0.0.1:${monitoringPort}/metrics`,
     readyMs,
     atReady: { cpuMs: cpuMs(pid), rssMb: rss, peakMb: peak },
     takeChanges: log.takeChanges,

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { systemClock } from "../src/base/clock.ts";
 import { CLUSTER_TYPE, ENDPOINT_TYPE } from "../src/wire/type-urls.ts";
 import type { Client } from "./client.ts";
-import { type Expectation, Fleet, type Propagation } from "./fleet.ts";
+import { type Expectation, Fleet, type Propagation, reachesAll } from "./fleet.ts";
 import { type Emit, median, quantile } from "./measurement.ts";
 import { cpuMs, forgetPeak, memoryMb } from "./process-usage.ts";
 import {
@@ -49,7 +49,9 @@ interface Change {
 }
 
 /** Connects all proxies of a scene to a fresh server, then makes one kind of change after the other and follows each to the last stream. */
-export async function measureStreams(shape: SceneShape, { changes, emit }: Pick<Session, "changes" | "emit">): Promise<void> {
+export async function measureStreams(shape: SceneShape, options: Pick<Session, "changes" | "emit">): Promise<void> {
+  const { changes } = options;
+  const emit: Emit = shape.vhds === true ? (one) => options.emit({ ...one, bench: `${one.bench}-vhds` }) : options.emit;
   const home = await mkdtemp(join(tmpdir(), "bench-"));
   await writeScene(home, shape);
   const server = await startServer(home, { PILOT_DEBOUNCE_AFTER: `${DEBOUNCE_MS}ms` });
@@ -59,7 +61,7 @@ export async function measureStreams(shape: SceneShape, { changes, emit }: Pick<
     await connectAll(session);
     const afterInit = memoryMb(server.pid).rss;
     for (const change of changesOf(shape)) await measureChange(session, change);
-    await measureRemark(session);
+    if (shape.vhds !== true) await measureRemark(session);
     const { rss } = memoryMb(server.pid);
     emit({
       bench: "memory",
@@ -100,22 +102,22 @@ async function connectAll(session: Session): Promise<void> {
 }
 
 function changesOf(shape: SceneShape): readonly Change[] {
-  const marked = ({ marker }: SceneEdit): Expectation => ({
-    marker,
-    clients: () => true,
-    reached: (_, { resources }) => resources.some((one) => one.marker === marker),
-  });
   const namespace = privateNamespace(shape);
-  return [
-    { bench: "endpoint-change", limit: ENDPOINT_LIMIT_MS, edit: endpointEdit, expect: marked },
-    { bench: "endpoint-change-debounced", limit: ENDPOINT_LIMIT_MS, edit: endpointEdit, expect: marked, before: endpointEdit },
-    { bench: "endpoint-change-in-large-file", edit: (step) => largeFileEdit(shape, step), expect: marked },
-    { bench: "route-change", edit: routeEdit, expect: marked },
+  const routeChanges: readonly Change[] = [
+    { bench: "route-change", edit: routeEdit, expect: reachesAll },
     {
       bench: "private-route-change",
       edit: (step) => privateEdit(shape, step),
-      expect: (edit) => ({ ...marked(edit), clients: ({ proxy }) => proxy.namespace === namespace }),
+      expect: (edit) => ({ ...reachesAll(edit), clients: ({ proxy }) => proxy.namespace === namespace }),
     },
+  ];
+  // What is sent of clusters, endpoints and listeners does not depend on how routes are.
+  if (shape.vhds === true) return routeChanges;
+  return [
+    { bench: "endpoint-change", limit: ENDPOINT_LIMIT_MS, edit: endpointEdit, expect: reachesAll },
+    { bench: "endpoint-change-debounced", limit: ENDPOINT_LIMIT_MS, edit: endpointEdit, expect: reachesAll, before: endpointEdit },
+    { bench: "endpoint-change-in-large-file", edit: (step) => largeFileEdit(shape, step), expect: reachesAll },
+    ...routeChanges,
     { bench: "change-of-everything", edit: everythingEdit, expect: () => ({ clients: () => true, reached: hasEverythingAgain }) },
   ];
 }

@@ -20,6 +20,8 @@ export function bundle(root) {
     "--log-level=warning",
     "--out-extension:.js=.mjs",
     "--legal-comments=none",
+    "--minify-whitespace",
+    "--minify-syntax",
     `--banner:js=${BANNER}`,
     "--metafile=.cache/dist/meta.json",
   ];

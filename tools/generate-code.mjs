@@ -23,11 +23,48 @@ export function generateCode(root) {
     stdio: ["ignore", "inherit", "inherit"],
     env: { ...process.env, PATH: `${bin}:${process.env.PATH}` },
   });
+  writeFileDescriptor(join(work, "out"));
   writeFileIndex(join(work, "out"));
   const target = join(root, "src/gen");
   rmSync(target, { recursive: true, force: true });
   mkdirSync(dirname(target), { recursive: true });
   renameSync(join(work, "out"), target);
+}
+
+const FILE_DESC = `import { fileDesc as describe } from "@bufbuild/protobuf/codegenv2";
+
+const known = new WeakMap();
+
+function alone(file) {
+  const one = known.get(file) ?? { ...file, dependencies: file.proto.publicDependency.length > 0 ? file.dependencies : [] };
+  known.set(file, one);
+  return one;
+}
+
+export function fileDesc(encoded, imports = []) {
+  const file = describe(encoded, imports.map(alone));
+  file.dependencies = imports;
+  return file;
+}
+`;
+
+/**
+ * Files are described by `file-desc.js`, which shows each of them its direct imports only: the library walks the imports of imports again for every
+ * file, which takes a good part of the time a program needs to start. A type can be named only where its file is imported, directly or publicly.
+ */
+function writeFileDescriptor(out) {
+  writeFileSync(join(out, "file-desc.js"), FILE_DESC);
+  for (const path of readdirSync(out, { recursive: true }).filter((name) => name.endsWith("_pb.js"))) {
+    const file = join(out, path);
+    const text = readFileSync(file, "utf8");
+    const imported = /^import \{ ([^}]*) \} from "@bufbuild\/protobuf\/codegenv2";$/m.exec(text);
+    const names = imported?.[1].split(", ").filter((name) => name !== "fileDesc") ?? [];
+    if (imported === null || names.length === imported[1].split(", ").length) continue;
+    const up = path.split(/[\\/]/).length - 1;
+    const own = `import { fileDesc } from "${up === 0 ? "./" : "../".repeat(up)}file-desc.js";`;
+    const rest = names.length === 0 ? [] : [`import { ${names.join(", ")} } from "@bufbuild/protobuf/codegenv2";`];
+    writeFileSync(file, text.replace(imported[0], [...rest, own].join("\n")));
+  }
 }
 
 /** `all-files.js` lists every generated file, so that dumps as JSON can resolve any message inside an `Any`. */

@@ -4,19 +4,24 @@ import { chown, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { EdgeError } from "../base/errors.ts";
+import { askAdmin } from "./admin-client.ts";
 
 export interface EnvoyOptions {
   readonly binary: string;
   /** Directory for the bootstrap file and the log. */
   readonly workDir: string;
   readonly name: string;
-  /** Bootstrap as JSON text. */
-  readonly bootstrap: string;
+  /** Bootstrap as JSON text, or as a serialized message. */
+  readonly bootstrap: string | Uint8Array;
   readonly adminPort: number;
   readonly clock: Clock;
   readonly logLevel?: string;
   /** Further flags of the command line. */
   readonly flags?: readonly string[];
+  /** How long it takes to drain what it is asked to. */
+  readonly drainSeconds?: number;
+  /** Its log lines go where ours go, instead of into a file. */
+  readonly passOutput?: boolean;
   /** How to run it as somebody or somewhere else: the words of a command that runs another, and who must be able to read its files. */
   readonly launcher?: { readonly words: readonly string[]; readonly user: number };
   /** How to reach its admin interface where this process cannot: gives the text at a URL. */
@@ -32,26 +37,28 @@ export interface EnvoyProcess {
   admin(path: string): Promise<string>;
   stop(): Promise<void>;
   readonly exited: Promise<number | null>;
+  readonly pid: number | undefined;
 }
 
 /** Starts one Envoy. It shares nothing with other Envoys on the machine: no hot restart, its own log. */
 export async function startEnvoy(options: EnvoyOptions): Promise<EnvoyProcess> {
-  const file = join(options.workDir, `${options.name}.bootstrap.json`);
+  const file = join(options.workDir, `${options.name}.bootstrap.${typeof options.bootstrap === "string" ? "json" : "pb"}`);
   const logFile = join(options.workDir, `${options.name}.log`);
   await writeFile(file, options.bootstrap, { mode: 0o600 });
   if (options.launcher !== undefined) await chown(file, options.launcher.user, options.launcher.user);
-  const log = openSync(logFile, "a", 0o600);
-  const flags = ["-c", file, "--disable-hot-restart", "-l", options.logLevel ?? "warning", "--drain-time-s", "1", ...(options.flags ?? [])];
+  const drain = ["--drain-time-s", String(options.drainSeconds ?? 1)];
+  const flags = ["-c", file, "--disable-hot-restart", "-l", options.logLevel ?? "warning", ...drain, ...(options.flags ?? [])];
   const [command = options.binary, ...words] = [...(options.launcher?.words ?? []), options.binary, ...flags];
-  const child = spawn(command, words, { stdio: ["ignore", log, log] });
-  closeSync(log);
+  const child = options.passOutput === true ? spawn(command, words, { stdio: ["ignore", 1, 2] }) : spawnLogged(command, words, logFile);
   const exited = new Promise<number | null>((resolve) => child.once("exit", resolve).once("error", () => resolve(null)));
-  const fetchText = options.fetchText ?? (async (url) => (await fetch(url)).text());
-  const admin = (path: string): Promise<string> => fetchText(`http://127.0.0.1:${options.adminPort}${path}`);
+  const fetchText = options.fetchText;
+  const admin = (path: string): Promise<string> =>
+    fetchText === undefined ? askAdmin(options.adminPort, path) : fetchText(`http://127.0.0.1:${options.adminPort}${path}`);
   return {
     adminPort: options.adminPort,
     logFile,
     exited,
+    pid: child.pid,
     admin,
     ready: (timeoutMs) => waitReady({ child, admin, logFile, clock: options.clock, timeoutMs }),
     async stop() {
@@ -61,6 +68,13 @@ export async function startEnvoy(options: EnvoyOptions): Promise<EnvoyProcess> {
       kill();
     },
   };
+}
+
+function spawnLogged(command: string, words: readonly string[], logFile: string): ChildProcess {
+  const log = openSync(logFile, "a", 0o600);
+  const child = spawn(command, words, { stdio: ["ignore", log, log] });
+  closeSync(log);
+  return child;
 }
 
 interface Waiting {

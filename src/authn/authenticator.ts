@@ -3,12 +3,14 @@ import { readCertificate, workloadOf } from "../pki/certificate.ts";
 import { identityFault, type WorkloadIdentity } from "../pki/spiffe.ts";
 import { AuthnError } from "./authn-error.ts";
 import { readToken } from "./json-web-token.ts";
-import type { TokenVerifier } from "./token-verifier.ts";
+import type { SingleUse, TokenVerifier } from "./token-verifier.ts";
 
 /** Somebody who has proved who it is. */
 export interface Caller {
   readonly identity: WorkloadIdentity;
   readonly by: "certificate" | "token";
+  /** It showed a token that is good for one certificate only. */
+  readonly once?: SingleUse;
 }
 
 /** What a caller shows. */
@@ -72,8 +74,9 @@ async function tokenCaller(authorization: string, { verifiers, trustDomains }: A
   const issuer = token.claims.iss;
   const verifier = typeof issuer === "string" ? verifiers().find((one) => one.judges(issuer)) : undefined;
   if (verifier === undefined) throw new AuthnError("token issuer", "tokens of this issuer are not accepted");
-  const identity = { trustDomain: trustDomains()[0] ?? "", ...(await verifier.verify(token)) };
+  const { namespace, serviceAccount, once } = await verifier.verify(token);
+  const identity = { trustDomain: trustDomains()[0] ?? "", namespace, serviceAccount };
   const fault = identityFault(identity);
   if (fault !== undefined) throw new AuthnError("identity", fault);
-  return { identity, by: "token" };
+  return { identity, by: "token", ...(once !== undefined && { once }) };
 }

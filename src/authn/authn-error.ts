@@ -9,6 +9,7 @@ export type AuthnReason =
   | "token signature"
   | "token expired"
   | "token audience"
+  | "token used"
   | "certificate"
   | "identity";
 

@@ -1,4 +1,4 @@
-import { constants, createPublicKey, type JsonWebKey, type KeyObject, verify } from "node:crypto";
+import { constants, createHash, createPublicKey, type JsonWebKey, type KeyObject, verify } from "node:crypto";
 import { keyFault } from "../pki/keys.ts";
 import { type SignedToken, TOKEN_ALGORITHMS } from "./json-web-token.ts";
 
@@ -56,7 +56,28 @@ function fits({ key, algorithm }: VerificationKey, token: SignedToken): boolean 
 }
 
 /** Whether one of the keys signed the token. */
-export const isSigned = (token: SignedToken, keys: readonly VerificationKey[]): boolean => keys.some(({ key }) => isSignedWith(token, key));
+export const isSigned = (token: SignedToken, keys: readonly VerificationKey[]): boolean =>
+  keys.some(({ key }) => isRemembered(token, key) || remembered(token, key, isSignedWith(token, key)));
+
+/** Signatures that were found good, by key: a workload shows its token again and again, and a look costs a hundred times less than a verification. */
+const goodSignatures = new WeakMap<KeyObject, Set<string>>();
+const MOST_REMEMBERED = 10_000;
+
+const signatureId = ({ algorithm, signed, signature }: SignedToken): string =>
+  createHash("sha256").update(algorithm).update(".").update(signed).update(".").update(signature).digest("base64");
+
+const isRemembered = (token: SignedToken, key: KeyObject): boolean => goodSignatures.get(key)?.has(signatureId(token)) === true;
+
+/** Times, audience and issuer are looked at each time; only that the key signed these bytes stays true for ever. */
+function remembered(token: SignedToken, key: KeyObject, good: boolean): boolean {
+  if (!good) return false;
+  const known = goodSignatures.get(key) ?? new Set<string>();
+  goodSignatures.set(key, known);
+  const [oldest] = known;
+  if (known.size >= MOST_REMEMBERED && oldest !== undefined) known.delete(oldest);
+  known.add(signatureId(token));
+  return true;
+}
 
 function isSignedWith({ algorithm, signed, signature }: SignedToken, key: KeyObject): boolean {
   const { keyType, digest, pss } = TOKEN_ALGORITHMS[algorithm];

@@ -6,5 +6,19 @@ export interface TokenVerifier {
   /** Whether a token that says it is from this issuer is ours to judge. */
   judges(issuer: string): boolean;
   /** Whom the token stands for. Rejects with `AuthnError`; where keys or a server that must be asked are away, too. */
-  verify(token: SignedToken): Promise<Omit<WorkloadIdentity, "trustDomain">>;
+  verify(token: SignedToken): Promise<Vouched>;
+}
+
+/** Whom a token stands for. */
+export interface Vouched extends Omit<WorkloadIdentity, "trustDomain"> {
+  /** The token is good for one certificate only. */
+  readonly once?: SingleUse;
+}
+
+/** Something that can be had once. */
+export interface SingleUse {
+  /** Takes it; resolves when that cannot be forgotten any more. Rejects with `AuthnError` where somebody was faster. */
+  take(): Promise<void>;
+  /** Gives it back: what it was taken for came to nothing. */
+  giveBack(): Promise<void>;
 }

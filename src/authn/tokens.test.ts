@@ -55,6 +55,32 @@ describe("tokens that are accepted", () => {
     expect(await reasonOf(makeToken(keys, { ...good, aud: ["x", "mesh"] }), { audiences: ["mesh"] })).toBe("accepted");
   });
 
+  it("are judged anew each time, although a good signature is remembered", async () => {
+    const later = manualClock();
+    const source = inlineKeys(keySetText(keys));
+    const verifier = oidcVerifier({
+      issuer: ISSUER,
+      keys: source,
+      audiences: [],
+      identity: { namespace: undefined, serviceAccount: undefined },
+      clock: later,
+    });
+    const authenticator = createAuthenticator({ clock: later, verifiers: () => [verifier], trustDomains: () => ["cluster.local"] });
+    const verdict = (token: string): Promise<string> =>
+      authenticator.authenticate({ certificate: undefined, authorization: `Bearer ${token}` }).then(
+        () => "accepted",
+        (error: unknown) => (error instanceof AuthnError ? error.reason : `threw ${String(error)}`),
+      );
+    const token = makeToken(keys, good);
+    expect([await verdict(token), await verdict(token)]).toEqual(["accepted", "accepted"]);
+    const [header, , signature] = token.split(".");
+    const other = Buffer.from(JSON.stringify({ ...good, sub: "system:serviceaccount:shop:admin" })).toString("base64url");
+    expect(await verdict(`${header}.${other}.${signature}`)).toBe("token signature");
+    expect(await reasonOf(token, { source: inlineKeys(keySetText(tokenKeys("ES256"))) })).toBe("token signature");
+    later.advance(601_000);
+    expect(await verdict(token)).toBe("token expired");
+  });
+
   it("need not say which key signed them", async () => {
     expect(await reasonOf(makeToken(keys, good, { kid: undefined }))).toBe("accepted");
   });

@@ -18,6 +18,7 @@ export type EdgeErrorCode =
   | "ca_unusable"
   | "control_plane_unreachable"
   | "envoy_missing"
+  | "interception_failed"
   | "not_found"
   | "usage";
 

@@ -17,13 +17,13 @@ export function matchesHost(pattern: string, host: string): boolean {
 export const hostsOverlap = (a: string, b: string): boolean => matchesHost(a, b) || matchesHost(b, a);
 
 /**
- * Orders hosts from most to least specific: exact names before wildcards, longer wildcards before shorter ones, then alphabetically.
+ * Orders hosts from most to least specific: exact names before wildcards, longer names before shorter ones, then alphabetically.
  * The first host of a sorted list that matches is the one Istio would choose.
  */
 export function compareSpecificity(a: string, b: string): number {
   const wildcards = Number(isWildcardHost(a)) - Number(isWildcardHost(b));
   if (wildcards !== 0) return wildcards;
-  if (isWildcardHost(a) && a.length !== b.length) return b.length - a.length;
+  if (a.length !== b.length) return b.length - a.length;
   return a < b ? -1 : a > b ? 1 : 0;
 }
 

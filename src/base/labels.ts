@@ -16,3 +16,44 @@ export const labelPairs = (labels: Labels): readonly string[] =>
   Object.entries(labels)
     .map(([key, value]) => `${key}=${value}`)
     .sort();
+
+/** A selector as Kubernetes writes it: all pairs and all conditions must hold; without any it takes everything. */
+export interface LabelSelector {
+  readonly matchLabels: Labels;
+  readonly matchExpressions: readonly LabelCondition[];
+}
+
+export interface LabelCondition {
+  readonly key: string;
+  /** One of `In`, `NotIn`, `Exists`, `DoesNotExist`; another never holds. */
+  readonly operator: string;
+  readonly values: readonly string[];
+}
+
+/** Whether a selector takes something with these labels. */
+export const selectsLabels = ({ matchLabels, matchExpressions }: LabelSelector, labels: Labels): boolean =>
+  matchesLabels(matchLabels, labels) && matchExpressions.every((condition) => holds(condition, labels));
+
+function holds({ key, operator, values }: LabelCondition, labels: Labels): boolean {
+  const value = labels[key];
+  switch (operator) {
+    case "In":
+      return value !== undefined && values.includes(value);
+    case "NotIn":
+      return value === undefined || !values.includes(value);
+    case "Exists":
+      return value !== undefined;
+    case "DoesNotExist":
+      return value === undefined;
+    default:
+      return false;
+  }
+}
+
+/** What is wrong with a condition of a selector, if anything. */
+export function conditionFault({ key, operator, values }: LabelCondition): string | undefined {
+  if (key === "") return "a condition needs the key of a label";
+  if (operator === "In" || operator === "NotIn") return values.length > 0 ? undefined : `${operator} needs values`;
+  if (operator === "Exists" || operator === "DoesNotExist") return values.length === 0 ? undefined : `${operator} takes no values`;
+  return `${JSON.stringify(operator)} is none of In, NotIn, Exists and DoesNotExist`;
+}

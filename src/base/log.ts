@@ -1,29 +1,56 @@
-import pino from "pino";
+type Level = "debug" | "info" | "warn" | "error";
+
+/** Takes a sentence, or fields and a sentence. */
+type Write = (first: object | string, sentence?: string) => void;
 
 /** The logger handed to everything that runs. Structured: the first argument carries fields, the second the sentence. */
-export type Log = Pick<pino.Logger, "debug" | "info" | "warn" | "error">;
+export type Log = Readonly<Record<Level, Write>>;
+
+/** Weights as other programs that read JSON logs know them. */
+const WEIGHTS: Readonly<Record<Level, number>> = { debug: 20, info: 30, warn: 40, error: 50 };
+
+export interface LogOptions {
+  readonly scope: string;
+  readonly level?: string;
+  readonly json?: boolean;
+}
 
 /** Logs to stderr as text lines in Istio's shape (time, level, scope, message), or as JSON where asked. */
-export function createLog(options: { readonly scope: string; readonly level?: string; readonly json?: boolean }): Log {
-  const level = options.level ?? "info";
-  if (options.json === true)
-    return pino({ level, base: { scope: options.scope }, timestamp: pino.stdTimeFunctions.isoTime }, pino.destination(2));
-  const write = (label: string, weight: number) => {
-    const enabled = weight >= (pino.levels.values[level] ?? 30);
-    return (first: unknown, second?: unknown): void => {
-      if (enabled) process.stderr.write(textLine(label, options.scope, first, second));
+export function createLog({ scope, level = "info", json = false }: LogOptions): Log {
+  const least = WEIGHTS[level as Level] ?? WEIGHTS.info;
+  const write = (label: Level): Write => {
+    if (WEIGHTS[label] < least) return () => {};
+    const line = json ? jsonLine : textLine;
+    return (first, sentence) => {
+      const [fields, message] = typeof first === "string" ? [{}, first] : [first, sentence ?? ""];
+      process.stderr.write(line({ label, scope, fields, message }));
     };
   };
-  return { debug: write("debug", 20), info: write("info", 30), warn: write("warn", 40), error: write("error", 50) } as Log;
+  return { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
 }
 
 export const silentLog: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 
-function textLine(label: string, scope: string, first: unknown, second: unknown): string {
-  const message = typeof first === "string" ? first : String(second ?? "");
-  const fields = typeof first === "object" && first !== null ? Object.entries(first).map(([key, value]) => `${key}=${plain(value)}`) : [];
-  return `${[new Date().toISOString(), label, scope, message, ...fields].join("\t")}\n`;
+interface Entry {
+  readonly label: Level;
+  readonly scope: string;
+  readonly fields: object;
+  readonly message: string;
+}
+
+function textLine({ label, scope, fields, message }: Entry): string {
+  const pairs = Object.entries(fields).map(([key, value]) => `${key}=${plain(value)}`);
+  return `${[new Date().toISOString(), label, scope, message, ...pairs].join("\t")}\n`;
+}
+
+function jsonLine({ label, scope, fields, message }: Entry): string {
+  const entry = { level: WEIGHTS[label], time: new Date().toISOString(), scope, ...fields, msg: message };
+  return `${JSON.stringify(entry, sayable)}\n`;
 }
 
 const plain = (value: unknown): string =>
-  typeof value === "string" ? value : value instanceof Error ? value.message : JSON.stringify(value);
+  typeof value === "string" ? value : value instanceof Error ? value.message : String(JSON.stringify(value, sayable));
+
+/** What JSON has no words for. */
+const sayable = (_: string, value: unknown): unknown =>
+  value instanceof Error ? value.message : typeof value === "bigint" ? String(value) : value;

@@ -13,6 +13,8 @@ export interface Signer {
 
 export interface SignRequest {
   readonly identity: WorkloadIdentity;
+  /** The workload's request (PEM): its names are not to be believed. */
+  readonly csr: string;
   /** The workload's key (SubjectPublicKeyInfo), proved to be its own. */
   readonly keyInfo: Uint8Array;
   /** How long it is wanted for; 0 leaves it to the CA. */
@@ -36,6 +38,7 @@ export class SigningError extends Error {
 
 /** Our own CA: it signs with the set in force, which may be replaced while it runs. */
 export interface Authority extends Signer {
+  sign(request: Omit<SignRequest, "csr">): Promise<Issued>;
   readonly material: CaMaterial;
   replace(material: CaMaterial): void;
   /** A certificate for the control plane itself. */

@@ -6,7 +6,7 @@ import { messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { type IstioCertificateRequest, IstioCertificateRequestSchema, IstioCertificateResponseSchema } from "../gen/istio/v1/auth/ca_pb.js";
 import { type CertificateRequest, CsrError, readCsr } from "../pki/csr.ts";
-import { formatSpiffeId } from "../pki/spiffe.ts";
+import { formatSpiffeId, parseSpiffeId, type WorkloadIdentity } from "../pki/spiffe.ts";
 import { CallRefusal } from "../wire/call-refusal.ts";
 import type { Peer } from "../wire/discovery-stream.ts";
 import type { UnaryMethod } from "../wire/grpc-server.ts";
@@ -20,6 +20,8 @@ export interface CertificateServiceOptions {
   readonly signer: Signer;
   /** Who calls; throws `AuthnError`. */
   authenticate(peer: Peer): Promise<Caller>;
+  /** Whether this caller may ask for certificates of others of its trust domain: a control plane that leaves its signing to us. */
+  mayActFor(caller: WorkloadIdentity): boolean;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: CaMetrics;
@@ -27,18 +29,24 @@ export interface CertificateServiceOptions {
 
 /**
  * `CreateCertificate` of Istio's certificate service. The certificate is for whom the caller has proved to be, and for nobody else: names in the
- * request are not looked at, and impersonation is refused. The answer holds the certificate, its intermediates and, last, all roots in one text.
+ * request are not looked at, and impersonation is refused to all but trusted control planes. The answer holds the certificate, its intermediates and, last, all roots in one text.
  */
 export function certificateService(options: CertificateServiceOptions): UnaryMethod {
   const { clock, log, metrics } = options;
   return async (bytes, peer) => {
     metrics.request();
-    const { identity, by } = await callerOf(options, peer);
+    const caller = await callerOf(options, peer);
+    const { by, once } = caller;
     const request = readRequest(bytes);
-    if (request?.metadata?.ImpersonatedIdentity !== undefined)
-      throw new CallRefusal(GRPC_STATUS.PERMISSION_DENIED, "certificates are given out for the caller's own identity only");
+    const identity = holderOf(request, caller, options);
     const { keyInfo } = keyOf(request, options);
-    const issued = await sign(options, { identity, keyInfo, ttlMs: Number(request?.validityDuration ?? 0n) * 1_000 });
+    const ttlMs = Number(request?.validityDuration ?? 0n) * 1_000;
+    // Taken before and given back after a failure: whatever happens in between, a token never gets two certificates.
+    await orRefused(options, peer, async () => once?.take());
+    const issued = await sign(options, { identity, csr: request?.csr ?? "", keyInfo, ttlMs }).catch(async (error: unknown) => {
+      await once?.giveBack();
+      throw error;
+    });
     metrics.issued();
     const validSeconds = Math.round((issued.notAfter - clock.now()) / 1_000);
     log.debug({ identity: formatSpiffeId(identity), by, peer: peer.address, validSeconds }, "certificate signed");
@@ -47,9 +55,25 @@ export function certificateService(options: CertificateServiceOptions): UnaryMet
   };
 }
 
-async function callerOf({ authenticate, log, metrics }: CertificateServiceOptions, peer: Peer): Promise<Caller> {
+/** Whom the certificate is for: the caller itself, or whom a trusted control plane speaks for. */
+function holderOf(
+  request: IstioCertificateRequest | undefined,
+  { identity, once }: Caller,
+  { mayActFor }: CertificateServiceOptions,
+): WorkloadIdentity {
+  const asked = request?.metadata?.ImpersonatedIdentity;
+  if (asked === undefined) return identity;
+  const holder = typeof asked === "string" && once === undefined && mayActFor(identity) ? parseSpiffeId(asked) : undefined;
+  if (holder?.trustDomain === identity.trustDomain) return holder;
+  throw new CallRefusal(GRPC_STATUS.PERMISSION_DENIED, "certificates are given out for the caller's own identity only");
+}
+
+const callerOf = (options: CertificateServiceOptions, peer: Peer): Promise<Caller> =>
+  orRefused(options, peer, () => options.authenticate(peer));
+
+async function orRefused<T>({ log, metrics }: CertificateServiceOptions, peer: Peer, prove: () => Promise<T>): Promise<T> {
   try {
-    return await authenticate(peer);
+    return await prove();
   } catch (error) {
     if (!(error instanceof AuthnError)) throw error;
     if (error.reason === "identity") metrics.noIdentity();

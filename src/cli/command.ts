@@ -35,8 +35,8 @@ export type OutputFormat = "table" | "short" | "text" | "json" | "yaml";
 export interface Outcome {
   readonly data: unknown;
   readonly text: string;
-  /** 1 says that the answer is bad news (an invalid document), although the command itself worked. */
-  readonly exitCode?: 0 | 1;
+  /** 1 says that the answer is bad news (an invalid document), although the command itself worked; 2 the same where 1 has another meaning. */
+  readonly exitCode?: 0 | 1 | 2;
 }
 
 /** One command. `run` returns data and prints nothing, so that every command can be asked for JSON and be tested without a terminal. */
@@ -51,5 +51,7 @@ export interface Command {
   readonly outputs: readonly OutputFormat[];
   /** Further lines of the usage text. */
   readonly notes?: readonly string[];
+  /** Exit status when something goes wrong: 2 for a command whose 1 says something else. Default: 1. */
+  readonly troubleStatus?: 2;
   readonly run: (args: Arguments, host: Host) => Promise<Outcome>;
 }

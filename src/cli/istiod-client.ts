@@ -21,6 +21,8 @@ export interface IstiodClient {
   readonly address: string;
   /** Content of a page. The pages and their types are in `debug/api-types.ts`. */
   get<T>(path: string): Promise<T>;
+  /** Asks for something to be done; `body` goes as JSON. */
+  post<T>(path: string, body: object): Promise<T>;
 }
 
 const TIMEOUT_MS = 15_000;
@@ -33,7 +35,11 @@ export const baseDirOf = (host: Pick<Host, "env" | "cwd">): string => resolve(ho
 export async function istiodClient(args: Arguments, host: Host): Promise<IstiodClient> {
   const address = await addressOf(args, host);
   const token = await tokenFor(address, args, host);
-  return { address, get: <T>(path: string) => getPage<T>({ address, path, token }) };
+  return {
+    address,
+    get: <T>(path: string) => askPage<T>({ address, path, token }),
+    post: <T>(path: string, body: object) => askPage<T>({ address, path, token, body }),
+  };
 }
 
 /** What to show at the door, and the words for when it is refused. */
@@ -85,11 +91,16 @@ interface Page {
   readonly address: string;
   readonly path: string;
   readonly token: Token;
+  readonly body?: object;
 }
 
-async function getPage<T>({ address, path, token }: Page): Promise<T> {
+async function askPage<T>({ address, path, token, body: sent }: Page): Promise<T> {
   const response = await fetch(`${address}${path}`, {
-    headers: token.text === "" ? {} : { authorization: `Bearer ${token.text}` },
+    ...(sent !== undefined && { method: "POST", body: JSON.stringify(sent) }),
+    headers: {
+      ...(token.text !== "" && { authorization: `Bearer ${token.text}` }),
+      ...(sent !== undefined && { "content-type": "application/json" }),
+    },
     redirect: "error",
     signal: AbortSignal.timeout(TIMEOUT_MS),
   }).catch((cause: unknown) => {

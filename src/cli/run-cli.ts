@@ -2,29 +2,48 @@ import { EdgeError, messageOf } from "../base/errors.ts";
 import { readArguments, usageError } from "./arguments.ts";
 import type { Command, Host, OutputFormat } from "./command.ts";
 import { renderOutcome } from "./print/render-outcome.ts";
-import { allFlags, commandUsage, programUsage } from "./usage.ts";
+import { allFlags, commandUsage, hasOwnOutput, programUsage } from "./usage.ts";
 
 /**
  * Runs one command line and resolves with the exit status: 0, 1 when something is wrong (also when a command ran well and found an invalid
  * document), 2 for bad usage. What goes wrong is one sentence on stderr.
  */
 export async function runCli(words: readonly string[], commands: readonly Command[], host: Host): Promise<number> {
-  const [name, ...rest] = words;
+  const [name] = words;
   if (name === undefined || name === "--help" || name === "-h" || name === "help") {
     host.out(`${programUsage(commands)}\n`);
     return 0;
   }
-  const asked = name === "--version" ? "version" : name;
-  const command = commands.find((candidate) => candidate.name === asked || candidate.aliases.includes(asked));
-  if (command === undefined) return complain(host, `there is no command ${JSON.stringify(name)}; \`istioctl --help\` lists them`, 2);
+  const found = findCommand(name === "--version" ? ["version", ...words.slice(1)] : words, commands);
+  if (found === undefined)
+    return complain(host, `there is no command ${JSON.stringify(commandWords(words))}; \`istioctl --help\` lists them`, 2);
+  const { command } = found;
   try {
-    return await runCommand(command, rest, host);
+    return await runCommand(command, found.rest, host);
   } catch (error) {
     if (error instanceof EdgeError && error.code === "usage")
       return complain(host, `${error.message}; see \`istioctl ${command.name} --help\``, 2);
     const hint = error instanceof EdgeError && error.hint !== undefined ? `; ${error.hint}` : "";
-    return complain(host, `${messageOf(error)}${hint}`, 1);
+    return complain(host, `${messageOf(error)}${hint}`, command.troubleStatus ?? 1);
   }
+}
+
+/** The command that the first words name, and the words after it. Some names are of several words (`x workload token`). */
+function findCommand(words: readonly string[], commands: readonly Command[]) {
+  for (const command of commands) {
+    for (const name of [command.name, ...command.aliases]) {
+      const length = name.split(" ").length;
+      if (words.slice(0, length).join(" ") === name) return { command, rest: words.slice(length) };
+    }
+  }
+  return undefined;
+}
+
+/** What was typed before the first flag; one word, unless it begins like a command of several. */
+function commandWords([name = "", ...rest]: readonly string[]): string {
+  if (name !== "x" && name !== "experimental") return name;
+  const end = rest.findIndex((word) => word.startsWith("-"));
+  return [name, ...(end === -1 ? rest : rest.slice(0, end))].join(" ");
 }
 
 async function runCommand(command: Command, words: readonly string[], host: Host): Promise<number> {
@@ -33,7 +52,8 @@ async function runCommand(command: Command, words: readonly string[], host: Host
     host.out(`${commandUsage(command)}\n`);
     return 0;
   }
-  const format: OutputFormat | undefined = args.choice("output", command.outputs) ?? command.outputs[0];
+  const asked = hasOwnOutput(command) ? undefined : args.choice("output", command.outputs);
+  const format: OutputFormat | undefined = asked ?? command.outputs[0];
   if (format === undefined) throw usageError("this command has no output");
   const outcome = await command.run(args, host);
   host.out(renderOutcome(outcome, format));

@@ -3,7 +3,14 @@ import type { Command, Flag } from "./command.ts";
 const HELP: Flag = { name: "help", short: "h", about: "show this" };
 
 /** The flags of a command with those that every command has. */
-export const allFlags = (command: Command): readonly Flag[] => [...command.flags, outputFlag(command), HELP];
+export const allFlags = (command: Command): readonly Flag[] => [
+  ...command.flags,
+  ...(hasOwnOutput(command) ? [] : [outputFlag(command)]),
+  HELP,
+];
+
+/** Whether `-o` of this command names a place, as in Istio's istioctl, and not a format. */
+export const hasOwnOutput = ({ flags }: Command): boolean => flags.some(({ name }) => name === "output");
 
 const outputFlag = ({ outputs: [first, ...others] }: Command): Flag => ({
   name: "output",
@@ -37,7 +44,7 @@ export function programUsage(commands: readonly Command[]): string {
     "Commands:",
     ...columns(commands.map((command): [string, string] => [[command.name, ...command.aliases].join(", "), command.about])),
     "",
-    "`istioctl COMMAND --help` says more. Exit status: 0 all is well, 1 something is wrong, 2 bad usage.",
+    "`istioctl COMMAND --help` says more. Exit status: 0 all is well, 1 something is wrong, 2 bad usage (of diff: see there).",
   ].join("\n");
 }
 

@@ -11,6 +11,8 @@ export interface Inputs {
   readonly mesh: Table<MeshConfig>;
   /** One row, "networks"; absent where nothing is configured. */
   readonly networks: Table<MeshNetworks>;
+  /** Addresses of host names that the control plane resolves itself, by name: the last good answer. */
+  readonly names: Table<readonly string[]>;
 }
 
 /** Declares the input tables on an engine. Call once per engine. */
@@ -23,5 +25,6 @@ export function defineInputs(engine: Engine): Inputs {
     }),
     mesh: engine.table<MeshConfig>({ name: "mesh" }),
     networks: engine.table<MeshNetworks>({ name: "networks" }),
+    names: engine.table<readonly string[]>({ name: "names" }),
   };
 }

@@ -1,4 +1,6 @@
+import type { DescMessage } from "@bufbuild/protobuf";
 import type { ConfigObject } from "./object.ts";
+import type { SchemaRules } from "./parse/schema-rules.ts";
 import type { FieldPath, Problem } from "./problem.ts";
 import type { ProblemCode } from "./problem-codes.ts";
 
@@ -29,6 +31,21 @@ export interface KindDef<S = unknown> {
   readonly parse: (body: unknown, report: Report) => S;
   /** Semantic rules, as Istio's admission webhook applies them. Not called when parsing found an error. */
   readonly validate: (object: ConfigObject<S>, report: Report) => void;
+  /** What its CustomResourceDefinition is made from; absent for kinds that Kubernetes or others define. */
+  readonly custom?: CustomResource;
+}
+
+/** How a kind is defined in Kubernetes. */
+export interface CustomResource {
+  /** Message of the spec. */
+  readonly schema: DescMessage;
+  /** Bounds that the message does not know. */
+  readonly rules: SchemaRules;
+  readonly needsSpec?: boolean;
+  /** The version objects are stored in. Default: the preferred one. */
+  readonly storedVersion?: string;
+  /** What `kubectl get` shows beside the name: title and path, in order. */
+  readonly columns?: Readonly<Record<string, string>>;
 }
 
 export type { Problem };

@@ -19,6 +19,27 @@ export const PROBLEM_CODES = {
   "field.conflict": { level: "error", about: "Two settings exclude each other." },
   "field.deprecated": { level: "warning", about: "The field is deprecated or has no effect." },
   "field.ineffective": { level: "warning", about: "The setting is accepted, but cannot have the effect it names." },
+  "reference.gateway": { level: "warning", about: "A VirtualService names a Gateway that is not there: it has no effect there." },
+  "reference.host": {
+    level: "warning",
+    about: "No service has the host: requests to it are answered with 503, a rule for it applies to nothing.",
+  },
+  "reference.port": { level: "warning", about: "The service has no such port: requests to it are answered with 503." },
+  "reference.subset": { level: "warning", about: "No DestinationRule gives the host such a subset: requests to it are answered with 503." },
+  "reference.delegate": {
+    level: "warning",
+    about: "A VirtualService delegates to one that is not there, has hosts, or is not exported: the rule is left out.",
+  },
+  "reference.secret": {
+    level: "warning",
+    about: "A Gateway names a credential that is not there or cannot be used: its connections are refused.",
+  },
+  "conflict.host": {
+    level: "warning",
+    about: "A VirtualService that goes before this one has the host for the same sidecars: these rules have no effect on them.",
+  },
+  "conflict.port": { level: "warning", about: "The port is taken by a server or service that goes before this one." },
+  "conflict.sni": { level: "warning", about: "A server that goes before this one has the name on the port: this one is left out." },
   "route.unreachable": { level: "warning", about: "A rule can never match because an earlier one takes all its requests." },
 } as const satisfies Record<string, { level: "error" | "warning"; about: string }>;
 

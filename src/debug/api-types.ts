@@ -102,6 +102,8 @@ export interface ConfigOrigin {
   /** The document is broken now; this is the last good version of it. */
   readonly stale?: true;
   readonly staleSince?: string;
+  /** What of its status counts: the health of a WorkloadEntry, for example. */
+  readonly observed?: string;
 }
 
 /** A problem in force, in `/debug/problems`. */
@@ -177,7 +179,7 @@ export interface ConfigDump {
   readonly configs: readonly ConfigDumpPart[];
 }
 
-export type ConfigDumpPart = ClustersDump | ListenersDump | RoutesDump | EndpointsDump;
+export type ConfigDumpPart = ClustersDump | ListenersDump | RoutesDump | EndpointsDump | SecretsDump;
 
 export interface ClustersDump {
   readonly "@type": "type.googleapis.com/envoy.admin.v3.ClustersConfigDump";
@@ -202,12 +204,26 @@ export interface DumpedListener {
 
 export interface RoutesDump {
   readonly "@type": "type.googleapis.com/envoy.admin.v3.RoutesConfigDump";
-  readonly dynamicRouteConfigs?: readonly (DumpedResource & { readonly routeConfig: Json })[];
+  readonly dynamicRouteConfigs?: readonly DumpedRouteTable[];
+}
+
+/** A table with all its virtual hosts, those that are sent as resources of their own (VHDS) among them, as Envoy shows it. */
+export interface DumpedRouteTable extends DumpedResource {
+  readonly routeConfig: Json;
+  /** Which of its virtual hosts those are. */
+  readonly discoveredHosts?: readonly (DumpedResource & { readonly name: string })[];
 }
 
 export interface EndpointsDump {
   readonly "@type": "type.googleapis.com/envoy.admin.v3.EndpointsConfigDump";
   readonly dynamicEndpointConfigs?: readonly (DumpedResource & { readonly endpointConfig: Json })[];
+}
+
+/** Certificates and CAs; what is secret of them is redacted. */
+export interface SecretsDump {
+  readonly "@type": "type.googleapis.com/envoy.admin.v3.SecretsConfigDump";
+  readonly dynamicActiveSecrets?: readonly (DumpedResource & { readonly name: string; readonly secret: Json })[];
+  readonly dynamicWarmingSecrets?: readonly (DumpedResource & { readonly name: string; readonly secret: Json })[];
 }
 
 /** Envoy's ClientResourceStatus. `REQUESTED`: on its way. */
@@ -262,4 +278,14 @@ export interface VersionInfo {
   /** Version of Istio whose API it follows. */
   readonly istio?: string;
   readonly [field: string]: unknown;
+}
+
+/** Answer of `/api/workload-token`: what a machine needs to join. */
+export interface JoinAnswer {
+  readonly token: string;
+  /** Milliseconds since the epoch. */
+  readonly expiresAt: number;
+  /** Roots with which istiod is verified, in PEM. */
+  readonly roots: string;
+  readonly trustDomain: string;
 }

@@ -1,6 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "vitest";
+import { buildSecret } from "../envoy/tls/index.ts";
+import { SecretSchema } from "../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.js";
+import { encoded } from "../wire/encode.ts";
 import { messageRegistry } from "../wire/json.ts";
+import { SECRET_TYPE } from "../wire/type-urls.ts";
 import type { ClustersDump } from "./api-types.ts";
 import { configDump } from "./config-dump.ts";
 import { clusterOf, dumpOf, setOf, streamOf, testView, typeStateOf } from "./stream-fixture.ts";
@@ -33,13 +37,26 @@ describe("configDump", () => {
     assert.equal(clusters.dynamicActiveClusters?.[1]?.versionInfo, kept.version);
   });
 
-  it("has the four parts of Envoy's dump in its order, empty lists left out", async () => {
+  it("has the five parts of Envoy's dump in its order, empty lists left out", async () => {
     const dump = await configDump({ ...dumpOf(testView(), [], setOf()), types: [] }, undefined, await options());
-    const types = ["ClustersConfigDump", "ListenersConfigDump", "RoutesConfigDump", "EndpointsConfigDump"];
+    const types = ["ClustersConfigDump", "ListenersConfigDump", "RoutesConfigDump", "EndpointsConfigDump", "SecretsConfigDump"];
     assert.deepEqual(
       dump.configs,
       types.map((type) => ({ "@type": `type.googleapis.com/envoy.admin.v3.${type}` })),
     );
+  });
+
+  it("shows certificates without their keys, in secrets and wherever users put them", async () => {
+    const content = { is: "certificate", chain: Buffer.from("the chain"), key: Buffer.from("the key") } as const;
+    const secret = encoded(SECRET_TYPE, "kubernetes://a", SecretSchema, buildSecret("kubernetes://a", content));
+    const stream = dumpOf(testView(), [secret], setOf(secret));
+    const [type] = stream.types;
+    assert.ok(type !== undefined);
+    const dump = await configDump({ ...stream, types: [{ ...type, typeUrl: SECRET_TYPE }] }, undefined, await options());
+    const text = JSON.stringify(dump);
+    const inBase64 = (word: string): string => Buffer.from(word).toString("base64");
+    assert.ok(text.includes(inBase64("the chain")) && text.includes(inBase64("[redacted]")));
+    assert.ok(!text.includes(inBase64("the key")));
   });
 
   it("adds the objects a resource was made from where asked, and gives way when told to", async () => {

@@ -1,9 +1,19 @@
 import type { Registry } from "@bufbuild/protobuf";
 import type { Encoded } from "../wire/encoded.ts";
 import { encodedJson } from "../wire/json.ts";
-import { CLUSTER_TYPE, ENDPOINT_TYPE, LISTENER_TYPE, ROUTE_TYPE } from "../wire/type-urls.ts";
+import { redacted } from "../wire/redact.ts";
+import { CLUSTER_TYPE, ENDPOINT_TYPE, LISTENER_TYPE, ROUTE_TYPE, SECRET_TYPE, VIRTUAL_HOST_TYPE } from "../wire/type-urls.ts";
 import type { StreamDump, StreamState, TypeDump } from "../xds/state.ts";
-import type { ClientStatus, ConfigDump, ConfigDumpPart, DumpedListener, DumpedResource, Json, ObjectOrigin } from "./api-types.ts";
+import type {
+  ClientStatus,
+  ConfigDump,
+  ConfigDumpPart,
+  DumpedListener,
+  DumpedResource,
+  DumpedRouteTable,
+  Json,
+  ObjectOrigin,
+} from "./api-types.ts";
 
 /** What a dump is made from besides the stream. */
 export interface DumpOptions {
@@ -20,10 +30,13 @@ export interface DumpOptions {
  */
 export async function configDump(stream: StreamDump, state: StreamState | undefined, options: DumpOptions): Promise<ConfigDump> {
   const configs: ConfigDumpPart[] = [];
-  for (const { typeUrl, partOf } of PARTS) {
+  const entriesOfType = async (typeUrl: string): Promise<readonly Entry[]> => {
     const type = stream.types.find((candidate) => candidate.typeUrl === typeUrl);
-    const entries = type === undefined ? [] : await entriesOf(type, rejectionsOf(state, typeUrl), options);
-    configs.push(partOf(entries));
+    return type === undefined ? [] : entriesOf(type, rejectionsOf(state, typeUrl), options);
+  };
+  for (const { typeUrl, partOf } of PARTS) {
+    const hosts = typeUrl === ROUTE_TYPE ? await entriesOfType(VIRTUAL_HOST_TYPE) : [];
+    configs.push(partOf(await entriesOfType(typeUrl), hosts));
   }
   return { configs };
 }
@@ -72,12 +85,13 @@ async function entriesOf(type: TypeDump, rejections: Rejections, options: DumpOp
 
 const dumped = (resource: Encoded, registry: Registry): Dumped => ({
   version: resource.version,
-  json: encodedJson(registry, resource) as Json,
+  json: redacted(encodedJson(registry, resource)) as Json,
 });
 
 interface Part {
   readonly typeUrl: string;
-  readonly partOf: (entries: readonly Entry[]) => ConfigDumpPart;
+  /** `hosts` are virtual hosts that are resources of their own. */
+  readonly partOf: (entries: readonly Entry[], hosts: readonly Entry[]) => ConfigDumpPart;
 }
 
 /** The parts in Envoy's order. */
@@ -105,11 +119,13 @@ const PARTS: readonly Part[] = [
   },
   {
     typeUrl: ROUTE_TYPE,
-    partOf: (entries) => ({
+    partOf: (entries, hosts) => ({
       "@type": "type.googleapis.com/envoy.admin.v3.RoutesConfigDump",
       ...listed(
         "dynamicRouteConfigs",
-        entries.flatMap((entry) => resource(entry, entry.held ?? entry.offered, "routeConfig")),
+        entries.flatMap((entry) =>
+          resource(entry, entry.held ?? entry.offered, "routeConfig").map((table) => withHosts(entry, table, hosts)),
+        ),
       ),
     }),
   },
@@ -120,6 +136,20 @@ const PARTS: readonly Part[] = [
       ...listed(
         "dynamicEndpointConfigs",
         entries.flatMap((entry) => resource(entry, entry.held ?? entry.offered, "endpointConfig")),
+      ),
+    }),
+  },
+  {
+    typeUrl: SECRET_TYPE,
+    partOf: (entries) => ({
+      "@type": "type.googleapis.com/envoy.admin.v3.SecretsConfigDump",
+      ...listed(
+        "dynamicActiveSecrets",
+        entries.flatMap((entry) => resource(entry, entry.held, "secret").map((one) => ({ name: entry.name, ...one }))),
+      ),
+      ...listed(
+        "dynamicWarmingSecrets",
+        entries.flatMap((entry) => resource(entry, entry.offered, "secret").map((one) => ({ name: entry.name, ...one }))),
       ),
     }),
   },
@@ -140,6 +170,22 @@ function resource<K extends string>(entry: Entry, content: Dumped | undefined, f
   };
   return [dumpedResource as DumpedResource & { [F in K]: Json }];
 }
+
+/** A table with those of the hosts that belong to it: their names begin with its own. */
+function withHosts({ name }: Entry, table: DumpedRouteTable, hosts: readonly Entry[]): DumpedRouteTable {
+  const own = hosts.filter((host) => host.name.startsWith(`${name}/`));
+  if (own.length === 0 || !isRecord(table.routeConfig)) return table;
+  const { virtualHosts = [], ...rest } = table.routeConfig;
+  const discovered = own.flatMap((host) => resource(host, host.held ?? host.offered, "host").map((one) => ({ name: host.name, ...one })));
+  return {
+    ...table,
+    routeConfig: { ...rest, virtualHosts: [...(Array.isArray(virtualHosts) ? virtualHosts : []), ...discovered.map(({ host }) => host)] },
+    discoveredHosts: discovered.map(({ host: _, ...entry }) => entry),
+  };
+}
+
+const isRecord = (json: Json): json is { readonly [key: string]: Json } =>
+  typeof json === "object" && json !== null && !Array.isArray(json);
 
 function listener({ name, held, offered, status, error, why }: Entry): DumpedListener {
   return {

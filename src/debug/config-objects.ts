@@ -5,6 +5,7 @@ import type { KubernetesSecret } from "../config/kinds/secret/secret.ts";
 import { type ConfigObject, formatOrigin } from "../config/object.ts";
 import type { ObjectStatus, StoredObject } from "../config/store/store-types.ts";
 import { messageJson } from "../wire/json.ts";
+import { redacted as withoutSecrets } from "../wire/redact.ts";
 import type { ConfigOrigin, ConfigRecord } from "./api-types.ts";
 import { isoTime } from "./object-origin.ts";
 
@@ -42,7 +43,7 @@ function configRecord(object: ConfigObject, status: ObjectStatus, registry: Regi
       ...(object.generation > 0 && { generation: object.generation }),
     },
     ...contentOf(object, registry),
-    origin: originOf(status),
+    origin: { ...originOf(status), ...(object.observed !== undefined && { observed: object.observed }) },
   };
 }
 
@@ -74,7 +75,7 @@ function contentOf(object: ConfigObject, registry: Registry): Readonly<Record<st
 
 function messageContent(message: Message, registry: Registry): JsonValue {
   const schema = registry.getMessage(message.$typeName);
-  return schema === undefined ? {} : messageJson(registry, schema, message);
+  return schema === undefined ? {} : withoutSecrets(messageJson(registry, schema, message));
 }
 
 const isMessage = (spec: unknown): spec is Message => typeof spec === "object" && spec !== null && "$typeName" in spec;

@@ -17,8 +17,8 @@ export interface MeshInForce {
 
 /** The live state that the debug pages show. They only read it. */
 export interface DebugDeps {
-  readonly store: Pick<ConfigStore, "list" | "status" | "problems">;
-  readonly world: Pick<World, "engine" | "context" | "providers" | "patchReport">;
+  readonly store: Pick<ConfigStore, "list" | "origin" | "status" | "problems">;
+  readonly world: Pick<World, "engine" | "context" | "providers" | "patchReport" | "problems">;
   readonly xds: Pick<XdsServer, "state" | "dump">;
   readonly mesh: MeshInForce;
   readonly clock: Pick<Clock, "monotonic">;

@@ -7,6 +7,8 @@ import { judgeMesh } from "../config/mesh/load-mesh.ts";
 import { readObject } from "../config/read-object.ts";
 import { createStore } from "../config/store/store.ts";
 import { createWorld } from "../generate/world.ts";
+import { SESSION_DEFAULTS } from "../model/session.ts";
+import { CLUSTER_TYPE } from "../wire/type-urls.ts";
 import type { ConfigDump, ConfigRecord, MeshState, PortEndpoints, ProblemRecord, RegistryService } from "./api-types.ts";
 import type { DebugDeps } from "./debug-deps.ts";
 import { debugRoutes } from "./debug-routes.ts";
@@ -46,6 +48,9 @@ async function control(text = CONFIG) {
     edsForHeadless: false,
     defaultRequestTimeoutMs: 0,
     http10: false,
+    mongoFilter: true,
+    redisFilter: false,
+    sessions: SESSION_DEFAULTS,
     quicListeners: false,
     dualStack: false,
     tlsOnSidecarIngress: false,
@@ -66,7 +71,9 @@ async function control(text = CONFIG) {
     });
   await say(text);
   const view = testView();
-  const clusters = world.providers[0]?.offered(view, { wildcard: true, names: { id: 0, names: new Set() } });
+  const clusters = world.providers
+    .find(({ typeUrl }) => typeUrl === CLUSTER_TYPE)
+    ?.offered(view, { wildcard: true, names: { id: 0, names: new Set() } });
   const xds: DebugDeps["xds"] = {
     state: () => [streamOf([typeStateOf({})])],
     dump: (id) => (id === "1" && clusters !== undefined ? dumpOf(view, [...clusters.resources.values()], clusters) : undefined),
@@ -82,6 +89,8 @@ async function control(text = CONFIG) {
   };
   return { routes, say, page: async <T>(path: string): Promise<T> => (await ask(path)).body as T, ask };
 }
+
+const ABOUT_ONE_PROXY = ["/debug/config_dump", "/debug/ndsz"];
 
 describe("debugRoutes", () => {
   it("wants the token for every page, and lists them", async () => {
@@ -100,7 +109,7 @@ describe("debugRoutes", () => {
   it("answers every page with JSON", async () => {
     const { routes, ask } = await control();
     for (const { path } of routes)
-      assert.equal((await ask(path === "/debug/config_dump" ? `${path}?proxyID=web.shop` : path)).status, 200, path);
+      assert.equal((await ask(ABOUT_ONE_PROXY.includes(path) ? `${path}?proxyID=web.shop` : path)).status, 200, path);
   });
 
   it("shows objects in Kubernetes' shape with their place, by kind, plural or short name", async () => {
@@ -116,6 +125,15 @@ describe("debugRoutes", () => {
         origin: { source: "files", at: "conf/shop/a.yaml:10" },
       });
     }
+  });
+
+  it("shows the names an agent resolves, and which proxy it would have to be told", async () => {
+    const { page, ask } = await control(CONFIG.replace("hosts: [reviews.example]", "hosts: [reviews.example]\n  addresses: [10.3.0.1]"));
+    const table = { "reviews.example": { ips: ["10.3.0.1"], registry: "External" } };
+    const type = "type.googleapis.com/istio.networking.nds.v1.NameTable";
+    assert.deepEqual(await page("/debug/ndsz?proxyID=web.shop"), { configs: [{ "@type": type, table }] });
+    assert.equal((await ask("/debug/ndsz")).status, 400);
+    assert.equal((await ask("/debug/ndsz?proxyID=gone.shop")).status, 404);
   });
 
   it("never shows what is in a Secret", async () => {

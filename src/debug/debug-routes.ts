@@ -1,5 +1,8 @@
 import { createSlice } from "../base/slice.ts";
-import { messageRegistry } from "../wire/json.ts";
+import type { Encoded } from "../wire/encoded.ts";
+import { encodedJson, messageRegistry } from "../wire/json.ts";
+import { NAME_TABLE_TYPE } from "../wire/type-urls.ts";
+import { NO_NAMES } from "../xds/name-sets.ts";
 import type { StreamDump, StreamState } from "../xds/state.ts";
 import type { ObjectOrigin } from "./api-types.ts";
 import { configDump } from "./config-dump.ts";
@@ -8,8 +11,9 @@ import { connectionDetails, connections } from "./connections.ts";
 import type { DebugDeps } from "./debug-deps.ts";
 import type { HttpAnswer, HttpRoute } from "./http-route.ts";
 import { meshState } from "./mesh-page.ts";
-import { originFinder, problemRecord } from "./object-origin.ts";
+import { originFinder, placed, problemRecord } from "./object-origin.ts";
 import { registryEndpoints, registryServices } from "./registry-dump.ts";
+import { reportedProxies } from "./reported-proxies.ts";
 import { sharingClasses } from "./sharing-classes.ts";
 import { proxyIdOf, syncStatus } from "./sync-status.ts";
 
@@ -43,6 +47,11 @@ const proxyPages = (deps: DebugDeps): readonly Page[] => [
       "?proxyID=name.namespace: the configuration of a proxy as Envoy's own dump shows it; &why adds the objects each resource was made from",
     answer: (query) => dumpPage(deps, query),
   },
+  {
+    path: "/debug/ndsz",
+    about: "?proxyID=name.namespace: the names that the agent beside a proxy resolves, and their addresses",
+    answer: (query) => namesPage(deps, query.get("proxyID") ?? ""),
+  },
 ];
 
 const configPages = (deps: DebugDeps): readonly Page[] => [
@@ -57,7 +66,10 @@ const configPages = (deps: DebugDeps): readonly Page[] => [
   {
     path: "/debug/problems",
     about: "everything wrong with the configuration",
-    answer: () => ok([...deps.mesh.problems, ...deps.store.problems()].map(problemRecord)),
+    answer: () => {
+      const beside = deps.world.problems.all().map((problem) => placed(problem, deps.store));
+      return ok([...deps.mesh.problems, ...deps.store.problems(), ...beside].map(problemRecord));
+    },
   },
   {
     path: "/debug/envoyfilterz",
@@ -98,14 +110,7 @@ const insidePages = (deps: DebugDeps): readonly Page[] => [
 function patchPage({ xds, world }: DebugDeps, wanted: string): HttpAnswer {
   const streams = wanted === "" ? xds.state() : [findStream(xds.state(), wanted)].filter((stream) => stream !== undefined);
   if (wanted !== "" && streams.length === 0) return notConnected(wanted);
-  const proxies = streams.flatMap(({ id, types: states }) => {
-    const dump = xds.dump(id);
-    const rejected = (typeUrl: string) => states.find((state) => state.typeUrl === typeUrl)?.rejected ?? [];
-    return dump === undefined
-      ? []
-      : [{ view: dump.view, types: dump.types.map((type) => ({ ...type, rejected: rejected(type.typeUrl) })) }];
-  });
-  return ok(world.patchReport(proxies));
+  return ok(world.patchReport(reportedProxies(xds, streams)));
 }
 
 const notConnected = (wanted: string): HttpAnswer => ({
@@ -125,6 +130,17 @@ async function dumpPage(deps: DebugDeps, query: URLSearchParams): Promise<HttpAn
     pause: createSlice(deps.clock),
   };
   return ok(await configDump(dump, state, options));
+}
+
+/** Every workload has a table, whether or not its agent has asked for it. */
+async function namesPage({ xds, world }: DebugDeps, wanted: string): Promise<HttpAnswer> {
+  if (wanted === "") return { status: 400, body: { error: "say which proxy: ?proxyID=name.namespace" } };
+  const view = findStream(xds.state(), wanted)?.view;
+  if (view === undefined) return notConnected(wanted);
+  const provider = world.providers.find(({ typeUrl }) => typeUrl === NAME_TABLE_TYPE);
+  const tables = provider?.offered(view, { wildcard: true, names: NO_NAMES }).resources ?? new Map<string, Encoded>();
+  const registry = await messageRegistry();
+  return ok({ configs: [...tables.values()].map((table) => encodedJson(registry, table)) });
 }
 
 /** By node id, `name.namespace`, or a name that only one proxy has; of several connections of one proxy the newest. */

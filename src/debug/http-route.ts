@@ -11,5 +11,8 @@ export interface HttpRoute {
   /** Open routes answer anyone; the others want the debug token. */
   readonly open: boolean;
   readonly about: string;
-  readonly answer: (query: URLSearchParams) => HttpAnswer | Promise<HttpAnswer>;
+  /** What it is asked with; GET where it is not said. */
+  readonly method?: "POST";
+  /** `body` is the JSON that came with a POST. */
+  readonly answer: (query: URLSearchParams, body?: unknown) => HttpAnswer | Promise<HttpAnswer>;
 }

@@ -1,6 +1,6 @@
-import { formatOrigin } from "../config/object.ts";
+import { formatOrigin, objectKey } from "../config/object.ts";
 import { formatPath, type Problem } from "../config/problem.ts";
-import type { ObjectStatus } from "../config/store/store-types.ts";
+import type { ConfigStore, ObjectStatus } from "../config/store/store-types.ts";
 import type { ObjectOrigin, ProblemRecord } from "./api-types.ts";
 import type { DebugDeps } from "./debug-deps.ts";
 
@@ -37,3 +37,10 @@ export function problemRecord({ code, level, object, path, message, file, line }
 
 /** A time as ISO text. */
 export const isoTime = (ms: number): string => new Date(ms).toISOString();
+
+/** A problem with the file and line of its object, where it does not say them itself. */
+export function placed(problem: Problem, store: Pick<ConfigStore, "origin">): Problem {
+  if (problem.file !== undefined) return problem;
+  const { file, line } = store.origin(objectKey(problem.object)) ?? {};
+  return { ...problem, ...(file !== undefined && { file }), ...(line !== undefined && { line }) };
+}

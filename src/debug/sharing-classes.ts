@@ -71,6 +71,7 @@ const ATTRIBUTES: Readonly<Record<string, (view: ProxyView) => string>> = {
   interception: (view) => view.interception,
   dnsCapture: (view) => String(view.dnsCapture),
   hasIdentity: (view) => String(view.hasIdentity),
+  proven: (view) => String(view.proven),
 };
 
 /** Attributes with one value in each class, and not the same one in all of them. */

@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "vitest";
-import { CLUSTER_TYPE, LISTENER_TYPE, ROUTE_TYPE } from "../wire/type-urls.ts";
+import { CLUSTER_TYPE, LISTENER_TYPE, ROUTE_TYPE, SECRET_TYPE } from "../wire/type-urls.ts";
 import type { SyncState } from "./api-types.ts";
 import { streamOf, typeStateOf } from "./stream-fixture.ts";
 import { syncStatus } from "./sync-status.ts";
@@ -33,6 +33,15 @@ describe("syncStatus", () => {
     assert.deepEqual([status?.listener_sent, status?.listener_acked], ["l2", "l1"]);
     assert.deepEqual([status?.route_sent, status?.route_acked], ["unchanged", "unchanged"]);
     assert.equal(status?.endpoint_sent, undefined);
+  });
+
+  it("counts a proxy once that has a stream for its secrets beside the other", () => {
+    const secrets = streamOf([typeStateOf({ typeUrl: SECRET_TYPE })], { id: "2" });
+    const main = streamOf([typeStateOf({})]);
+    const typesOf = (streams: Parameters<typeof syncStatus>[0]) =>
+      syncStatus(streams, "istiod-0").map(({ types }) => types.map(({ type }) => type));
+    assert.deepEqual(typesOf([secrets, main]), [["CDS", "SDS"]]);
+    assert.deepEqual(typesOf([secrets]), [["SDS"]]);
   });
 
   it("leaves out streams that have not said who they are, and sorts the others", () => {

@@ -1,4 +1,12 @@
-import { CLUSTER_TYPE, ENDPOINT_TYPE, EXTENSION_CONFIG_TYPE, LISTENER_TYPE, ROUTE_TYPE, shortTypeName } from "../wire/type-urls.ts";
+import {
+  CLUSTER_TYPE,
+  ENDPOINT_TYPE,
+  EXTENSION_CONFIG_TYPE,
+  LISTENER_TYPE,
+  ROUTE_TYPE,
+  SECRET_TYPE,
+  shortTypeName,
+} from "../wire/type-urls.ts";
 import type { StreamState, TypeState } from "../xds/state.ts";
 import type { SyncState, SyncStatus, TypeSync } from "./api-types.ts";
 import { isoTime } from "./object-origin.ts";
@@ -20,10 +28,21 @@ const NOTHING_TO_SEND = "unchanged";
 
 /** Connected proxies and how far they are, as Istio's `/debug/syncz` gives it, in order of name. A stream that has not said who it is, is left out. */
 export function syncStatus(streams: readonly StreamState[], instance: string): readonly SyncStatus[] {
-  return streams
-    .filter((stream) => stream.node !== "")
+  return withoutSideStreams(streams.filter((stream) => stream.node !== ""))
     .map((stream) => statusOf(stream, instance))
     .sort((a, b) => (a.proxy < b.proxy ? -1 : a.proxy > b.proxy ? 1 : 0));
+}
+
+/** A proxy that asks for its secrets on a stream of their own is one proxy all the same: their state is put beside that of the rest. */
+function withoutSideStreams(streams: readonly StreamState[]): readonly StreamState[] {
+  const isSide = ({ types }: StreamState): boolean => types.length > 0 && types.every(({ typeUrl }) => typeUrl === SECRET_TYPE);
+  const main = streams.filter((stream) => !isSide(stream));
+  const known = new Set(main.map(({ node }) => node));
+  const side = Map.groupBy(streams.filter(isSide), ({ node }) => node);
+  return [
+    ...main.map((stream) => ({ ...stream, types: [...stream.types, ...(side.get(stream.node) ?? []).flatMap(({ types }) => types)] })),
+    ...[...side.values()].flat().filter(({ node }) => !known.has(node)),
+  ];
 }
 
 /** `name.namespace`, by which people and tools call a proxy: the third part of its node id. */

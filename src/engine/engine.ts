@@ -40,12 +40,13 @@ export function createEngine(options: EngineOptions = {}): Engine {
     return made;
   }
 
-  function runOverlay<T>(changes: readonly OverlayChange[], fn: () => T): T {
+  function runOverlay<T>(changes: readonly OverlayChange[], fn: (runs: () => ReadonlyMap<string, number>) => T): T {
     graph.assertIdle("overlay");
-    overlay = new Overlay(changes, (one) => tables.get(one.name) === one);
-    graph.overlay = overlay;
+    const made = new Overlay(changes, (one) => tables.get(one.name) === one);
+    overlay = made;
+    graph.overlay = made;
     try {
-      return fn();
+      return fn(() => made.runs);
     } finally {
       graph.overlay = undefined;
       overlay = undefined;

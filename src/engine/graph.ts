@@ -8,6 +8,14 @@ export interface OverlayCalls {
   call(family: Family, key: unknown): unknown;
 }
 
+/** What a lease is told while it collects. */
+export interface Collector {
+  /** A result was asked for. */
+  result(node: QueryNode): void;
+  /** A table was read past any query. */
+  input(): void;
+}
+
 /**
  * The reactive graph: who read what, what is stale, what nobody holds. Edges and marking are alien-signals'; looking
  * whether a marked node is really stale is ours, because its `checkDirty` takes a node that is being computed for
@@ -34,8 +42,8 @@ export class Graph {
 
   /** Set while an overlay is evaluated. */
   overlay: OverlayCalls | undefined;
-  /** Set while a lease collects the results asked for at top level. */
-  collect: ((node: QueryNode) => void) | undefined;
+  /** Set while a lease collects what is asked for at top level. */
+  collect: Collector | undefined;
   /** Grows with each real change of the inputs. */
   revision = 0;
   forgotten = 0;
@@ -65,7 +73,7 @@ export class Graph {
       if ((node.flags & RUNNING) !== 0) return new Failure(this.#stack.cycle(node));
     }
     if (this.#active !== undefined) this.#system.link(node, this.#active, this.#activeRun);
-    else this.collect?.(node);
+    else this.collect?.result(node);
     return node.outcome;
   }
 
@@ -73,6 +81,18 @@ export class Graph {
   node(family: Family, key: unknown): QueryNode {
     this.call(family, key);
     return this.#lookup(family, key);
+  }
+
+  /**
+   * Brings a node up to date in steps, from below: what it read last is settled first, one result a step, so that what remains of the node itself is
+   * its own run. A result that turns out not to be read any more has been computed in vain, no more.
+   */
+  *settling(node: QueryNode): Iterable<void> {
+    if (!isWanting(node)) return;
+    for (const dep of staleReads(node)) yield* this.settling(dep);
+    if (!isWanting(node)) return;
+    this.#freshen(node);
+    yield;
   }
 
   /** Records the read of an input for the active query. */
@@ -247,7 +267,9 @@ export class Graph {
   }
 
   #forget(node: QueryNode): void {
-    if (!node.family.nodes.delete(node.id)) return; // went with its cycle
+    const { nodes } = node.family;
+    if (nodes.get(node.id) !== node) return; // went with its cycle, and there may be a new one in its place
+    nodes.delete(node.id);
     this.#dropReads(node, node.deps);
     node.flags = CLEAN | DIRTY;
     this.forgotten++;
@@ -280,6 +302,18 @@ export class Graph {
       throw new EngineRecheckError(node.label, plain(node.outcome), plain(outcome));
     }
   }
+}
+
+/** Stale, and somebody still depends on it: one who has lost its last reader meanwhile may be forgotten already. */
+const isWanting = (node: QueryNode): boolean => (node.flags & STALE) !== 0 && (node.subs !== undefined || node.pins > 0);
+
+/** What a node read last and is not known to be valid. Its edges may change while the results are looked at, so they are noted first. */
+function staleReads(node: QueryNode): readonly QueryNode[] {
+  const stale: QueryNode[] = [];
+  for (let link: Link | undefined = node.deps; link !== undefined; link = link.nextDep) {
+    if (link.dep instanceof QueryNode && (link.dep.flags & STALE) !== 0) stale.push(link.dep);
+  }
+  return stale;
 }
 
 /** Makes the next read of a node its first; what is not read again is dropped when the run has ended. */

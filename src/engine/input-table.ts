@@ -57,14 +57,14 @@ export class InputTable<V> implements Table<V>, InputOwner {
   get(key: string): V | undefined {
     const view = this.#view();
     if (view !== undefined) return view.get(key);
-    if (this.#host.graph.recording) this.#track(this.#rowNodes, "row", key);
+    if (this.#recording()) this.#track(this.#rowNodes, "row", key);
     return this.#rows.get(key);
   }
 
   has(key: string): boolean {
     const view = this.#view();
     if (view !== undefined) return view.has(key);
-    if (this.#host.graph.recording) this.#track(this.#hasNodes, "has", key);
+    if (this.#recording()) this.#track(this.#hasNodes, "has", key);
     return this.#rows.has(key);
   }
 
@@ -72,7 +72,7 @@ export class InputTable<V> implements Table<V>, InputOwner {
     const view = this.#view();
     if (view !== undefined) return view.list(index, key);
     const found = this.index(index);
-    if (this.#host.graph.recording) {
+    if (this.#recording()) {
       const bucket = found.bucket(key);
       bucket.listNode ??= new InputNode(this, "list", { index, key });
       this.#host.graph.track(bucket.listNode);
@@ -84,7 +84,7 @@ export class InputTable<V> implements Table<V>, InputOwner {
     const view = this.#view();
     if (view !== undefined) return view.keys(index, key);
     const found = this.index(index);
-    if (this.#host.graph.recording) {
+    if (this.#recording()) {
       const bucket = found.bucket(key);
       bucket.keysNode ??= new InputNode(this, "keys", { index, key });
       this.#host.graph.track(bucket.keysNode);
@@ -96,7 +96,7 @@ export class InputTable<V> implements Table<V>, InputOwner {
     const view = this.#view();
     if (view !== undefined) return view.indexKeys(index);
     const found = this.index(index);
-    if (this.#host.graph.recording) {
+    if (this.#recording()) {
       found.node ??= new InputNode(this, "indexKeys", { index, key: "*" });
       this.#host.graph.track(found.node);
     }
@@ -106,7 +106,7 @@ export class InputTable<V> implements Table<V>, InputOwner {
   all(): readonly V[] {
     const view = this.#view();
     if (view !== undefined) return view.all();
-    if (this.#host.graph.recording) {
+    if (this.#recording()) {
       this.#all.listNode ??= new InputNode(this, "all", { index: "*", key: "*" });
       this.#host.graph.track(this.#all.listNode);
     }
@@ -244,6 +244,13 @@ export class InputTable<V> implements Table<V>, InputOwner {
   #view(): TableReads<V> | undefined {
     if (this.#host.graph.overlay === undefined) return undefined;
     return this.#host.view(this as InputTable<unknown>) as TableReads<V> | undefined;
+  }
+
+  /** Whether a query reads. If none does, a lease may have to know. */
+  #recording(): boolean {
+    const { graph } = this.#host;
+    if (!graph.recording) graph.collect?.input();
+    return graph.recording;
   }
 
   #track(nodes: Map<string, InputNode>, read: InputRead, key: string): void {

@@ -1,34 +1,47 @@
 import type { Graph } from "./graph.ts";
-import type { QueryNode } from "./nodes.ts";
+import { type QueryNode, RUNNING, STALE } from "./nodes.ts";
 import type { Lease } from "./types.ts";
+
+/** What was read at top level: results with what they were, and whether that was all. */
+interface Reads {
+  readonly results: Map<QueryNode, unknown>;
+  complete: boolean;
+}
 
 /** Makes a lease: a set of pinned nodes. A node is pinned as it is read, so a sweep meanwhile is safe. */
 export function createLease(graph: Graph, label: string): Lease {
-  let held = new Set<QueryNode>();
+  let held: Reads = { results: new Map(), complete: false };
 
-  function collecting<T>(into: Set<QueryNode>, fn: () => T): T {
+  function collecting<T>(into: Reads, fn: () => T): T {
     graph.assertIdle(`lease ${label}`);
     const outer = graph.collect;
-    graph.collect = (node) => {
-      if (into.has(node)) return;
-      into.add(node);
-      node.pins++;
+    graph.collect = {
+      result(node) {
+        if (!into.results.has(node)) node.pins++;
+        into.results.set(node, node.outcome);
+      },
+      input() {
+        into.complete = false;
+      },
     };
     try {
       return fn();
+    } catch (error) {
+      into.complete = false;
+      throw error;
     } finally {
       graph.collect = outer;
     }
   }
 
-  function unpin(nodes: ReadonlySet<QueryNode>): void {
-    for (const node of nodes) if (--node.pins === 0) graph.suspect(node);
+  function unpin({ results }: Reads): void {
+    for (const node of results.keys()) if (--node.pins === 0) graph.suspect(node);
   }
 
   return {
     label,
     run(fn) {
-      const now = new Set<QueryNode>();
+      const now: Reads = { results: new Map(), complete: true };
       try {
         return collecting(now, fn);
       } finally {
@@ -40,8 +53,20 @@ export function createLease(graph: Graph, label: string): Lease {
     extend: (fn) => collecting(held, fn),
     release() {
       const before = held;
-      held = new Set();
+      held = { results: new Map(), complete: false };
       unpin(before);
+    },
+    *refresh() {
+      for (const node of [...held.results.keys()]) {
+        for (const _ of graph.settling(node)) yield;
+      }
+    },
+    get current() {
+      if (!held.complete) return false;
+      for (const [node, outcome] of held.results) {
+        if ((node.flags & (STALE | RUNNING)) !== 0 || node.outcome !== outcome) return false;
+      }
+      return true;
     },
   };
 }

@@ -51,6 +51,38 @@ describe("leases", () => {
     expect(engine.stats().watched).toBe(0);
   });
 
+  it("say whether what was asked is as it was, computing nothing", () => {
+    const { engine, items, define, runsOf } = itemEngine();
+    const parity = define("parity", (key) => (items.get(key)?.n ?? 0) % 2);
+    const lease = engine.lease("class");
+    expect(lease.current).toBe(false);
+    lease.run(() => parity("a"));
+    expect(lease.current).toBe(true);
+    items.set("a", { ns: "x", n: 2 });
+    expect(runsOf(() => expect(lease.current).toBe(false))).toEqual([]);
+    expect(runsOf(() => [...lease.refresh()])).toEqual(["parity(a)"]);
+    expect(lease.current).toBe(true);
+    items.set("a", { ns: "x", n: 3 });
+    for (const _ of lease.refresh());
+    expect(lease.current).toBe(false);
+    lease.run(() => [parity("a"), items.get("a")]);
+    expect(lease.current).toBe(false);
+    expect(() => lease.run(() => [parity("a"), assertNever()])).toThrow("never");
+    expect(lease.current).toBe(false);
+  });
+
+  it("are brought up to date from below, a result a step", () => {
+    const { engine, items, define, runsOf } = itemEngine();
+    const leaf = define("leaf", (key) => items.get(key)?.n ?? 0);
+    const top = define("top", () => leaf("a") + leaf("b") + leaf("c"));
+    const lease = engine.lease("class");
+    lease.run(() => top(""));
+    for (const key of ["a", "b"]) items.set(key, { ns: "x", n: 7 });
+    const steps = lease.refresh()[Symbol.iterator]();
+    expect([1, 2, 3].map(() => runsOf(() => steps.next()))).toEqual([["leaf(a)"], ["leaf(b)"], ["top()"]]);
+    expect(steps.next().done).toBe(true);
+  });
+
   it("are swept in slices when asked to", () => {
     const { engine, define } = itemEngine();
     const leaf = define("leaf", (key) => key);
@@ -67,3 +99,7 @@ describe("leases", () => {
     expect(() => define("sweeping", () => engine.sweep())("")).toThrow("sweep inside a query");
   });
 });
+
+function assertNever(): never {
+  throw new Error("never");
+}

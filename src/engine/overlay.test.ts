@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { createEngine, EngineInvariantError, type OverlayChange } from "./index.ts";
+import { createEngine, EngineInvariantError, type OverlayChange, type Query } from "./index.ts";
 import { type Item, itemEngine } from "./item-engine.ts";
 
 describe("provenance", () => {
@@ -57,6 +57,48 @@ describe("overlays", () => {
     items.set("a", { ns: "x", n: 1 });
     const value = parity("a");
     expect(engine.overlay([{ table: items, key: "a", value: { ns: "x", n: 3 } }], () => parity("a"))).toBe(value);
+  });
+
+  it("stop a change where a result is the same, however much stands above", () => {
+    const { engine, items, define, runsOf } = itemEngine();
+    const parity = define("parity", (key) => ({ odd: (items.get(key)?.n ?? 0) % 2 }));
+    const middle = define("middle", (key) => [parity(key)]);
+    const top = define("top", () => [middle("a"), items.get("b")?.n]);
+    items.set("a", { ns: "x", n: 1 });
+    const value = top("");
+    const ran = (n: number) =>
+      runsOf(() =>
+        engine.overlay([{ table: items, key: "a", value: { ns: "x", n } }], (runs) => {
+          expect(top("") === value).toBe(n === 3);
+          expect(runs().get("parity")).toBe(1);
+        }),
+      );
+    expect(ran(3)).toEqual(["parity(a)"]);
+    expect(ran(4)).toEqual(["parity(a)", "middle(a)", "top()"]);
+    items.set("a", { ns: "x", n: 5 });
+    expect(ran(4)).toEqual(["top()", "middle(a)", "parity(a)"]);
+  });
+
+  it("find a cycle that only the change makes, whoever is asked first", () => {
+    const { engine, items, define } = itemEngine();
+    const low: Query<string, unknown> = define("low", () => ((items.get("a")?.n ?? 0) > 1 ? high("") : 0));
+    const high: Query<string, unknown> = define("high", () => [low("")]);
+    const above = define("above", () => [high("")]);
+    items.set("a", { ns: "x", n: 1 });
+    above("");
+    const changes: OverlayChange[] = [{ table: items, key: "a", value: { ns: "x", n: 2 } }];
+    const errors = [above, high, low].map((first) =>
+      engine.overlay(changes, () => {
+        first.try("");
+        return [low, high, above].map((one) => {
+          const result = one.try("");
+          return result.ok ? "fine" : result.error.message;
+        });
+      }),
+    );
+    expect(new Set(errors.map((one) => JSON.stringify(one))).size).toBe(1);
+    expect(errors[0]?.[0]).toMatch(/cycle/);
+    expect(above("")).toEqual([[0]]);
   });
 
   it("read tables they do not change, and delete", () => {

@@ -1,9 +1,9 @@
-import type { ReactiveNode } from "alien-signals/system";
+import type { Link, ReactiveNode } from "alien-signals/system";
 import { CallStack } from "./call-stack.ts";
 import { invariant, isFault } from "./errors.ts";
 import type { OverlayCalls } from "./graph.ts";
 import { InputTable } from "./input-table.ts";
-import { Failure, type Family, type InputNode, type QueryNode, RUNNING, STALE, UNSET } from "./nodes.ts";
+import { asNode, Failure, type Family, InputNode, QueryNode, RUNNING, STALE, UNSET } from "./nodes.ts";
 import { TableView } from "./table-view.ts";
 import type { OverlayChange } from "./types.ts";
 
@@ -12,20 +12,23 @@ interface Cell {
   readonly family: Family;
   readonly id: unknown;
   readonly label: string;
-  /** UNSET while it runs or its cycle is open. */
+  /** UNSET while it runs, while its cycle is open, and while what it read is looked at. */
   outcome: unknown;
+  /** It was computed, or is being computed. */
+  entered: boolean;
 }
 
 /**
  * The inputs with some changes on top, for the time of one evaluation. Plain memoised recursion: no edges are made and
- * nothing of the base is written. A base result serves as it is when it is valid and no recorded read below it is
- * touched by a change; the recorded reads make that exact.
+ * nothing of the base is written. A valid base result serves as it is when no recorded read below it is touched by a
+ * change, or when all that it read comes out the same: a change stops where it stops in the graph.
  */
 export class Overlay implements OverlayCalls {
   readonly #views = new Map<InputTable<unknown>, TableView>();
   readonly #cells = new Map<Family, Map<unknown, Cell>>();
   /** All base nodes above a changed input, found from the changes upwards: costs in proportion to their reach. */
   readonly #touched: ReadonlySet<ReactiveNode>;
+  readonly #runs = new Map<string, number>();
   readonly #stack = new CallStack<Cell>();
 
   constructor(changes: readonly OverlayChange[], owns: (table: InputTable<unknown>) => boolean) {
@@ -43,6 +46,11 @@ export class Overlay implements OverlayCalls {
     this.#touched = readersOf([...this.#views.values()].flatMap((view) => view.touched()));
   }
 
+  /** How often each query was computed so far. */
+  get runs(): ReadonlyMap<string, number> {
+    return this.#runs;
+  }
+
   /** A table as this overlay sees it. */
   view(table: InputTable<unknown>): TableView {
     let view = this.#views.get(table);
@@ -55,9 +63,17 @@ export class Overlay implements OverlayCalls {
 
   /** The outcome of a query under this overlay. */
   call(family: Family, key: unknown): unknown {
+    const found = this.#find(family, key);
+    if (found instanceof QueryNode) return found.outcome;
+    return found.outcome === UNSET ? new Failure(this.#stack.cycle(found)) : found.outcome;
+  }
+
+  /** Where the outcome stands: in the base, or in a cell, where it is UNSET while it runs or its cycle is open. */
+  #find(family: Family, key: unknown): QueryNode | Cell {
     const id = family.intern(key);
-    const base = family.nodes.get(id);
-    if (base !== undefined && (base.flags & (STALE | RUNNING)) === 0 && !this.#touched.has(base)) return base.outcome;
+    const node = family.nodes.get(id);
+    const base = node !== undefined && (node.flags & (STALE | RUNNING)) === 0 ? node : undefined;
+    if (base !== undefined && !this.#touched.has(base)) return base;
     let cells = this.#cells.get(family);
     if (cells === undefined) {
       cells = new Map();
@@ -65,17 +81,34 @@ export class Overlay implements OverlayCalls {
     }
     let cell = cells.get(id);
     if (cell === undefined) {
-      cell = { family, id, label: `${family.name}(${String(id)})`, outcome: UNSET };
+      cell = { family, id, label: `${family.name}(${String(id)})`, outcome: UNSET, entered: false };
       cells.set(id, cell);
-      this.#run(cell, key, base);
+      if (base !== undefined && this.#readsTheSame(base, cell)) cell.outcome = base.outcome;
     }
-    if (cell.outcome === UNSET) return new Failure(this.#stack.cycle(cell));
-    return cell.outcome;
+    // what is looked at may be asked for by what it read: then it is computed there
+    if (cell.outcome === UNSET && !cell.entered) this.#run(cell, key, node);
+    return cell;
+  }
+
+  /**
+   * Whether all that a result was made from is what it was, looked at in the order in which it was read: as long as
+   * nothing differs, computing it would ask for the same.
+   */
+  #readsTheSame(base: QueryNode, cell: Cell): boolean {
+    if (base.cycle !== undefined) return false;
+    for (let link: Link | undefined = base.deps; link !== undefined; link = link.nextDep) {
+      const dep = asNode(link.dep);
+      if (!this.#touched.has(dep)) continue;
+      if (dep instanceof InputNode || this.#find(dep.family, dep.key).outcome !== dep.outcome || cell.entered) return false;
+    }
+    return true;
   }
 
   #run(cell: Cell, key: unknown, base: QueryNode | undefined): void {
     const { family, id } = cell;
     const depth = this.#stack.depth;
+    cell.entered = true;
+    this.#runs.set(family.name, (this.#runs.get(family.name) ?? 0) + 1);
     this.#stack.enter(cell);
     let outcome: unknown;
     try {
@@ -97,7 +130,7 @@ export class Overlay implements OverlayCalls {
 }
 
 /** The nodes above some inputs: the exact reach of a change. */
-function readersOf(inputs: readonly InputNode[]): ReadonlySet<ReactiveNode> {
+function readersOf(inputs: Iterable<ReactiveNode>): ReadonlySet<ReactiveNode> {
   const seen = new Set<ReactiveNode>(inputs);
   for (const node of seen) {
     // a set's iteration visits what is added on the way

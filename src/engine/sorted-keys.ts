@@ -5,7 +5,7 @@
  */
 export class SortedKeys {
   #sorted: readonly string[] = [];
-  /** Made when needed: of ten thousand index keys most hold one row and never change. */
+  /** Made when needed: of ten thousand index keys most hold one row and never change, and the first key needs no set. */
   #added: Set<string> | undefined;
   #removed: Set<string> | undefined;
 
@@ -16,6 +16,10 @@ export class SortedKeys {
   /** Adds a key that is not in the set. */
   add(key: string): void {
     if (this.#removed?.delete(key) === true) return;
+    if (this.#sorted.length === 0 && this.#added === undefined) {
+      this.#sorted = [key];
+      return;
+    }
     this.#added ??= new Set();
     this.#added.add(key);
   }

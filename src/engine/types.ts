@@ -37,9 +37,10 @@ export interface Engine {
   provenance<K, V>(query: Query<K, V>, key: K): readonly InputRef[];
   /**
    * Evaluates `fn` against the inputs with `changes` on top. Inputs, caches and counters are untouched; a result that
-   * no change reaches is the very instance the cache holds, and so is one that came out `same`.
+   * no change reaches is the very instance the cache holds, and so is one that came out `same`. `runs` says how often
+   * each query was computed for it so far, by name.
    */
-  overlay<T>(changes: readonly OverlayChange[], fn: () => T): T;
+  overlay<T>(changes: readonly OverlayChange[], fn: (runs: () => ReadonlyMap<string, number>) => T): T;
   /** Counters for `/debug`. Walks the graph: not for hot paths. */
   stats(): EngineStats;
 }
@@ -106,6 +107,13 @@ export interface Lease {
   extend<T>(fn: () => T): T;
   /** Lets go of everything. The lease may be used again. */
   release(): void;
+  /**
+   * Whether `fn` of the last `run` would surely read the same again, as far as is known without computing anything: all results it asked for are
+   * up to date and what they were, and it read no table itself.
+   */
+  readonly current: boolean;
+  /** Brings the results that are held up to date in small steps; the caller may pause, and write, between them. */
+  refresh(): Iterable<void>;
 }
 
 /**

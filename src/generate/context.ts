@@ -4,6 +4,7 @@ import type { DestinationRule } from "../gen/istio/networking/v1alpha3/destinati
 import type { Server } from "../gen/istio/networking/v1alpha3/gateway_pb.js";
 import type { VirtualService } from "../gen/istio/networking/v1alpha3/virtual_service_pb.js";
 import type { ServiceRef } from "../model/service.ts";
+import type { SessionSettings } from "../model/session.ts";
 import type { Registry } from "../registry/registry.ts";
 import type { ExtensionQuery } from "./lookups/extension-choice.ts";
 import type { ServiceAliases } from "./lookups/service-aliases.ts";
@@ -18,6 +19,12 @@ export interface GenerateSettings {
   readonly defaultRequestTimeoutMs: number;
   /** HTTP/1.0 clients are served by all proxies. */
   readonly http10: boolean;
+  /** What passes through ports of protocol MONGO is decoded, for statistics. */
+  readonly mongoFilter: boolean;
+  /** Proxies speak Redis on ports of protocol REDIS, and spread commands by their keys. */
+  readonly redisFilter: boolean;
+  /** Sessions that services are labelled with. */
+  readonly sessions: SessionSettings;
   /** HTTP/3 is served beside HTTPS on gateways whose Service opens the port for UDP too. */
   readonly quicListeners: boolean;
   /** Sidecars have addresses of both families at once: their listeners and endpoints use all of them. */
@@ -142,6 +149,8 @@ export interface Lookups {
    * `labels` are the client workload's, for rules with a workloadSelector; pass undefined for the rules without one.
    */
   destinationRule(query: DestinationRuleQuery): ResolvedDestinationRule | undefined;
+  /** Rules that were chosen for a host, as one. */
+  mergedDestinationRule(keys: readonly string[], host: string): ResolvedDestinationRule | undefined;
   /** Keys of the objects that rule is merged from: equal keys mean the same rule. */
   destinationRuleKeys(query: DestinationRuleQuery): readonly string[];
   /** Whether rules with a workloadSelector exist in a namespace: only then does a client's label set matter. */

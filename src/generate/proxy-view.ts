@@ -4,6 +4,7 @@ import type { Query } from "../engine/index.ts";
 import type { Node } from "../gen/envoy/config/core/v3/base_pb.js";
 import { type Locality, NO_LOCALITY, parseLocality } from "../model/locality.ts";
 import type { Interception, ProxyMetadata, ProxyType, ProxyView } from "../model/proxy.ts";
+import type { DiscoveryVariant } from "../wire/discovery-stream.ts";
 import type { GenerateContext } from "./context.ts";
 import { defineSidecarChoice } from "./lookups/sidecar-choice.ts";
 import { extensionListOf } from "./patches/extension-list.ts";
@@ -19,8 +20,11 @@ export type NodeRefusal = { readonly refused: string };
 
 const TYPES: readonly string[] = ["sidecar", "router", "waypoint"] satisfies ProxyType[];
 
-/** Reads Istio's node: id `type~IP~name.namespace~domain` and its metadata. A node that is not of this form is refused with a reason. */
-export function readNode(node: Node): NodeFacts | NodeRefusal {
+/**
+ * Reads Istio's node: id `type~IP~name.namespace~domain` and its metadata. A node that is not of this form is refused with a reason. What only
+ * delta streams can carry is not believed of others.
+ */
+export function readNode(node: Node, variant: DiscoveryVariant = "delta"): NodeFacts | NodeRefusal {
   const parts = node.id.split("~");
   const [type = "", address = "", fullName = "", dnsDomain = ""] = parts;
   if (parts.length !== 4 || !TYPES.includes(type)) {
@@ -42,7 +46,7 @@ export function readNode(node: Node): NodeFacts | NodeRefusal {
     addresses: addressesOf(address, text(metadata.INSTANCE_IPS)),
     labels,
     serviceAccount: text(metadata.SERVICE_ACCOUNT),
-    locality: localityOf(node, labels),
+    locality: saidLocality(node),
     network: text(metadata.NETWORK),
     clusterId: text(metadata.CLUSTER_ID),
     nodeName: text(metadata.NODE_NAME),
@@ -50,7 +54,9 @@ export function readNode(node: Node): NodeFacts | NodeRefusal {
     dnsCapture: flag(metadata.DNS_CAPTURE),
     istioVersion: text(metadata.ISTIO_VERSION),
     hasIdentity: text(metadata.WORKLOAD_IDENTITY) !== "none",
-    metadata: metadataOf(metadata, node.cluster),
+    proven: false,
+    metadata: metadataOf(metadata, { nodeCluster: node.cluster, variant }),
+    ...(text(metadata.GENERATOR) === "grpc" && { generator: "grpc" }),
     ...(extensions !== undefined && { extensions }),
   };
   return { key: `${node.id}#${contentHash(JSON.stringify(view))}`, view };
@@ -74,7 +80,7 @@ export function defineProxyView(ctx: Pick<GenerateContext, "engine" | "inputs" |
         ...view,
         labels,
         serviceAccount: view.serviceAccount || known?.serviceAccount || "",
-        locality: view.locality.region !== "" ? view.locality : (known?.locality ?? NO_LOCALITY),
+        locality: labelledLocality(labels) ?? view.locality,
         network: view.network || known?.network || "",
         nodeName: view.nodeName || known?.nodeName || "",
       };
@@ -88,14 +94,27 @@ function addressesOf(primary: string, instanceIps: string): readonly string[] {
   return [...new Set([primary, ...all])].filter((address) => address !== "");
 }
 
-function localityOf(node: Node, labels: Readonly<Record<string, string>>): Locality {
-  const label = labels["istio-locality"];
-  if (label !== undefined && label !== "") return parseLocality(label.includes("/") ? label : label.replaceAll(".", "/"));
+function saidLocality(node: Node): Locality {
   const { region = "", zone = "", subZone: subzone = "" } = node.locality ?? {};
   return region === "" ? NO_LOCALITY : { region, zone, subzone };
 }
 
-function metadataOf(metadata: JsonObject, nodeCluster: string): ProxyMetadata {
+/** Where labels put a workload: those of its place, which the registry adds too, or Istio's own label, which says all in one. */
+function labelledLocality(labels: Readonly<Record<string, string>>): Locality | undefined {
+  const region = labels["topology.kubernetes.io/region"];
+  const zone = labels["topology.kubernetes.io/zone"];
+  const subzone = labels["topology.istio.io/subzone"];
+  if (region !== undefined || zone !== undefined || subzone !== undefined)
+    return { region: region ?? "", zone: zone ?? "", subzone: subzone ?? "" };
+  const label = labels["istio-locality"];
+  if (label === undefined || label === "") return undefined;
+  return parseLocality(label.includes("/") ? label : label.replaceAll(".", "/"));
+}
+
+function metadataOf(
+  metadata: JsonObject,
+  { nodeCluster, variant }: { readonly nodeCluster: string; readonly variant: DiscoveryVariant },
+): ProxyMetadata {
   const optional = (value: JsonValue | undefined): string | undefined => text(value) || undefined;
   return {
     httpProxyPort: Number(text(metadata.HTTP_PROXY_PORT)) || 0,
@@ -105,10 +124,11 @@ function metadataOf(metadata: JsonObject, nodeCluster: string): ProxyMetadata {
     unprivilegedPod: flag(metadata.UNPRIVILEGED_POD),
     http10: flag(metadata.HTTP10),
     exactBalance: { inbound: flag(metadata.INBOUND_LISTENER_EXACT_BALANCE), outbound: flag(metadata.OUTBOUND_LISTENER_EXACT_BALANCE) },
+    systemRoots: optional(metadata.SYSTEM_ROOTS),
     requestedNetworkView: text(metadata.REQUESTED_NETWORK_VIEW)
       .split(",")
       .filter((network) => network !== ""),
-    vhds: flag(metadata.VHDS),
+    vhds: variant === "delta" && flag(metadata.VHDS),
     nodeCluster,
     proxyConfig: metadata.PROXY_CONFIG === undefined ? "" : JSON.stringify(metadata.PROXY_CONFIG),
     raw: JSON.stringify(metadata),

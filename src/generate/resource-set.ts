@@ -60,6 +60,9 @@ const REGISTRY_KINDS: ReadonlySet<string> = new Set([
   "Namespace",
 ]);
 
+/** Whether an object is something else than a part of the registry. */
+export const isPolicy = (key: string): boolean => !REGISTRY_KINDS.has(key.slice(0, key.indexOf("/")));
+
 /**
  * Keys of the policies that a query result was made from: rows it read, and members of the lists it read. Services are left out, because
  * what the registry read to make one (whatever else might claim its address, say) is not what a person asks for.
@@ -74,5 +77,5 @@ export function policiesBehind<K, V>(
     if (ref.read === "list") return inputs.objects.keys(ref.index, ref.key);
     return ref.read === "row" ? [ref.key] : [];
   });
-  return [...new Set(keys)].filter((one) => !REGISTRY_KINDS.has(one.slice(0, one.indexOf("/"))));
+  return [...new Set(keys)].filter(isPolicy);
 }

@@ -1,21 +1,30 @@
 import { defineInputs, type Inputs } from "../config/inputs.ts";
+import type { CredentialSource } from "../credentials/credential-source.ts";
+import { storedCredentials } from "../credentials/stored-credentials.ts";
 import { createEngine, type Engine, type EngineOptions, type Query } from "../engine/index.ts";
 import type { ProxyView } from "../model/proxy.ts";
 import { createRegistry } from "../registry/create-registry.ts";
 import type { ResourceProvider } from "../xds/provider.ts";
+import { createBootstrapProvider } from "./bootstrap-provider.ts";
 import { createClusterProvider } from "./clusters/cluster-provider.ts";
 import type { GenerateContext, GenerateSettings } from "./context.ts";
+import { assignmentsOf } from "./endpoints/assignments.ts";
 import { createEndpointProvider } from "./endpoints/endpoint-provider.ts";
 import { createWasmProvider } from "./extensions/wasm-provider.ts";
+import { withGrpcClients } from "./grpc/grpc-providers.ts";
 import { createListenerProvider } from "./listeners/provider.ts";
 import { createLookups } from "./lookups/lookups.ts";
+import { createNameTableProvider } from "./names/name-table-provider.ts";
 import { createExtensionProvider } from "./patches/extension-provider.ts";
 import type { LeftOut } from "./patches/patched-kind.ts";
 import { patchedProvider } from "./patches/patched-provider.ts";
 import { createPatches, type Patches } from "./patches/patches.ts";
 import { type PatchReport, type ReportedProxy, reportPatches } from "./patches/report.ts";
+import { defineObjectProblems, type ObjectProblems } from "./problems/problems.ts";
 import { defineProxyView, type NodeFacts } from "./proxy-view.ts";
-import { createRouteProvider } from "./routes/provider.ts";
+import { createRouteProviders } from "./routes/provider.ts";
+import type { MayReadSecrets } from "./secrets/secret-access.ts";
+import { createSecretProvider, type WithheldSecret } from "./secrets/secret-provider.ts";
 
 /** Everything between validated inputs and encoded resources, put together on one engine. Holds no sockets and reads no files. */
 export interface World {
@@ -27,6 +36,10 @@ export interface World {
   readonly providers: readonly ResourceProvider[];
   /** EnvoyFilters. Their descriptors must be given (`use`) before a proxy is served while one is in force. */
   readonly patches: Patches;
+  /** Host names of gateways into other networks. Who resolves them puts their addresses into `inputs.names`. */
+  gatewayNames(): readonly string[];
+  /** What is wrong with objects beside each other. */
+  readonly problems: ObjectProblems;
   /** What each patch of each EnvoyFilter does at some proxies. */
   patchReport(proxies: readonly ReportedProxy[]): readonly PatchReport[];
 }
@@ -34,6 +47,12 @@ export interface World {
 export interface WorldOptions extends EngineOptions {
   /** Told of each patch of an EnvoyFilter that is left out of a resource, when that is found. */
   readonly patchLeftOut?: (fault: LeftOut) => void;
+  /** Where credentials come from; by default Secrets among the inputs. The store keeps them out of those, so a running control plane names it. */
+  readonly credentials?: CredentialSource;
+  /** Told of each secret that a proxy asks for and is not given, at each look. */
+  readonly secretWithheld?: (secret: WithheldSecret) => void;
+  /** Who may read the secrets of its own namespace; everybody, where nothing else is known. */
+  readonly mayReadSecrets?: MayReadSecrets;
 }
 
 export function createWorld(settings: GenerateSettings, options: WorldOptions = {}): World {
@@ -50,15 +69,40 @@ export function createWorld(settings: GenerateSettings, options: WorldOptions = 
   const { plans } = patches;
   const clusters = patchedProvider(createClusterProvider(context), patches.clusters, plans);
   const listeners = patchedProvider(createListenerProvider(context), patches.listeners, plans);
-  const routes = patchedProvider(createRouteProvider(context), patches.routes, plans);
+  const tables = createRouteProviders(context);
+  const routes = patchedProvider(tables.routes, patches.routes, plans);
+  const hosts = patchedProvider(tables.virtualHosts, patches.virtualHosts, plans);
   const extensions = createExtensionProvider(patches, createWasmProvider(context));
+  const credentials = options.credentials ?? storedCredentials(inputs.objects);
+  const secrets = createSecretProvider(context, {
+    credentials,
+    ...(options.secretWithheld !== undefined && { withheld: options.secretWithheld }),
+    ...(options.mayReadSecrets !== undefined && { mayRead: options.mayReadSecrets }),
+  });
   return {
     engine,
     inputs,
     context,
     view: defineProxyView(context),
-    providers: [clusters.provider, createEndpointProvider(context), listeners.provider, routes.provider, extensions.provider],
+    providers: withGrpcClients(context, [
+      createBootstrapProvider(context, plans),
+      clusters.provider,
+      createEndpointProvider(context),
+      secrets,
+      listeners.provider,
+      routes.provider,
+      hosts.provider,
+      extensions.provider,
+      createNameTableProvider(context),
+    ]),
     patches,
-    patchReport: (proxies) => reportPatches(patches, [clusters, listeners, routes, extensions], proxies),
+    problems: defineObjectProblems(context, credentials),
+    gatewayNames: () => assignmentsOf(context).gatewayNames(""),
+    patchReport: (proxies) =>
+      reportPatches(
+        patches,
+        [clusters, listeners, routes, hosts, extensions],
+        proxies.filter(({ view }) => view.generator === undefined),
+      ),
   };
 }

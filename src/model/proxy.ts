@@ -31,9 +31,13 @@ export interface ProxyView {
    * only: a listener or cluster that names a secret nobody serves would warm for ever. Node metadata WORKLOAD_IDENTITY "none" says so.
    */
   readonly hasIdentity: boolean;
+  /** Whether the caller has proved that it is of this namespace and service account. Secrets go to those only. */
+  readonly proven: boolean;
   /** Object key of the Sidecar that applies, or undefined. */
   readonly sidecar: string | undefined;
   readonly metadata: ProxyMetadata;
+  /** Who reads the configuration: a gRPC library inside the application (node metadata GENERATOR); absent = Envoy. */
+  readonly generator?: "grpc";
   /** The extensions its Envoy has, as it says itself; absent where it does not say. */
   readonly extensions?: ExtensionList;
 }
@@ -55,7 +59,10 @@ export interface ProxyMetadata {
   readonly http10: boolean;
   /** Connections are spread over Envoy's workers exactly, by direction. */
   readonly exactBalance: { readonly inbound: boolean; readonly outbound: boolean };
+  /** Where the machine of a proxy without an agent keeps the roots of the system; undefined where it does not say. */
+  readonly systemRoots: string | undefined;
   readonly requestedNetworkView: readonly string[];
+  /** The proxy takes virtual hosts one by one (VHDS): it says so, and its stream can carry them. */
   readonly vhds: boolean;
   /** `cluster` of the node: what spans and statistics call the workload. */
   readonly nodeCluster: string;

@@ -4,6 +4,7 @@ import type { Query } from "../engine/index.ts";
 import { type Service, type ServiceRef, serviceKey } from "../model/service.ts";
 import { type Applicant, allocateSlots, bucketOf, inBuckets, slotAddress } from "./auto-address.ts";
 import { compareDeclarations, type Declaration, mergeDeclarations, needsAddress } from "./declaration.ts";
+import { cappedExport } from "./entry-visibility.ts";
 import { declareKubernetesService } from "./kubernetes-service.ts";
 import type { RegistryContext } from "./registry-context.ts";
 import { declareServiceEntry } from "./service-entry.ts";
@@ -87,7 +88,9 @@ function declare(context: RegistryContext, key: string): Declaration | undefined
   const { inputs, mesh, settings } = context;
   if (kindOfKey(key) === "ServiceEntry") {
     const object = storedServiceEntry(inputs.objects, key);
-    return object === undefined ? undefined : declareServiceEntry(object, mesh.defaultExportTo(""));
+    if (object === undefined) return undefined;
+    const declared = declareServiceEntry(object, mesh.defaultExportTo(""));
+    return { ...declared, exportTo: cappedExport(declared.exportTo, mesh.entryVisibility(object.namespace), object.namespace) };
   }
   const object = storedService(inputs.objects, key);
   return object === undefined ? undefined : declareKubernetesService(object, settings.clusterDomain, mesh.defaultExportTo(""));

@@ -64,11 +64,17 @@ export function memberMaker(clusterId: string): (raw: RawMember) => Member {
       subdomain: raw.subdomain,
       locality: shared.locality,
       weight: raw.weight > 0 ? raw.weight : 1,
-      tlsMode: raw.labels["security.istio.io/tlsMode"] === "istio" ? "istio" : "disabled",
+      tlsMode: tlsModeOf(raw),
       health: raw.health,
       objectKey: raw.objectKey,
     };
   };
+}
+
+/** Whether the workload has a proxy that speaks mutual TLS: its label says so; one outside Kubernetes that has an identity is taken to have one. */
+function tlsModeOf({ origin, labels, serviceAccount }: RawMember): Endpoint["tlsMode"] {
+  const assumed = (origin === "inline" || origin === "workloadEntry") && serviceAccount !== "" ? "istio" : "disabled";
+  return (labels["security.istio.io/tlsMode"] ?? assumed) === "istio" ? "istio" : "disabled";
 }
 
 /** Adds where the workload runs to its labels, as Istio does, so that subsets and failover priorities can name it. */

@@ -1,5 +1,8 @@
 import type { Inputs } from "../config/inputs.ts";
+import { namespaceLabels } from "../config/namespace-labels.ts";
 import type { Engine, Query } from "../engine/index.ts";
+import type { ServiceEntryVisibility } from "../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
+import { type EntryVisibility, entryVisibility } from "./entry-visibility.ts";
 import { type NetworkTable, networkTable } from "./networks.ts";
 
 /** What the registry must know of the process it runs in. */
@@ -30,6 +33,8 @@ export interface RegistryContext {
 /** The little that the registry reads of the mesh-wide configuration; each value alone, so that a change elsewhere in it re-runs nothing. */
 export interface MeshQueries {
   readonly defaultExportTo: Query<"", readonly string[]>;
+  /** How far ServiceEntries of a namespace may be seen at most (`serviceEntryVisibility`), whatever they export themselves to. */
+  readonly entryVisibility: Query<string, EntryVisibility>;
   readonly networks: Query<"", NetworkTable>;
   /** Network of this cluster's pods: label of the system namespace. */
   readonly clusterNetwork: Query<"", string>;
@@ -41,6 +46,10 @@ export function defineMeshQueries(engine: Engine, inputs: Inputs, settings: Regi
     name: "registry.rootNamespace",
     compute: () => inputs.mesh.get("mesh")?.rootNamespace || "istio-system",
   });
+  const visibilitySettings = engine.query<"", ServiceEntryVisibility | undefined>({
+    name: "registry.visibilitySettings",
+    compute: () => inputs.mesh.get("mesh")?.serviceEntryVisibility,
+  });
   return {
     defaultExportTo: engine.query<"", readonly string[]>({
       name: "registry.defaultExportTo",
@@ -48,6 +57,11 @@ export function defineMeshQueries(engine: Engine, inputs: Inputs, settings: Regi
         const wanted = inputs.mesh.get("mesh")?.defaultServiceExportTo ?? [];
         return wanted.length > 0 ? [...wanted] : ["*"];
       },
+    }),
+    entryVisibility: engine.query<string, EntryVisibility>({
+      name: "registry.entryVisibility",
+      compute: (namespace) =>
+        entryVisibility(visibilitySettings(""), () => namespaceLabels(namespace, inputs.objects.get(`Namespace//${namespace}`)?.labels)),
     }),
     networks: engine.query<"", NetworkTable>({
       name: "registry.networks",

@@ -98,7 +98,7 @@ describe(`re-runs among ${SERVICES} services with ${ENDPOINTS} endpoints each`, 
       world.inputs.mesh.set("mesh", { ...mesh, trustDomain: "other" });
       askAll(world);
     });
-    assert.deepEqual(runs, { "registry.defaultExportTo": 1 });
+    assert.deepEqual(runs, { "registry.defaultExportTo": 1, "registry.visibilitySettings": 1 });
   });
 });
 

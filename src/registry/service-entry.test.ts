@@ -324,3 +324,45 @@ spec: {hosts: [api.test], ports: [{number: 80, name: http, protocol: HTTP}], res
     assert.equal(registry.instancesAt("10.0.0.1", "shop").length, 1);
   });
 });
+
+describe("how far ServiceEntries are seen", () => {
+  const entry = (name: string, namespace: string, exportTo: string): string => `
+kind: ServiceEntry
+metadata: {name: ${name}, namespace: ${namespace}}
+spec: {hosts: [${name}.test], ports: [{number: 80, name: http, protocol: HTTP}], resolution: DNS, exportTo: [${exportTo}]}
+`;
+  const exportOf = (fixture: ReturnType<typeof registryFixture>, namespace: string, name: string): readonly string[] | undefined =>
+    fixture.registry.service({ namespace, host: `${name}.test` })?.exportTo;
+  const serviceEntryVisibility = {
+    defaultVisibility: "NAMESPACE",
+    applyToSidecars: true,
+    policies: [
+      { visibility: "PUBLIC", matchingRules: [{ namespaceSelector: { matchLabels: { open: "yes" } } }] },
+      { visibility: "NONE", matchingRules: [{ namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": "hidden" } } }] },
+    ],
+  };
+
+  it("is what the mesh allows their namespace, and never more than they say", () => {
+    const yaml = [
+      entry("all", "shop", '"*"'),
+      entry("away", "shop", "bank"),
+      entry("nobody", "shop", '"~"'),
+      entry("open", "bank", "bank, shop"),
+      entry("gone", "hidden", '"*"'),
+      '\nkind: Namespace\nmetadata: {name: bank, labels: {open: "yes"}}',
+    ].join("---");
+    const capped = registryFixture(yaml, { mesh: { serviceEntryVisibility }, recheck: true });
+    assert.deepEqual(exportOf(capped, "shop", "all"), ["."]);
+    assert.deepEqual(exportOf(capped, "shop", "away"), ["~"]);
+    assert.deepEqual(exportOf(capped, "shop", "nobody"), ["~"]);
+    assert.deepEqual(exportOf(capped, "bank", "open"), ["bank", "shop"]);
+    assert.deepEqual(exportOf(capped, "hidden", "gone"), ["~"]);
+    capped.put('kind: Namespace\nmetadata: {name: shop, labels: {open: "yes"}}');
+    assert.deepEqual(exportOf(capped, "shop", "all"), ["*"]);
+  });
+
+  it("is what they say where the mesh does not speak of sidecars", () => {
+    const mesh = { serviceEntryVisibility: { ...serviceEntryVisibility, applyToSidecars: false } };
+    assert.deepEqual(exportOf(registryFixture(entry("all", "shop", '"*"'), { mesh }), "shop", "all"), ["*"]);
+  });
+});

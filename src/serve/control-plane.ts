@@ -11,12 +11,15 @@ import { watchMesh } from "../config/mesh/mesh-source.ts";
 import { createLastGood } from "../config/store/last-good.ts";
 import { createStore } from "../config/store/store.ts";
 import type { ChangeSummary, ConfigStore } from "../config/store/store-types.ts";
+import { storedCredentials } from "../credentials/stored-credentials.ts";
+import { reportedProxies } from "../debug/reported-proxies.ts";
 import { createWorld, type World } from "../generate/world.ts";
 import { type HostPort, parseHostPort } from "../settings/host-port.ts";
 import { fileSource } from "../sources/files/file-source.ts";
 import type { Peer } from "../wire/discovery-stream.ts";
 import type { GrpcServer } from "../wire/grpc-server.ts";
 import type { TlsCredentials } from "../wire/tls-listener.ts";
+import { HEALTH_TYPE } from "../wire/type-urls.ts";
 import { createDebounce, type Debounce } from "../xds/debounce.ts";
 import { createXdsServer, type XdsServer } from "../xds/server.ts";
 import { countChange, describeChange, logBroken, logRound } from "./change-log.ts";
@@ -30,9 +33,16 @@ import { type Identity, startIdentity } from "./identity.ts";
 import { leaseProviders, type ProxyLeases } from "./leases.ts";
 import { createMeshState, type MeshState } from "./mesh-state.ts";
 import { type ControlPlaneMetrics, createMetrics } from "./metrics.ts";
+import { createNetworkNames, type NetworkNames } from "./network-names.ts";
 import { pages } from "./pages.ts";
 import { createPatchLog } from "./patch-log.ts";
+import { patchStatus } from "./patch-metrics.ts";
+import { checksOf } from "./plane-checks.ts";
+import { createProblemReport, type ProblemReport } from "./problem-report.ts";
+import { createRegistrations, type Registrations } from "./registrations.ts";
 import { createRunningSources, type RunningSources, type SourceMaker } from "./running-sources.ts";
+import { createSecretLog } from "./secret-log.ts";
+import { trustAnchorProvider } from "./trust-anchors.ts";
 import { viewOfNode } from "./view-of-node.ts";
 import { withPlaces } from "./with-places.ts";
 
@@ -76,11 +86,16 @@ export interface Parts {
   readonly metrics: ControlPlaneMetrics;
   readonly leases: ProxyLeases;
   readonly identity: Identity;
+  readonly registrations: Registrations;
   /** Who has proved an identity on which stream. */
   readonly callers: WeakMap<Peer, Caller>;
   /** Whether proxies are served yet: not before the first configuration is in force. */
   readonly serving: { yes: boolean };
   readonly checks: () => readonly HealthCheck[];
+  /** Puts what is staged in force, as soon as there is quiet. */
+  readonly commitSoon: () => void;
+  readonly networkNames: NetworkNames;
+  readonly problemReport: ProblemReport;
 }
 
 const SWEEP_MS = 2_000;
@@ -88,6 +103,8 @@ const SWEEP_MS = 2_000;
 const SWEEP_ON_MS = 50;
 const SWEEP_NODES = 1_000;
 const DRAIN_MS = 3_000;
+/** How long the first proxies wait for the addresses of gateways that are given by name. */
+const FIRST_NAMES_MS = 5_000;
 
 /** Starts the control plane and resolves when the first configuration is in force and every port is open. */
 export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
@@ -108,6 +125,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     parts.sources.set(load.config.process.configSources);
     const pagePorts = await openPages(parts, opened, debugToken);
     await loaded; // A proxy that came back would take a world that is half read for the removal of all the rest.
+    await Promise.race([parts.networkNames.asked(), new Promise<void>((resolve) => options.clock.after(FIRST_NAMES_MS, resolve))]);
     const ports = { ...pagePorts, ...(await openGrpc(parts, grpc)) };
     parts.serving.yes = true;
     void followMesh(parts, watch.loads(abort.signal));
@@ -121,10 +139,12 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     abort.abort();
     parts.sources.stop();
     stopLoop();
+    parts.networkNames.stop();
+    const registered = parts.registrations.source.stop();
     parts.xds.drain();
     parts.identity.stop();
     letGo();
-    await Promise.all([grpc.plain.drain(DRAIN_MS), grpc.secure.drain(DRAIN_MS), ...opened.map(closeHttp), parts.store.flush()]);
+    await Promise.all([grpc.plain.drain(DRAIN_MS), grpc.secure.drain(DRAIN_MS), ...opened.map(closeHttp), parts.store.flush(), registered]);
   }
 }
 
@@ -138,7 +158,12 @@ interface Assembled {
 async function assemble(options: ControlPlaneOptions, mesh: MeshState): Promise<Assembled> {
   const { clock, log, baseDir } = options;
   const patchLog = createPatchLog(log);
-  const world = createWorld(generateSettings(mesh.current), { patchLeftOut: patchLog.leftOut });
+  const metrics = createMetrics(ISTIO_API_VERSION);
+  const world = createWorld(generateSettings(mesh.current), {
+    patchLeftOut: patchLog.leftOut,
+    credentials: storedCredentials({ get: (key) => store.get(key) }),
+    secretWithheld: createSecretLog(log, metrics.secretWithheld),
+  });
   putMesh(world, mesh.current);
   const descriptors = createDescriptors(world.patches);
   const store = createStore({
@@ -150,15 +175,32 @@ async function assemble(options: ControlPlaneOptions, mesh: MeshState): Promise<
     clock,
     persistence: createLastGood(join(baseDir, "var/lib/istio/last-good"), { log }),
   });
+  store.selectNamespaces(mesh.current.mesh.discoverySelectors);
   await store.restore();
-  const metrics = createMetrics(ISTIO_API_VERSION);
   const callers = new WeakMap<Peer, Caller>();
   const secure = mesh.current.process.listen.secureGrpcAddr !== "";
-  const identity = await startIdentity({ baseDir, mesh: mesh.current, clock, log, metrics: metrics.identity, secure });
+  const rootsChanged = (): void => xds.push("certificates of the CA");
+  const identity = await startIdentity({ baseDir, mesh: mesh.current, clock, log, metrics: metrics.identity, secure, rootsChanged });
+  const anchors = trustAnchorProvider({ roots: identity.roots, mesh: () => mesh.current.mesh });
+  const registrations = await createRegistrations({
+    baseDir,
+    settings: mesh.current.settings,
+    store: () => store,
+    clock,
+    log,
+    note: metrics.registration,
+  });
   const leases = leaseProviders(world.engine, world.providers);
   const xds = createXdsServer({
-    providers: withPlaces(leases.providers, store),
-    viewOf: viewOfNode(world, { callers, refused: (reason) => metrics.identity.refused("xds", reason) }),
+    providers: [...withPlaces(leases.providers, store), anchors],
+    viewOf: viewOfNode(world, {
+      callers,
+      refused: (reason) => metrics.identity.refused("xds", reason),
+      seen: registrations.seen,
+      kept: leases.view,
+    }),
+    reports: { [HEALTH_TYPE]: registrations.health },
+    left: registrations.left,
     clock,
     log,
     metrics: metrics.xds,
@@ -171,7 +213,11 @@ async function assemble(options: ControlPlaneOptions, mesh: MeshState): Promise<
     () => {
       if (!sources.loaded) return;
       const putInForce = (): void => {
-        patchLog.committed(commit({ store, xds, metrics, log }), world.patches.plans.compiled);
+        const summary = commit({ store, xds, metrics, log });
+        patchLog.committed(summary, world.patches.plans.compiled);
+        registrations.committed(summary);
+        networkNames.follow();
+        problemReport.committed();
         resolve();
       };
       const waiting = descriptors.waiting();
@@ -179,15 +225,36 @@ async function assemble(options: ControlPlaneOptions, mesh: MeshState): Promise<
       else void waiting.then(putInForce);
     },
   );
+  const problemReport = createProblemReport({ world, store, clock, log });
+  const networkNames = createNetworkNames({ world, xds, mesh, clock, log });
   const sources = createRunningSources({
     make: firstOf([filesOf(options, mesh), ...options.sources]),
+    own: registrations.source,
     store,
     log,
     staged: () => debounce.note(),
   });
   const serving = { yes: false };
   const checks = (): readonly HealthCheck[] => [...checksOf({ sources, mesh, store, serving }), ...identity.checks()];
-  const parts: Parts = { options, mesh, world, store, sources, xds, metrics, leases, identity, callers, serving, checks };
+  const commitSoon = (): void => debounce.note();
+  const parts: Parts = {
+    options,
+    mesh,
+    world,
+    store,
+    sources,
+    xds,
+    metrics,
+    leases,
+    identity,
+    registrations,
+    callers,
+    serving,
+    checks,
+    commitSoon,
+    networkNames,
+    problemReport,
+  };
   observe(parts);
   const stopSweep = sweepRegularly(parts);
   return { parts, loaded, stopLoop: () => stopAll(debounce, stopSweep) };
@@ -234,44 +301,24 @@ function putMesh(world: World, { mesh, networks }: LoadedMesh): boolean {
 }
 
 async function followMesh(
-  { mesh, world, sources, xds, identity }: Parts,
+  { mesh, world, store, sources, xds, identity, commitSoon, networkNames, problemReport }: Parts,
   loads: AsyncIterable<Parameters<MeshState["reload"]>[0]>,
 ): Promise<void> {
   for await (const load of loads) {
     const next = mesh.reload(load);
     if (next === undefined) continue;
     sources.set(next.process.configSources);
+    store.selectNamespaces(next.mesh.discoverySelectors);
+    if (store.pending) commitSoon();
     identity.meshChanged(next);
-    if (putMesh(world, next)) xds.push("mesh.yaml");
+    if (!putMesh(world, next)) continue;
+    networkNames.follow();
+    problemReport.committed();
+    xds.push("mesh.yaml");
   }
 }
 
-function checksOf({ sources, mesh, store, serving }: Pick<Parts, "sources" | "mesh" | "store" | "serving">): readonly HealthCheck[] {
-  const errors = store.problems().filter(({ level }) => level === "error").length;
-  return [
-    ...sources.states().map(({ address, loaded, failure }) => ({
-      name: `source ${address}`,
-      ok: loaded && failure === undefined,
-      blocks: !loaded,
-      detail: failure ?? (loaded ? "loaded" : "loading"),
-    })),
-    {
-      name: "start",
-      ok: serving.yes,
-      blocks: !serving.yes,
-      detail: serving.yes ? "proxies are served" : "the first configuration is being worked in",
-    },
-    {
-      name: "mesh.yaml",
-      ok: mesh.problems.length === 0,
-      blocks: false,
-      detail: mesh.problems.length === 0 ? "in force" : meshProblemsSentence(mesh.problems),
-    },
-    { name: "documents", ok: errors === 0, blocks: false, detail: errors === 0 ? "all valid" : `${errors} problems; see /debug/problems` },
-  ];
-}
-
-function observe({ metrics, world, store, mesh, sources, leases }: Parts): void {
+function observe({ metrics, world, store, mesh, sources, leases, xds }: Parts): void {
   metrics.observe({
     services: () =>
       world.context.registry.namespaces().reduce((sum, namespace) => sum + world.context.registry.servicesIn(namespace).length, 0),
@@ -280,6 +327,7 @@ function observe({ metrics, world, store, mesh, sources, leases }: Parts): void 
     sharing: leases.sharing,
     meshReloadFailed: () => mesh.problems.length > 0,
     sourcesFailed: () => sources.states().filter(({ failure }) => failure !== undefined).length,
+    patches: mesh.current.settings.envoyFilterStats ? () => patchStatus(world.patchReport(reportedProxies(xds))) : undefined,
   });
 }
 

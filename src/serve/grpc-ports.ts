@@ -1,5 +1,5 @@
 import type { DiscoveryStream, DiscoveryStreamEvents } from "../wire/discovery-stream.ts";
-import { createGrpcServer, type GrpcServer } from "../wire/grpc-server.ts";
+import { createGrpcServer, DELTA_SECRETS_METHOD, type GrpcServer, SECRETS_METHOD } from "../wire/grpc-server.ts";
 import { GRPC_STATUS } from "../wire/grpc-status.ts";
 import { authenticatedStreams } from "./authenticated-streams.ts";
 import type { Parts } from "./control-plane.ts";
@@ -9,7 +9,7 @@ import { isLocal } from "./view-of-node.ts";
 export interface GrpcPorts {
   /** Discovery alone: for this machine, and for others by token. */
   readonly plain: GrpcServer;
-  /** Discovery and the CA, for callers who have proved who they are. */
+  /** Discovery, secrets and the CA, for callers who have proved who they are. */
   readonly secure: GrpcServer;
 }
 
@@ -35,7 +35,12 @@ export function createGrpcPorts(parts: PortParts): GrpcPorts {
   });
   return {
     plain: createGrpcServer({ ...shared, accept: (stream) => (isLocal(stream.peer.address) ? xds.accept(stream) : accept(stream)) }),
-    secure: createGrpcServer({ ...shared, accept: mesh.current.process.services.xds ? accept : notServed, methods: identity.methods }),
+    secure: createGrpcServer({
+      ...shared,
+      accept: mesh.current.process.services.xds ? accept : notServed,
+      discoveryPaths: { [SECRETS_METHOD]: "sotw", [DELTA_SECRETS_METHOD]: "delta" },
+      methods: identity.methods,
+    }),
   };
 }
 

@@ -18,7 +18,7 @@ export interface HttpServerOptions {
 
 const LOOPBACK_HOST = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/;
 
-/** Listens and resolves when ready; rejects with a sentence when the port cannot be had. Only GET, no bodies, no CORS. */
+/** Listens and resolves when ready; rejects with a sentence when the port cannot be had. GET, and POST of JSON where a route says so; no CORS. */
 export async function listenHttp(options: HttpServerOptions): Promise<Server> {
   const routes = new Map(options.routes.map((route) => [route.path, route]));
   const server = createServer({ maxHeaderSize: 16_384, requestTimeout: 30_000 }, (request, response) => {
@@ -46,15 +46,38 @@ export function listenError(address: { readonly host: string; readonly port: num
 }
 
 async function answer(options: HttpServerOptions, routes: ReadonlyMap<string, HttpRoute>, request: IncomingMessage): Promise<HttpAnswer> {
-  if (request.method !== "GET" && request.method !== "HEAD") return { status: 405, body: { error: "only GET is served here" } };
   const url = new URL(request.url ?? "/", "http://host");
   const route = routes.get(url.pathname);
   if (route === undefined) return { status: 404, body: { error: `no such page: ${url.pathname}; /debug/list names them` } };
+  const isPost = request.method === "POST";
+  if ((route.method === "POST") !== isPost || (!isPost && request.method !== "GET" && request.method !== "HEAD"))
+    return { status: 405, body: { error: `only ${route.method ?? "GET"} is served here` } };
   if (!route.open) {
     const refusal = refuse(options, request, url);
     if (refusal !== undefined) return refusal;
   }
-  return route.answer(url.searchParams);
+  if (!isPost) return route.answer(url.searchParams);
+  const body = await readJson(request);
+  return body === undefined ? { status: 400, body: { error: "the body must be JSON, and say so" } } : route.answer(url.searchParams, body);
+}
+
+const LARGEST_BODY = 64 * 1024;
+
+/** The body of a request; undefined where it is not JSON. A page of another site cannot send that type without being asked first. */
+async function readJson(request: IncomingMessage): Promise<unknown> {
+  if (request.headers["content-type"]?.split(";")[0]?.trim() !== "application/json") return undefined;
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > LARGEST_BODY) return undefined;
+    chunks.push(chunk);
+  }
+  try {
+    return JSON.parse(Buffer.concat(chunks).toString("utf8"));
+  } catch {
+    return undefined;
+  }
 }
 
 function refuse(options: HttpServerOptions, request: IncomingMessage, url: URL): HttpAnswer | undefined {

@@ -1,9 +1,11 @@
 import { join } from "node:path";
 import { type Caller, createAuthenticator } from "../authn/authenticator.ts";
 import { AuthnError } from "../authn/authn-error.ts";
+import type { TokenVerifier } from "../authn/token-verifier.ts";
 import type { Clock } from "../base/clock.ts";
+import { EdgeError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import { type Authority, createAuthority } from "../ca/authority.ts";
+import { type Authority, createAuthority, type Signer } from "../ca/authority.ts";
 import { CREATE_CERTIFICATE, certificateService } from "../ca/certificate-service.ts";
 import { endsSoon, warnOfExpiry } from "../ca/expiry-warnings.ts";
 import { fileRootStore } from "../ca/file-root-store.ts";
@@ -12,9 +14,11 @@ import { bundlePem } from "../pki/chain.ts";
 import type { Peer } from "../wire/discovery-stream.ts";
 import type { UnaryMethod } from "../wire/grpc-server.ts";
 import type { TlsCredentials } from "../wire/tls-listener.ts";
+import { type DelegatedCa, delegatedCa } from "./delegated-ca.ts";
 import { givenCertificate } from "./given-certificate.ts";
 import type { HealthCheck } from "./health.ts";
 import type { IdentityMetrics } from "./identity-metrics.ts";
+import { type JoinTokens, openJoinTokens } from "./join-tokens.ts";
 import { ownCertificate, type ServerCertificate, serverNames } from "./own-certificate.ts";
 import { tokenIssuers } from "./token-issuers.ts";
 
@@ -26,6 +30,8 @@ export interface IdentityOptions {
   readonly metrics: IdentityMetrics;
   /** Whether there is a secure port; without one there is no use for a CA, and none is made. */
   readonly secure: boolean;
+  /** Other roots are in force. */
+  rootsChanged(): void;
 }
 
 /** Who callers are and who we are: what the secure port needs. */
@@ -36,6 +42,10 @@ export interface Identity {
   readonly methods: Readonly<Record<string, UnaryMethod>>;
   /** Rejects with `AuthnError`. */
   authenticate(peer: Peer): Promise<Caller>;
+  /** Roots that workloads are to trust, in PEM; empty where there is no CA here. */
+  roots(): string;
+  /** Tokens for machines that join; undefined where nothing is signed here. */
+  readonly joinTokens: JoinTokens | undefined;
   checks(): readonly HealthCheck[];
   /** Issuers and trust domains may have changed. */
   meshChanged(mesh: LoadedMesh): void;
@@ -44,60 +54,81 @@ export interface Identity {
 
 /** Loads or makes the CA, gets the server its certificate and knows whose tokens are believed. Throws `EdgeError` where what is on disk cannot be used. */
 export async function startIdentity(options: IdentityOptions): Promise<Identity> {
-  const { baseDir, clock, log, metrics } = options;
+  const { baseDir, clock, log } = options;
   let mesh = options.mesh;
   const issuers = tokenIssuers(baseDir, clock);
-  let verifiers = issuers(mesh.process.tokenIssuers);
+  const signs = options.secure && mesh.process.services.ca;
+  const joinTokens = signs ? await openJoinTokens(baseDir, clock) : undefined;
+  const verifiersOf = (): readonly TokenVerifier[] => [...(joinTokens ? [joinTokens.verifier] : []), ...issuers(mesh.process.tokenIssuers)];
+  let verifiers = verifiersOf();
   const authenticator = createAuthenticator({
     clock,
     verifiers: () => verifiers,
     trustDomains: () => [mesh.mesh.trustDomain, ...mesh.mesh.trustDomainAliases],
   });
-  if (mesh.process.ca.address !== "")
-    log.warn({ address: mesh.process.ca.address }, "ca.address is not honoured: certificates are signed here");
-  const ca = options.secure && mesh.process.services.ca ? await startCa(options) : undefined;
-  const server = options.secure ? await serverCertificate(options, ca?.authority) : undefined;
-  const stopFollowing = ca?.follow(() => server?.refresh());
+  const changed = (): void => {
+    server?.refresh();
+    options.rootsChanged();
+  };
+  const { ca: elsewhere } = mesh.mesh;
+  const delegated =
+    signs && elsewhere !== undefined && elsewhere.address !== ""
+      ? await delegatedCa({ baseDir, settings: elsewhere, clock, log, rootsChanged: changed })
+      : undefined;
+  const ca = signs && delegated === undefined ? await startCa(options) : undefined;
+  const server: ServerCertificate | undefined = options.secure
+    ? await serverCertificate(options, { authority: ca?.authority, delegated })
+    : undefined;
+  const stopFollowing = ca?.follow(changed);
   const authenticate = ({ certificate, certificateFault, header }: Peer): Promise<Caller> =>
     authenticator.authenticate({
       certificate,
       authorization: header("authorization"),
       ...(certificateFault !== undefined && { certificateFault }),
     });
-  const authenticateCounted = async (peer: Peer): Promise<Caller> => {
-    try {
-      return await authenticate(peer);
-    } catch (error) {
-      if (error instanceof AuthnError) metrics.refused("ca", error.reason);
-      throw error;
-    }
-  };
+  const signer = delegated ?? ca?.authority;
   return {
     tls: server,
-    methods:
-      ca === undefined
-        ? {}
-        : {
-            [CREATE_CERTIFICATE]: certificateService({
-              signer: ca.authority,
-              authenticate: authenticateCounted,
-              clock,
-              log,
-              metrics: metrics.ca,
-            }),
-          },
+    methods: signer === undefined ? {} : { [CREATE_CERTIFICATE]: signingMethod(options, signer, authenticate) },
     authenticate,
-    checks: () => [...(ca?.checks() ?? []), ...(server === undefined ? [] : [serverCheck(server, clock)])],
+    joinTokens,
+    roots: () => delegated?.roots() ?? (ca === undefined ? "" : bundlePem(ca.authority.material.roots)),
+    checks: () => [...(ca?.checks() ?? []), ...(delegated?.checks() ?? []), ...(server === undefined ? [] : [serverCheck(server, clock)])],
     meshChanged(next) {
+      if (next.process.ca.address !== mesh.process.ca.address) log.warn("ca.address changed; that takes effect at the next start");
       mesh = next;
-      verifiers = issuers(next.process.tokenIssuers);
+      verifiers = verifiersOf();
     },
     stop() {
       stopFollowing?.();
       ca?.stop();
+      delegated?.stop();
       server?.stop();
     },
   };
+}
+
+function signingMethod(
+  { mesh, clock, log, metrics }: IdentityOptions,
+  signer: Signer,
+  authenticate: (peer: Peer) => Promise<Caller>,
+): UnaryMethod {
+  const trusted = mesh.settings.trustedAccounts.split(",").map((account) => account.trim());
+  return certificateService({
+    signer,
+    mayActFor: ({ namespace, serviceAccount }) => trusted.includes(`${namespace}/${serviceAccount}`),
+    async authenticate(peer) {
+      try {
+        return await authenticate(peer);
+      } catch (error) {
+        if (error instanceof AuthnError) metrics.refused("ca", error.reason);
+        throw error;
+      }
+    },
+    clock,
+    log,
+    metrics: metrics.ca,
+  });
 }
 
 interface RunningCa {
@@ -148,13 +179,23 @@ async function startCa({ baseDir, mesh, clock, log, metrics }: IdentityOptions):
   };
 }
 
-function serverCertificate(
+async function serverCertificate(
   { baseDir, mesh, clock, log }: IdentityOptions,
-  authority: Authority | undefined,
+  { authority, delegated }: { readonly authority: Authority | undefined; readonly delegated: DelegatedCa | undefined },
 ): Promise<ServerCertificate | undefined> {
   const clientRoots = (): readonly string[] | undefined =>
-    authority && [bundlePem(authority.material.roots), ...authority.material.intermediates.map(({ pem }) => pem)];
+    delegated?.roots()
+      ? [delegated.roots()]
+      : authority && [bundlePem(authority.material.roots), ...authority.material.intermediates.map(({ pem }) => pem)];
   const given = givenCertificate({ directory: join(baseDir, "etc/certs"), clientRoots, clock, log });
+  if (delegated !== undefined && (await given) === undefined)
+    throw new EdgeError(
+      "ca_unusable",
+      "ca.address leaves signing to another CA, and there is no certificate for this server in etc/certs",
+      {
+        hint: "put cert-chain.pem, key.pem and root-cert.pem there; the other CA signs for workloads only",
+      },
+    );
   if (authority === undefined) return given;
   const { podNamespace: namespace, clusterDomain, customHosts } = mesh.settings;
   const dnsNames = serverNames({ namespace, clusterDomain, customHosts });

@@ -24,6 +24,40 @@ describe("leases of proxies", () => {
     expect(leases.sharing().get(CLUSTER_TYPE)).toEqual({ classes: 1, bytes: 7 });
   });
 
+  it("give the last answer while nothing behind it changed, without asking again", () => {
+    const asked: string[] = [];
+    const counting = leaseProviders(engine, [
+      {
+        ...provider,
+        *prepare(view: ProxyView) {
+          asked.push(`prepare ${view.id}`);
+          yield;
+        },
+        offered(view: ProxyView) {
+          asked.push(`offered ${view.id}`);
+          return set(view.namespace);
+        },
+      },
+    ]);
+    const [counted] = counting.providers;
+    const [view, other] = [proxy("q1"), proxy("q1")];
+    const look = (who: ProxyView): unknown => {
+      const wanted = { wildcard: true, names: NO_NAMES };
+      for (const _ of counted?.prepare(who, wanted) ?? []);
+      return counted?.offered(who, wanted);
+    };
+    const first = look(view);
+    names.set("b", "of no interest");
+    expect(look(view)).toBe(first);
+    expect(asked).toEqual(["prepare q1", "offered q1"]);
+    look(other);
+    expect(asked.length).toBe(4);
+    names.set("a", "two");
+    expect(look(other)).not.toBe(first);
+    names.set("a", "one");
+    counting.release(new Set());
+  });
+
   it("keep results while a proxy is there, and no longer", () => {
     leases.release(new Set(["p2"]));
     expect(engine.sweep()).toBe(0);

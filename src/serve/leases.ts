@@ -1,11 +1,14 @@
 import type { Engine, Lease } from "../engine/index.ts";
+import type { ProxyView } from "../model/proxy.ts";
 import { bodySize, type Encoded, type ResourceSet } from "../wire/encoded.ts";
-import type { ResourceProvider } from "../xds/provider.ts";
+import type { ResourceProvider, Wanted } from "../xds/provider.ts";
 
 /** Keeps in the engine what connected proxies use, and lets go of the rest. */
 export interface ProxyLeases {
   /** The same providers; what they compute for a proxy is kept as long as that proxy is connected. */
   readonly providers: readonly ResourceProvider[];
+  /** Works out who a proxy is. Kept as long, so that it is the same object as long as nothing about the proxy changes. */
+  view(proxy: string, viewed: () => ProxyView): ProxyView;
   /** Forgets what only proxies that have gone used. */
   release(connected: ReadonlySet<string>): void;
   /** How far proxies share what they are offered, by type. Counts when asked. */
@@ -19,28 +22,49 @@ export interface Sharing {
   readonly bytes: number;
 }
 
+/** Stands among the types for who the proxy is. */
+const VIEW = "view";
+
 interface Held {
   readonly lease: Lease;
-  set: ResourceSet | undefined;
+  answer: Answer | undefined;
 }
 
-/** One lease per proxy and type: a new answer replaces what the old one held. */
+/** What a proxy was offered, and when it asked for what. */
+interface Answer {
+  readonly view: ProxyView;
+  readonly wanted: Wanted;
+  readonly set: ResourceSet;
+}
+
+/**
+ * One lease per proxy and type: a new answer replaces what the old one held. Most changes concern few types, so most questions are put again with
+ * nothing changed: then the last answer counts, and nothing is looked up for it.
+ */
 export function leaseProviders(engine: Engine, providers: readonly ResourceProvider[]): ProxyLeases {
   const byProxy = new Map<string, Map<string, Held>>();
   const heldOf = (proxy: string, typeUrl: string): Held => {
     const types = byProxy.get(proxy) ?? new Map<string, Held>();
     byProxy.set(proxy, types);
-    const held = types.get(typeUrl) ?? { lease: engine.lease(`${proxy} ${typeUrl}`), set: undefined };
+    const held = types.get(typeUrl) ?? { lease: engine.lease(`${proxy} ${typeUrl}`), answer: undefined };
     types.set(typeUrl, held);
     return held;
   };
   return {
+    view: (proxy, viewed) => heldOf(proxy, VIEW).lease.run(viewed),
     providers: providers.map((provider) => ({
       ...provider,
+      *prepare(view, wanted) {
+        const held = heldOf(view.id, provider.typeUrl);
+        if (isSameQuestion(held.answer, view, wanted)) yield* held.lease.refresh();
+        if (known(held, view, wanted) === undefined) yield* provider.prepare(view, wanted);
+      },
       offered: (view, wanted) => {
         const held = heldOf(view.id, provider.typeUrl);
+        const before = provider.asksAnew === true ? undefined : known(held, view, wanted);
+        if (before !== undefined) return before;
         const set = held.lease.run(() => provider.offered(view, wanted));
-        held.set = set;
+        held.answer = { view, wanted, set };
         return set;
       },
     })),
@@ -52,9 +76,16 @@ export function leaseProviders(engine: Engine, providers: readonly ResourceProvi
       }
     },
     sharing: () =>
-      new Map(providers.map(({ typeUrl }) => [typeUrl, sharingOf([...byProxy.values()].map((types) => types.get(typeUrl)?.set))])),
+      new Map(providers.map(({ typeUrl }) => [typeUrl, sharingOf([...byProxy.values()].map((types) => types.get(typeUrl)?.answer?.set))])),
   };
 }
+
+/** The last answer, if it was to the same question and all behind it is as it was. */
+const known = ({ lease, answer }: Held, view: ProxyView, wanted: Wanted): ResourceSet | undefined =>
+  isSameQuestion(answer, view, wanted) && lease.current ? answer.set : undefined;
+
+const isSameQuestion = (answer: Answer | undefined, view: ProxyView, { wildcard, names }: Wanted): answer is Answer =>
+  answer?.view === view && answer.wanted.wildcard === wildcard && answer.wanted.names === names;
 
 function sharingOf(sets: readonly (ResourceSet | undefined)[]): Sharing {
   const distinct = new Set(sets.filter((set) => set !== undefined));

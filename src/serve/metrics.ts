@@ -1,14 +1,22 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import type { WithheldSecret } from "../generate/secrets/secret-provider.ts";
+import type { RegistrationEvent } from "../sources/registered/registered-workloads.ts";
 import { shortTypeName } from "../wire/type-urls.ts";
 import type { XdsMetrics } from "../xds/metrics.ts";
 import { type IdentityMetrics, identityMetrics } from "./identity-metrics.ts";
+import type { PatchStatus } from "./patch-metrics.ts";
+import { registrationMetrics } from "./registration-metrics.ts";
 
 /** Everything the control plane counts, under Istio's names, so that existing dashboards work. */
 export interface ControlPlaneMetrics {
   readonly xds: XdsMetrics;
   readonly identity: IdentityMetrics;
+  /** A workload outside Kubernetes came or went. */
+  registration(event: RegistrationEvent): void;
   configEvent(kind: string, event: "add" | "update" | "delete"): void;
   rejectedConfig(total: number): void;
+  /** A proxy asked for a secret and is not given it. */
+  secretWithheld(reason: WithheldSecret["why"]): void;
   /** Numbers that are looked up when somebody asks. */
   observe(source: GaugeSource): void;
   text(): Promise<string>;
@@ -23,6 +31,8 @@ export interface GaugeSource {
   readonly sharing: () => ReadonlyMap<string, { readonly classes: number; readonly bytes: number }>;
   readonly meshReloadFailed: () => boolean;
   readonly sourcesFailed: () => number;
+  /** What patches of EnvoyFilters do; undefined where nobody wants to know. */
+  readonly patches: (() => readonly PatchStatus[]) | undefined;
 }
 
 const SECONDS = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30];
@@ -44,11 +54,19 @@ export function createMetrics(version: string): ControlPlaneMetrics {
     labelNames: ["type", "event"],
   });
   const rejected = new Gauge({ ...own, name: "pilot_total_rejected_configs", help: "Objects that are left out because they are invalid." });
+  const secrets = new Counter({
+    ...own,
+    name: "pilot_sds_certificate_errors_total",
+    help: "Secrets that proxies asked for in vain, by reason.",
+    labelNames: ["reason"],
+  });
   return {
     xds: xdsMetrics(registry, version),
     identity: identityMetrics(registry),
+    registration: registrationMetrics(registry),
     configEvent: (kind, event) => k8sEvents.inc({ type: kind, event }),
     rejectedConfig: (total) => rejected.set(total),
+    secretWithheld: (reason) => secrets.inc({ reason }),
     observe: (source) => observeGauges(registry, source),
     text: () => registry.metrics(),
     contentType: registry.contentType,
@@ -161,5 +179,18 @@ function observeGauges(registry: Registry, source: GaugeSource): void {
   gauge("istiod_mesh_reload_failed", "1 while mesh.yaml is wrong and the last good one is in force.", () =>
     Number(source.meshReloadFailed()),
   );
+  const { patches } = source;
+  if (patches !== undefined) {
+    new Gauge({
+      name: "pilot_envoy_filter_status",
+      help: "Whether patches of an EnvoyFilter are applied, and whether some are left out.",
+      labelNames: ["name", "patch", "result"],
+      registers: [registry],
+      collect() {
+        this.reset();
+        for (const { value, ...labels } of patches()) this.set(labels, value);
+      },
+    });
+  }
   gauge("istiod_config_sources_failed", "Configuration sources that cannot be read at present.", source.sourcesFailed);
 }

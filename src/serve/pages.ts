@@ -3,6 +3,7 @@ import type { Parts } from "./control-plane.ts";
 import { ISTIO_API_VERSION, VERSION } from "./generate-settings.ts";
 import { readyRoute } from "./health.ts";
 import type { HttpRoute } from "./http-server.ts";
+import { joinTokenRoute } from "./join-tokens.ts";
 
 /** Everything served over HTTP, on both the debug and the monitoring port. */
 export function pages(parts: Parts): readonly HttpRoute[] {
@@ -23,6 +24,12 @@ export function pages(parts: Parts): readonly HttpRoute[] {
       about: "metrics in Prometheus format",
       answer: async () => ({ status: 200, body: await parts.metrics.text(), contentType: parts.metrics.contentType }),
     },
+    joinTokenRoute({
+      baseDir: parts.options.baseDir,
+      tokens: parts.identity.joinTokens,
+      roots: parts.identity.roots,
+      trustDomain: () => parts.mesh.current.mesh.trustDomain,
+    }),
     ...debugRoutes({
       store: parts.store,
       world: parts.world,

@@ -39,6 +39,8 @@ interface Running {
 
 export interface SourcesOptions {
   readonly make: SourceMaker;
+  /** A source of the program itself: it always runs, and any that is configured goes before it. */
+  readonly own: ConfigSource;
   readonly store: ConfigStore;
   readonly log: Log;
   /** Something new is staged. */
@@ -46,7 +48,7 @@ export interface SourcesOptions {
 }
 
 /** Feeds the store from all configured sources. A source that breaks keeps what it said; the others do not notice. */
-export function createRunningSources({ make, store, log, staged }: SourcesOptions): RunningSources {
+export function createRunningSources({ make, own, store, log, staged }: SourcesOptions): RunningSources {
   let running: Running[] = [];
 
   const follow = async (entry: Running): Promise<void> => {
@@ -64,15 +66,20 @@ export function createRunningSources({ make, store, log, staged }: SourcesOption
     }
   };
 
+  const begin = (address: string, source: ConfigSource): Running => {
+    const entry: Running = { address, source, abort: new AbortController(), loaded: false, failure: undefined };
+    void follow(entry);
+    return entry;
+  };
+  let inner: Running | undefined;
+
   const start = (address: SourceAddress): Running | undefined => {
     const source = make(address);
     if (source === undefined) {
       if (!address.assumed) log.warn({ source: address.address }, "this program has no source of that kind; it is left out");
       return undefined;
     }
-    const entry: Running = { address: address.address, source, abort: new AbortController(), loaded: false, failure: undefined };
-    void follow(entry);
-    return entry;
+    return begin(address.address, source);
   };
 
   return {
@@ -80,7 +87,8 @@ export function createRunningSources({ make, store, log, staged }: SourcesOption
       const kept = new Map(running.map((entry) => [entry.address, entry]));
       running = addresses.map((address) => kept.get(address.address) ?? start(address)).filter((entry) => entry !== undefined);
       for (const entry of kept.values()) if (!running.includes(entry)) entry.abort.abort();
-      store.setSources(running.map(({ source }) => source.name));
+      inner ??= begin(own.name, own);
+      store.setSources([...running.map(({ source }) => source.name), own.name]);
       staged();
     },
     states: () =>
@@ -91,10 +99,10 @@ export function createRunningSources({ make, store, log, staged }: SourcesOption
         failure: failure ?? failureOf(source),
       })),
     get loaded() {
-      return running.every((entry) => entry.loaded);
+      return inner?.loaded === true && running.every((entry) => entry.loaded);
     },
     stop() {
-      for (const { abort } of running) abort.abort();
+      for (const entry of [...running, inner]) entry?.abort.abort();
     },
   };
 }

@@ -39,14 +39,19 @@ describe("who has proved an identity", () => {
     context: { registry: { workloadAt: () => ({ network: "" }) } },
   } as unknown as World;
   const caller = { by: "token", identity: { trustDomain: "cluster.local", namespace: "shop", serviceAccount: "cart" } } as const;
-  const proven = viewOfNode(world, { callers: new WeakMap([[peer, caller]]), refused: (reason) => refusals.push(reason) });
+  const proven = viewOfNode(world, {
+    callers: new WeakMap([[peer, caller]]),
+    refused: (reason) => refusals.push(reason),
+    seen: () => {},
+    kept: (_proxy, viewed) => viewed(),
+  });
   const says = (metadata: Record<string, string>, address = "10.0.0.1") =>
     create(NodeSchema, { id: `sidecar~${address}~web.shop~shop.svc.cluster.local`, metadata });
 
   it("is served from another machine as what it proved; an account it does not name is filled in", () => {
     expect(proven(says({}), peer)).toBe(VIEW);
     expect(proven(says({ NAMESPACE: "shop", SERVICE_ACCOUNT: "cart" }), peer)).toBe(VIEW);
-    expect(seen).toMatchObject([{ view: { serviceAccount: "cart" } }, { view: { serviceAccount: "cart" } }]);
+    expect(seen).toMatchObject([{ view: { serviceAccount: "cart", proven: true } }, { view: { serviceAccount: "cart", proven: true } }]);
   });
 
   it.for([

@@ -4,7 +4,7 @@ import type { Node } from "../gen/envoy/config/core/v3/base_pb.js";
 import { type NodeFacts, readNode } from "../generate/proxy-view.ts";
 import type { World } from "../generate/world.ts";
 import type { ProxyView } from "../model/proxy.ts";
-import type { Peer } from "../wire/discovery-stream.ts";
+import type { DiscoveryVariant, Peer } from "../wire/discovery-stream.ts";
 import { GRPC_STATUS } from "../wire/grpc-status.ts";
 import { StreamRefusal } from "../xds/refusal.ts";
 import type { Callers } from "./authenticated-streams.ts";
@@ -14,32 +14,37 @@ export interface ViewOptions {
   readonly callers: Callers;
   /** A caller is not what its node says. */
   refused(reason: "namespace" | "service account" | "address"): void;
+  /** A proxy is who it says it is. Throws `StreamRefusal` for one that wants more than that. */
+  seen(node: Node, view: NodeFacts["view"], peer: Peer): void;
+  /** Keeps what is known of a proxy while it is connected. */
+  kept(proxy: string, viewed: () => ProxyView): ProxyView;
 }
 
-const NOBODY: ViewOptions = { callers: new WeakMap(), refused: () => {} };
+const NOBODY: ViewOptions = { callers: new WeakMap(), refused: () => {}, seen: () => {}, kept: (_proxy, viewed) => viewed() };
 
 /**
  * Who a proxy is. One that has proved an identity may only be what that says; one that has not is served on this machine only: a plaintext port
  * on another address demands a token.
  */
-export function viewOfNode(world: World, options: ViewOptions = NOBODY): (node: Node, peer: Peer) => ProxyView {
+export function viewOfNode(world: World, options: ViewOptions = NOBODY): (node: Node, peer: Peer, variant?: DiscoveryVariant) => ProxyView {
   const facts = new WeakMap<Node, NodeFacts>();
-  return (node, peer) => {
+  return (node, peer, variant) => {
     const caller = options.callers.get(peer);
     if (caller === undefined && !isLocal(peer.address))
       throw new StreamRefusal(
         GRPC_STATUS.UNAUTHENTICATED,
         "callers from other machines must prove who they are; the plaintext port serves this machine only",
       );
-    const known = facts.get(node) ?? (caller === undefined ? factsOf(node) : provenFacts(factsOf(node), caller, options));
+    const known = facts.get(node) ?? (caller === undefined ? factsOf(node, variant) : provenFacts(factsOf(node, variant), caller, options));
     facts.set(node, known);
     if (caller !== undefined) checkAddresses(world, known, options);
-    return world.view(known);
+    options.seen(node, known.view, peer);
+    return options.kept(known.view.id, () => world.view(known));
   };
 }
 
-function factsOf(node: Node): NodeFacts {
-  const read = readNode(node);
+function factsOf(node: Node, variant: DiscoveryVariant | undefined): NodeFacts {
+  const read = readNode(node, variant);
   if ("refused" in read) throw new StreamRefusal(GRPC_STATUS.INVALID_ARGUMENT, read.refused);
   return read;
 }
@@ -55,7 +60,7 @@ function provenFacts({ key, view }: NodeFacts, { identity }: Caller, { refused }
     refused("service account");
     throw denied(`the node says service account ${quote(view.serviceAccount)}, but the caller is ${quote(serviceAccount)}`);
   }
-  return view.serviceAccount === serviceAccount ? { key, view } : { key: `${key}@${serviceAccount}`, view: { ...view, serviceAccount } };
+  return { key: `${key}@${serviceAccount}`, view: { ...view, serviceAccount, proven: true } };
 }
 
 /** An address that belongs to a workload of another namespace, in the same network, is not the caller's to claim. */

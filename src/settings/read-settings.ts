@@ -1,5 +1,7 @@
+import { AGENT_SETTINGS, type AgentSettings } from "./agent-table.ts";
+import { INTERCEPT_FLAGS, INTERCEPT_VARIABLES, variablesOfFlag } from "./intercept-table.ts";
 import { readValue } from "./read-value.ts";
-import { SETTINGS, type SettingDef, type SettingKey, type Settings } from "./table.ts";
+import { SETTINGS, type SettingDef, type Settings, type SettingsOf } from "./table.ts";
 
 /** Environment variables as the process has them; tests pass a literal. */
 export type Env = Readonly<Record<string, string | undefined>>;
@@ -15,8 +17,8 @@ export interface SettingFault {
 }
 
 /** `settings` is complete even where `faults` is not empty (a bad value counts as unset); the caller decides whether to go on. */
-export interface SettingsRead {
-  readonly settings: Settings;
+export interface SettingsRead<S = Settings> {
+  readonly settings: S;
   readonly faults: readonly SettingFault[];
 }
 
@@ -25,9 +27,20 @@ export interface SettingsRead {
  * an empty variable counts as unset, except for addresses, where empty means off.
  */
 export function readSettings(env: Env, meshEnv: Readonly<Record<string, string>> = {}): SettingsRead {
+  return readTable(SETTINGS, env, meshEnv);
+}
+
+/** Reads the agent's settings. */
+export const readAgentSettings = (env: Env): SettingsRead<AgentSettings> => readTable(AGENT_SETTINGS, env, {});
+
+function readTable<T extends Record<string, SettingDef>>(
+  table: T,
+  env: Env,
+  meshEnv: Readonly<Record<string, string>>,
+): SettingsRead<SettingsOf<T>> {
   const faults: SettingFault[] = [];
-  const entries = Object.entries<SettingDef>(SETTINGS).map(([key, def]) => [key, readOne(def, { env, meshEnv, faults })]);
-  return { settings: Object.freeze(Object.fromEntries(entries) as Settings), faults };
+  const entries = Object.entries<SettingDef>(table).map(([key, def]) => [key, readOne(def, { env, meshEnv, faults })]);
+  return { settings: Object.freeze(Object.fromEntries(entries) as SettingsOf<T>), faults };
 }
 
 interface Sources {
@@ -64,11 +77,16 @@ const FOREIGN = /^ISTIO_META(JSON)?_|_SERVICE_(HOST|PORT)(_|$)|_PORT(_\d+_(TCP|U
 /** Variables that look like settings of a control plane but are none of ours: ignored, and worth one log line at start-up. */
 export function unknownSettings(env: Env): readonly string[] {
   return Object.keys(env)
-    .filter((name) => FAMILIES.test(name) && !FOREIGN.test(name) && !isSetting(name))
+    .filter((name) => FAMILIES.test(name) && !FOREIGN.test(name) && !isSetting(name) && !OF_AGENT.has(name))
     .sort();
 }
 
-const KEY_OF_ENV: ReadonlyMap<string, SettingKey> = new Map(Object.entries(SETTINGS).map(([key, def]) => [def.env, key as SettingKey]));
+const OWN: ReadonlySet<string> = new Set(Object.values(SETTINGS).map(({ env }) => env));
+const OF_AGENT: ReadonlySet<string> = new Set([
+  ...Object.values(AGENT_SETTINGS).map(({ env }) => env),
+  ...Object.entries(INTERCEPT_FLAGS).flatMap(([name, flag]) => variablesOfFlag(name, flag)),
+  ...Object.keys(INTERCEPT_VARIABLES),
+]);
 
-/** Whether a variable of this name is honoured. */
-export const isSetting = (name: string): boolean => KEY_OF_ENV.has(name);
+/** Whether a variable of this name is honoured by the control plane. */
+export const isSetting = (name: string): boolean => OWN.has(name);

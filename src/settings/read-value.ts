@@ -51,7 +51,7 @@ const UNIT_MS = { ns: 1e-6, us: 1e-3, µs: 1e-3, μs: 1e-3, ms: 1, s: 1000, m: 6
 
 function readDuration(text: string): ReadValue {
   if (text === "0") return { value: 0 };
-  const parts = [...text.matchAll(/(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)/gy)];
+  const parts = [...text.matchAll(/(\d+\.?\d*|\.\d+)(ns|us|\u00b5s|\u03bcs|ms|s|m|h)/gy)];
   const length = parts.reduce((sum, part) => sum + part[0].length, 0);
   if (parts.length === 0 || length !== text.length) return { fault: `"${text}" is not a duration such as 100ms, 5s or 1h30m` };
   return { value: parts.reduce((sum, [, amount, unit]) => sum + Number(amount) * (UNIT_MS[unit as keyof typeof UNIT_MS] ?? 0), 0) };

@@ -103,6 +103,35 @@ export const SETTINGS = {
     restart: true,
     about: "How long a root that is made at the first start is valid.",
   },
+  trustedAccounts: {
+    env: "CA_TRUSTED_NODE_ACCOUNTS",
+    type: "string",
+    default: "",
+    restart: true,
+    about:
+      "Accounts (`namespace/name`, separated by commas) that may ask for certificates of others: control planes that leave their signing to this one.",
+  },
+  autoRegistration: {
+    env: "PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION",
+    type: "bool",
+    default: "true",
+    restart: true,
+    about: "Workloads that name a WorkloadGroup when they connect get a WorkloadEntry.",
+  },
+  workloadHealthChecks: {
+    env: "PILOT_ENABLE_WORKLOAD_ENTRY_HEALTHCHECKS",
+    type: "bool",
+    default: "true",
+    restart: true,
+    about: "What agents report of their workload's health counts for its WorkloadEntry.",
+  },
+  workloadEntryGraceMs: {
+    env: "PILOT_WORKLOAD_ENTRY_GRACE_PERIOD",
+    type: "duration",
+    default: "10s",
+    restart: true,
+    about: "How long a workload that registered itself may be away before its WorkloadEntry is removed.",
+  },
 
   debounceAfterMs: {
     env: "PILOT_DEBOUNCE_AFTER",
@@ -192,6 +221,62 @@ export const SETTINGS = {
     default: "false",
     restart: true,
     about: "Serve clients that speak HTTP/1.0; node metadata HTTP10 says it for one proxy.",
+  },
+  resolveGateways: {
+    env: "RESOLVE_HOSTNAME_GATEWAYS",
+    type: "bool",
+    default: "true",
+    restart: true,
+    about: "Resolve gateways of other networks that are given by host name; proxies are sent their addresses.",
+  },
+  envoyFilterStats: {
+    env: "PILOT_ENVOY_FILTER_STATS",
+    type: "bool",
+    default: "false",
+    restart: true,
+    about: "Report in metric `pilot_envoy_filter_status` what EnvoyFilters do; it is worked out whenever metrics are read.",
+  },
+  mongoFilter: {
+    env: "PILOT_ENABLE_MONGO_FILTER",
+    type: "bool",
+    default: "true",
+    restart: true,
+    about: "Decode what passes through ports of protocol MONGO, for Envoy's statistics.",
+  },
+  redisFilter: {
+    env: "PILOT_ENABLE_REDIS_FILTER",
+    type: "bool",
+    default: "false",
+    restart: true,
+    about: "Speak Redis on ports of protocol REDIS: commands are spread over the endpoints by their keys.",
+  },
+  persistentSessions: {
+    env: "PILOT_ENABLE_PERSISTENT_SESSION_FILTER",
+    type: "bool",
+    default: "false",
+    restart: true,
+    about: "Keep the sessions of services that are labelled for it: requests find back to the endpoint that answered the first.",
+  },
+  sessionLabel: {
+    env: "PILOT_PERSISTENT_SESSION_LABEL",
+    type: "string",
+    default: "istio.io/persistent-session",
+    restart: true,
+    about: "Label of services whose sessions a cookie keeps: `name` or `name:/path`. Empty switches it off.",
+  },
+  sessionHeaderLabel: {
+    env: "PILOT_PERSISTENT_SESSION_HEADER_LABEL",
+    type: "string",
+    default: "istio.io/persistent-session-header",
+    restart: true,
+    about: "Label of services whose sessions a header keeps, with the header's name. Empty switches it off.",
+  },
+  drainingLabel: {
+    env: "PILOT_DRAINING_LABEL",
+    type: "string",
+    default: "istio.io/draining",
+    restart: true,
+    about: "Label of workloads that take no new sessions; they are sent for services with sessions only. Empty switches it off.",
   },
   quicListeners: {
     env: "PILOT_ENABLE_QUIC_LISTENERS",
@@ -326,11 +411,14 @@ interface SettingValue {
   readonly choice: string;
 }
 
-/** All settings as one value: read once from the process, passed to whoever needs a few of them, never global. */
-export type Settings = {
-  readonly [K in keyof typeof SETTINGS]: (typeof SETTINGS)[K] extends { choices: readonly (infer C)[] }
+/** The values of a table of settings. */
+export type SettingsOf<T extends Record<string, SettingDef>> = {
+  readonly [K in keyof T]: T[K] extends { choices: readonly (infer C)[] }
     ? C
-    : SettingValue[(typeof SETTINGS)[K]["type"]] | ((typeof SETTINGS)[K]["default"] extends undefined ? undefined : never);
+    : SettingValue[T[K]["type"]] | (T[K]["default"] extends undefined ? undefined : never);
 };
+
+/** All settings as one value: read once from the process, passed to whoever needs a few of them, never global. */
+export type Settings = SettingsOf<typeof SETTINGS>;
 
 export type SettingKey = keyof Settings;

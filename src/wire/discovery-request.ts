@@ -1,4 +1,5 @@
-import { BinaryReader, type WireType } from "@bufbuild/protobuf/wire";
+import { BinaryReader } from "@bufbuild/protobuf/wire";
+import { eachField } from "./field-reader.ts";
 
 /** A discovery request of either variant. Read by hand: a node that repeats itself is skipped, and nothing is built twice. */
 export interface DiscoveryRequest {
@@ -73,17 +74,6 @@ const emptyRequest = (): Draft => ({
   initialVersions: new Map(),
 });
 
-const LENGTH_DELIMITED: WireType = 2;
-
-/** Offers each length-delimited field to `read`, and skips what it does not take. */
-function eachField(bytes: Uint8Array, read: (field: number, reader: BinaryReader) => boolean): void {
-  const reader = new BinaryReader(bytes);
-  while (reader.pos < reader.len) {
-    const [field, wireType] = reader.tag();
-    if (wireType !== LENGTH_DELIMITED || !read(field, reader)) reader.skip(wireType, field);
-  }
-}
-
 function readVersion(bytes: Uint8Array, versions: Map<string, string>): void {
   let name = "";
   let version = "";
@@ -106,7 +96,7 @@ function readStatus(bytes: Uint8Array): RequestError {
   while (reader.pos < reader.len) {
     const [field, wireType] = reader.tag();
     if (field === 1 && wireType === 0) code = reader.int32();
-    else if (field === 2 && wireType === LENGTH_DELIMITED) message = reader.string().slice(0, MAX_ERROR_TEXT);
+    else if (field === 2 && wireType === 2) message = reader.string().slice(0, MAX_ERROR_TEXT);
     else reader.skip(wireType, field);
   }
   return { code, message };

@@ -18,6 +18,8 @@ export interface Peer {
 /** One discovery stream as the server sees it: messages are bytes, meaning is added above. */
 export interface DiscoveryStream {
   readonly variant: DiscoveryVariant;
+  /** The one type the called method is for; absent for the aggregated service, where each request names its type. */
+  readonly typeUrl?: string;
   readonly peer: Peer;
   /** Queues one message; `flushed` is called when the network has taken all of it, and never for a stream that ended before. */
   send(message: MessageBytes, flushed: () => void): void;

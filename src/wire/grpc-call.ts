@@ -128,7 +128,7 @@ function hangUp(stream: ServerHttp2Stream, clock: Clock): void {
 function statusOf(status: GrpcStatus, reason: string): OutgoingHttpHeaders {
   return {
     "grpc-status": String(status),
-    ...(reason !== "" && { "grpc-message": encodeURIComponent(reason.slice(0, 2_000).toWellFormed()) }),
+    ...(reason !== "" && { "grpc-message": percentEncoded(reason.slice(0, 2_000).toWellFormed()) }),
   };
 }
 
@@ -140,3 +140,6 @@ function prefixOf(message: MessageBytes): Buffer {
 }
 
 const first = (value: string | readonly string[] | undefined): string | undefined => (typeof value === "object" ? value[0] : value);
+
+/** As gRPC has it: what is not printable ASCII, and the percent sign. Clients differ in what else they would decode. */
+const percentEncoded = (text: string): string => text.replaceAll(/[^ -$&-~]+/g, encodeURIComponent);

@@ -8,6 +8,8 @@ export interface AdsClientOptions {
   readonly variant: DiscoveryVariant;
   readonly credentials?: ChannelCredentials;
   readonly metadata?: Metadata;
+  /** Path of another discovery service than the aggregated one. */
+  readonly method?: string;
   message(bytes: Buffer): void;
   ended(error: Error | undefined): void;
 }
@@ -28,7 +30,7 @@ export function openAdsClient(options: AdsClientOptions): AdsClient {
     "grpc.max_receive_message_length": -1,
     "grpc.enable_channelz": 0,
   });
-  const path = options.variant === "delta" ? DELTA_METHOD : SOTW_METHOD;
+  const path = options.method ?? (options.variant === "delta" ? DELTA_METHOD : SOTW_METHOD);
   const identity = (bytes: Buffer): Buffer => bytes;
   const call =
     options.metadata === undefined

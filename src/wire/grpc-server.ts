@@ -9,6 +9,7 @@ import { GrpcConnection } from "./grpc-connection.ts";
 import { GRPC_STATUS } from "./grpc-status.ts";
 import { type Listener, openListener } from "./listener.ts";
 import { openTlsListener, type TlsCredentials } from "./tls-listener.ts";
+import { SECRET_TYPE } from "./type-urls.ts";
 
 /** Limits and timings of a gRPC server; the defaults follow Istio's where Istio has the setting. */
 export interface GrpcServerSettings {
@@ -42,6 +43,8 @@ export interface GrpcServerOptions {
   healthy(): boolean;
   readonly clock: Clock;
   readonly settings?: Partial<GrpcServerSettings>;
+  /** Further discovery services on the same port by path (that of secrets, for example). */
+  readonly discoveryPaths?: Readonly<Record<string, DiscoveryVariant>>;
   /** Further methods on the same port by path (the CA's, for example). */
   readonly methods?: Readonly<Record<string, UnaryMethod>>;
 }
@@ -59,6 +62,9 @@ export interface GrpcServer {
 const DISCOVERY = "/envoy.service.discovery.v3.AggregatedDiscoveryService";
 export const SOTW_METHOD = `${DISCOVERY}/StreamAggregatedResources`;
 export const DELTA_METHOD = `${DISCOVERY}/DeltaAggregatedResources`;
+const SECRETS = "/envoy.service.secret.v3.SecretDiscoveryService";
+export const SECRETS_METHOD = `${SECRETS}/StreamSecrets`;
+export const DELTA_SECRETS_METHOD = `${SECRETS}/DeltaSecrets`;
 export const HEALTH_METHOD = "/grpc.health.v1.Health/Check";
 
 type Serve = (call: GrpcCall, connection: GrpcConnection) => void;
@@ -73,19 +79,24 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   const listeners: Listener[] = [];
   const connections = new Set<GrpcConnection>();
   const counted = { streams: 0 };
-  const discovery = (variant: DiscoveryVariant): Serve => {
+  const discovery = (variant: DiscoveryVariant, typeUrl?: string): Serve => {
     return (call, connection) => {
       if (counted.streams >= settings.maxStreams) {
         call.close(GRPC_STATUS.RESOURCE_EXHAUSTED, `this control plane serves ${settings.maxStreams} streams already`);
         return;
       }
       counted.streams += 1;
-      serveDiscovery(call, { variant, connection, accept: options.accept, closed: () => (counted.streams -= 1) });
+      const method = { variant, ...(typeUrl !== undefined && { typeUrl }) };
+      serveDiscovery(call, { ...method, connection, accept: options.accept, closed: () => (counted.streams -= 1) });
     };
   };
   const methods = new Map<string, Serve>([
     [SOTW_METHOD, discovery("sotw")],
     [DELTA_METHOD, discovery("delta")],
+    ...Object.entries(options.discoveryPaths ?? {}).map(([path, variant]): [string, Serve] => [
+      path,
+      discovery(variant, path.startsWith(SECRETS) ? SECRET_TYPE : undefined),
+    ]),
     [HEALTH_METHOD, unary(() => healthResponse(options.healthy()))],
     ...Object.entries(options.methods ?? {}).map(([path, method]): [string, Serve] => [path, unary(method)]),
   ]);
@@ -124,16 +135,15 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   };
 }
 
-interface DiscoveryWiring {
-  readonly variant: DiscoveryVariant;
+interface DiscoveryWiring extends Pick<DiscoveryStream, "variant" | "typeUrl"> {
   readonly connection: GrpcConnection;
   accept(stream: DiscoveryStream): DiscoveryStreamEvents;
   closed(): void;
 }
 
-function serveDiscovery(call: GrpcCall, { variant, connection, accept, closed }: DiscoveryWiring): void {
+function serveDiscovery(call: GrpcCall, { connection, accept, closed, ...method }: DiscoveryWiring): void {
   const events = accept({
-    variant,
+    ...method,
     peer: call.peer,
     send: (message, flushed) => call.send(message, flushed),
     close: (status, reason) => call.close(status, reason),

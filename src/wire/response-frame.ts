@@ -1,4 +1,5 @@
 import { bodySize, type Encoded } from "./encoded.ts";
+import { messageField, openField, textField } from "./field-writer.ts";
 import type { MessageBytes, SharedBlocks } from "./shared-blocks.ts";
 
 /** What a response carries. `removed` is said in words only by the delta variant; state-of-the-world clients infer it. */
@@ -85,25 +86,3 @@ function sotwEnvelope(resource: Encoded): Buffer {
 }
 
 const anyHead = (resource: Encoded): Buffer => Buffer.concat([textField(1, resource.typeUrl), openField(2, bodySize(resource))]);
-
-/** Tag and length of a length-delimited field (wire type 2). */
-function openField(number: number, length: number): Buffer {
-  const bytes = [(number << 3) | 2];
-  let rest = length;
-  for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) bytes.push((rest % 0x80) | 0x80);
-  bytes.push(rest);
-  return Buffer.from(bytes);
-}
-
-function textField(number: number, text: string): Buffer {
-  if (text === "") return EMPTY;
-  const bytes = Buffer.from(text, "utf8");
-  return Buffer.concat([openField(number, bytes.length), bytes]);
-}
-
-function messageField(number: number, fields: readonly Buffer[]): Buffer {
-  const size = fields.reduce((sum, field) => sum + field.length, 0);
-  return size === 0 ? EMPTY : Buffer.concat([openField(number, size), ...fields]);
-}
-
-const EMPTY = Buffer.alloc(0);

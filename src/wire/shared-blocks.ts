@@ -9,7 +9,8 @@ interface Block {
 
 /** A run below this is copied: many small buffers cost the network more than the copy (measured, 30 KB each make a push of 1.6 MB dearer). */
 const SMALLEST_BLOCK = 64 * 1024;
-const LONGEST_RUN = 1_024;
+/** Of the parts after which a run is long enough, one in so many ends it. */
+const CUT_ONE_IN = 8;
 /** Bytes of blocks that are kept for the next message. */
 const KEPT_BYTES = 12 * 1024 * 1024;
 
@@ -90,8 +91,8 @@ interface Run {
 }
 
 /**
- * Cuts by what the parts are, not by where they stand: where a part more or less stands in one message, the runs after it are still those of
- * the others.
+ * Cuts by what the parts are, not by where they stand: where a part more or less stands in one message, the runs soon are those of the others
+ * again.
  */
 function* runsOf(parts: readonly Uint8Array[]): Iterable<Run> {
   let run: Uint8Array[] = [];
@@ -99,12 +100,22 @@ function* runsOf(parts: readonly Uint8Array[]): Iterable<Run> {
   for (const part of parts) {
     run.push(part);
     size += part.length;
-    if (part.length % 256 !== 0 && run.length < LONGEST_RUN) continue;
+    if (size < SMALLEST_BLOCK || fingerprint(part) % CUT_ONE_IN !== 0) continue;
     yield { parts: run, size };
     run = [];
     size = 0;
   }
   if (run.length > 0) yield { parts: run, size };
+}
+
+const SAMPLES = 8;
+
+/** A number that differs between most parts: from the length and a few bytes, since a look at all of them would cost as much as copying. */
+function fingerprint(part: Uint8Array): number {
+  let mixed = part.length;
+  const step = Math.max(1, Math.floor(part.length / SAMPLES));
+  for (let at = step - 1; at < part.length; at += step) mixed = (Math.imul(mixed, 31) + (part[at] ?? 0)) >>> 0;
+  return (Math.imul(mixed, 0x9e3779b1) >>> 16) & 0xffff;
 }
 
 const sameParts = (a: readonly Uint8Array[], b: readonly Uint8Array[]): boolean =>

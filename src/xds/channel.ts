@@ -8,7 +8,8 @@ import type { Frame } from "./frames.ts";
 import { ABSENT, believe, type Holding, heldResource, NOTHING_HELD, type Plan, plan, restrict, UNKNOWN } from "./holding.ts";
 import type { LastGood } from "./last-good.ts";
 import { type NameSets, NO_NAMES } from "./name-sets.ts";
-import type { NameSet, ResourceProvider } from "./provider.ts";
+import { withoutPartsOf } from "./parts.ts";
+import type { NameSet, ResourceProvider, Wanted } from "./provider.ts";
 import { Rejections } from "./rejections.ts";
 import { type Judgement, judgeDelta, judgeSotw, type Subscription } from "./subscription.ts";
 
@@ -32,6 +33,8 @@ export interface ChannelDeps {
   readonly variant: DiscoveryVariant;
   readonly names: NameSets;
   readonly lastGood: LastGood;
+  /** The type that this one has parts of, on the same stream. */
+  whole?(): Channel | undefined;
 }
 
 /** What came of a request. */
@@ -41,6 +44,8 @@ export interface Received {
   readonly answered: InFlight | undefined;
   /** Names now held to be at fault for a rejection. */
   readonly offenders: readonly string[];
+  /** What the client held until it answered. */
+  readonly before: Holding;
 }
 
 /**
@@ -76,6 +81,12 @@ export class Channel {
     return this.#subscription;
   }
 
+  /** What its provider is asked for: of parts, those of the wholes that the client asked for. */
+  get wanted(): Wanted | undefined {
+    if (this.provider.partOf === undefined || this.#subscription === undefined) return this.#subscription;
+    return { wildcard: this.#subscription.wildcard, names: this.#deps.whole?.()?.subscription?.names ?? NO_NAMES };
+  }
+
   get holding(): Holding {
     return this.#holding;
   }
@@ -102,6 +113,11 @@ export class Channel {
     return this.dirty && this.#inFlight === undefined && this.#subscription !== undefined;
   }
 
+  /** The first response of a type comes in the order of types, whatever its lane: an assignment before its cluster would have to be sent twice. */
+  get urgent(): boolean {
+    return this.provider.urgent === true && this.#lastSequence > 0;
+  }
+
   get settled(): boolean {
     return !this.dirty && this.#inFlight === undefined;
   }
@@ -112,10 +128,16 @@ export class Channel {
     const nonces = { inFlight: this.#inFlight?.nonce, last: this.#lastNonce };
     const judgement = judge({ current: this.#subscription, request, nonces, names: this.#deps.names });
     const answered = judgement.verdict === "ack" || judgement.verdict === "nack" ? this.#inFlight : undefined;
+    const before = this.#holding;
     const offenders = this.#answer(judgement.verdict, request.error?.message ?? "");
     if (judgement.first) this.#begin(request, trusted);
     this.#subscribe(judgement, judgement.first && trusted ? request.initialVersions : NO_VERSIONS);
-    return { verdict: judgement.verdict, answered, offenders };
+    return { verdict: judgement.verdict, answered, offenders, before };
+  }
+
+  /** Whether the client has the parts of some wholes is not known, whatever it was sent. */
+  forgetPartsOf(wholes: readonly string[]): void {
+    this.#reconsider((holding) => withoutPartsOf(holding, wholes));
   }
 
   /** The client needs these again, although they did not change. */
@@ -127,8 +149,7 @@ export class Channel {
 
   /** Works out what to send. Changes nothing: `sent` or `skipped` must follow, or the question be asked again. */
   outgoing(view: ProxyView, keepRemoved: boolean): Outgoing {
-    const subscription = this.#subscription ?? NO_SUBSCRIPTION;
-    const offered = this.provider.offered(view, subscription);
+    const offered = this.provider.offered(view, this.wanted ?? NOTHING_WANTED);
     const { target, silent } = this.#effective(offered, view);
     const next = plan(this.#holding, target, { obliged: this.#obliged, silent, keepRemoved });
     const { content, needed } = this.#content(next);
@@ -248,4 +269,4 @@ export class Channel {
 const WHOLE_SET_TYPES: ReadonlySet<string> = new Set([CLUSTER_TYPE, LISTENER_TYPE]);
 
 const NO_VERSIONS: ReadonlyMap<string, string> = new Map();
-const NO_SUBSCRIPTION: Subscription = { wildcard: false, names: NO_NAMES, explicit: false };
+const NOTHING_WANTED: Wanted = { wildcard: false, names: NO_NAMES };

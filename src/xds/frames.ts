@@ -30,7 +30,7 @@ export interface Frames {
 
 type KeptFrame = Frame & Pick<FrameRequest, "variant" | "typeUrl" | "version"> & { used: boolean };
 
-/** Bytes of frames kept for the next stream that is sent the same; the streams of a push come one after the other. */
+/** Bytes of frames kept for the next stream that is sent the same, those that frames share counted once. */
 const KEPT_BYTES = 16 * 1024 * 1024;
 const RECENT_DIFFS = 8;
 
@@ -40,19 +40,19 @@ export function createFrames(controlPlane: string): Frames {
   const sizes = new WeakMap<Diff, number>();
   const recent: Diff[] = [];
   const blocks = new SharedBlocks();
-  let keptBytes = 0;
+  const held = new HeldBytes();
   let sequence = 0;
 
   const forget = (diff: Diff): void => {
-    keptBytes -= kept.get(diff)?.size ?? 0;
+    for (const bytes of kept.get(diff)?.message ?? []) held.drop(bytes);
     kept.delete(diff);
   };
   const keep = (diff: Diff, frame: KeptFrame): void => {
     forget(diff);
     kept.set(diff, frame);
-    keptBytes += frame.size;
+    for (const bytes of frame.message) held.add(bytes);
     for (const oldest of kept.keys()) {
-      if (keptBytes <= KEPT_BYTES || oldest === diff) break;
+      if (held.size <= KEPT_BYTES || oldest === diff) break;
       forget(oldest);
     }
   };
@@ -99,6 +99,24 @@ export function createFrames(controlPlane: string): Frames {
       blocks.age();
     },
   };
+}
+
+/** Buffers that several messages may hold, and their size together. */
+class HeldBytes {
+  readonly #holders = new Map<Uint8Array, number>();
+  size = 0;
+
+  add(bytes: Uint8Array): void {
+    const holders = this.#holders.get(bytes) ?? 0;
+    if (holders === 0) this.size += bytes.length;
+    this.#holders.set(bytes, holders + 1);
+  }
+
+  drop(bytes: Uint8Array): void {
+    const holders = this.#holders.get(bytes) ?? 0;
+    if (holders > 1) this.#holders.set(bytes, holders - 1);
+    else if (this.#holders.delete(bytes)) this.size -= bytes.length;
+  }
 }
 
 const sameDiff = (a: Diff, b: Diff): boolean =>

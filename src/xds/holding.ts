@@ -1,5 +1,5 @@
 import type { Encoded, ResourceSet } from "../wire/encoded.ts";
-import { type Diff, diff, EMPTY_SET, type PairMemo, remember, withoutRemovals } from "./diff.ts";
+import { type Diff, diff, EMPTY_SET, NO_DIFF, type PairMemo, remember, withoutRemovals } from "./diff.ts";
 import type { NameSet } from "./provider.ts";
 
 /** The client does not have it. */
@@ -62,14 +62,25 @@ export interface Plan {
 /** What to send so that the client comes to hold `target`. Streams without exceptions share the result. */
 export function plan(holding: Holding, target: ResourceSet, options: PlanOptions): Plan {
   const goal = options.keepRemoved ? withoutRemovals(holding.base, target) : target;
+  if (options.obliged.length === 0 && isAll(holding, target))
+    return { diff: NO_DIFF, after: withoutExceptions(target), removalsLeft: false };
   if (holding.unlike.size > 0) return editedPlan(holding, target, options);
   if (options.obliged.length === 0)
-    return { diff: diff(holding.base, goal), after: { base: goal, unlike: NO_EXCEPTIONS }, removalsLeft: goal !== target };
+    return { diff: diff(holding.base, goal), after: withoutExceptions(goal), removalsLeft: goal !== target };
   const key = `${options.keepRemoved} ${options.obliged.map((set) => set.id).join()} ${[...options.silent].join()}`;
   const known = remember(obligedPlans, [holding.base, target], () => new Map<string, Plan>());
   const result = known.get(key) ?? editedPlan(holding, target, options);
   known.set(key, result);
   return result;
+}
+
+const withoutExceptions = (base: ResourceSet): Holding => ({ base, unlike: NO_EXCEPTIONS });
+
+/** Whether a client that came back said to hold just what it is to hold: what most say after a restart of the control plane. */
+function isAll({ base, unlike }: Holding, { resources }: ResourceSet): boolean {
+  if (base !== EMPTY_SET || unlike.size === 0 || unlike.size !== resources.size) return false;
+  for (const [name, version] of unlike) if (resources.get(name)?.version !== version) return false;
+  return true;
 }
 
 /** Streams that hold the same and are owed the same share a plan too: a change of a thousand clusters owes each stream a thousand assignments. */
@@ -78,7 +89,7 @@ const obligedPlans: PairMemo<Map<string, Plan>> = new WeakMap();
 function editedPlan(holding: Holding, target: ResourceSet, options: PlanOptions): Plan {
   const goal = options.keepRemoved ? withoutRemovals(holding.base, target) : target;
   const shared = diff(holding.base, goal);
-  const after: Holding = { base: goal, unlike: NO_EXCEPTIONS };
+  const after = withoutExceptions(goal);
   const edits: Edits = { send: new Map(), skip: new Set(), remove: new Set(), keep: new Set(), left: new Map(), deferred: goal !== target };
   for (const name of holding.unlike.keys()) except(edits, name, { holding, target, goal, options });
   for (const { names } of options.obliged) for (const name of names) oblige(edits, name, { holding, target, goal, options });

@@ -27,18 +27,18 @@ export function sendBlockedFor(channel: Channel, channels: Channels, { now, time
 
 /**
  * Milliseconds that removals from this type still have to wait for types that may refer to what is removed; 0 means go. A type the client has not
- * asked for yet counts while the stream is young: after a reconnect, clusters come first and routes follow.
+ * asked for yet, but will, counts while the stream is young: after a reconnect, clusters come first and routes follow.
  */
 export function removalsBlockedFor(
   channel: Channel,
   channels: Channels,
-  { now, timeoutMs, openedAt }: Waiting & { readonly openedAt: number },
+  { now, timeoutMs, openedAt, expected }: Waiting & { readonly openedAt: number; readonly expected: (typeUrl: string) => boolean },
 ): number {
   const patience = (channel.removalsSince ?? now) + timeoutMs - now;
   let wait = 0;
   for (const typeUrl of channel.provider.removeAfter ?? []) {
     const referring = channels.get(typeUrl);
-    if (referring === undefined) wait = Math.max(wait, openedAt + timeoutMs - now);
+    if (referring === undefined) wait = expected(typeUrl) ? Math.max(wait, openedAt + timeoutMs - now) : wait;
     else if (!referring.settled) wait = patience;
   }
   return Math.max(0, Math.min(wait, patience));

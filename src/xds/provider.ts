@@ -33,6 +33,15 @@ export interface ResourceProvider {
   readonly sendAfter?: readonly string[];
   /** Types that must be acknowledged before resources of this type are removed: they may still refer to them. */
   readonly removeAfter?: readonly string[];
+  /**
+   * The type whose resources these are parts of: a part is named `<whole>/<part>`. Clients ask for wholes only, so what is wanted of the parts are
+   * those of the wholes that are subscribed to (`Wanted.names` are the wholes), and one who is given a whole anew has none of its parts.
+   */
+  readonly partOf?: string;
+  /** Whether such a proxy asks for this type at all; where it is not said, every proxy does. */
+  askedBy?(view: ProxyView): boolean;
+  /** What it offers depends on more than the inputs (on who may have what now, say), so it is asked at each look. */
+  readonly asksAnew?: boolean;
   /** Served before others and out of a reserve of its own, so that it never waits behind large responses. */
   readonly urgent?: boolean;
 }

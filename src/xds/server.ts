@@ -3,7 +3,8 @@ import { messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { nextTurn, runSliced } from "../base/slice.ts";
 import type { ProxyView } from "../model/proxy.ts";
-import type { DiscoveryStream, DiscoveryStreamEvents, Peer } from "../wire/discovery-stream.ts";
+import type { DiscoveryRequest } from "../wire/discovery-request.ts";
+import type { DiscoveryStream, DiscoveryStreamEvents, DiscoveryVariant, Peer } from "../wire/discovery-stream.ts";
 import { GRPC_STATUS } from "../wire/grpc-status.ts";
 import type { Node } from "../wire/node.ts";
 import { createFrames } from "./frames.ts";
@@ -22,7 +23,11 @@ export interface XdsServerOptions {
   /** In the order in which types are sent: what is referred to stands before what refers to it. */
   readonly providers: readonly ResourceProvider[];
   /** Who a proxy is. Asked again at each push; throws `StreamRefusal` to turn a caller away. */
-  viewOf(node: Node, peer: Peer): ProxyView;
+  viewOf(node: Node, peer: Peer, variant: DiscoveryVariant): ProxyView;
+  /** Types of which proxies tell and nothing is served, by type URL. */
+  readonly reports?: Readonly<Record<string, (peer: Peer, request: DiscoveryRequest) => void>>;
+  /** A stream ended; it may never have said who it is. */
+  left?(peer: Peer): void;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics?: XdsMetrics;
@@ -102,7 +107,13 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
       queue.add(stream, urgent);
       start();
     },
-    ended: (stream) => {
+    said: (request, peer, node) => {
+      const take = options.reports?.[request.typeUrl];
+      if (take !== undefined) take(peer, request);
+      else log.debug({ node, type: request.typeUrl.slice(0, 200) }, "request for a type that is not served");
+    },
+    ended: (stream, peer) => {
+      options.left?.(peer);
       streams.delete(stream.id);
       queue.delete(stream);
       metrics.streams(streams.size);
@@ -125,7 +136,10 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
     }
     if (streams.size > 0) cancelWatch = clock.after(WATCH_MS, watch);
   };
-  const find = (id: string): XdsStream | undefined => streams.get(id) ?? [...streams.values()].find((stream) => stream.nodeId === id);
+  const find = (id: string): XdsStream | undefined => {
+    const ofNode = [...streams.values()].filter((stream) => stream.nodeId === id);
+    return streams.get(id) ?? ofNode.find((stream) => stream.aggregated) ?? ofNode[0];
+  };
 
   return {
     accept(stream) {
@@ -143,7 +157,8 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
     push(reason) {
       metrics.triggered(reason);
       deps.rounds.begin(reason, streams.values());
-      for (const stream of streams.values()) stream.refresh();
+      // One after the other those that are sent the same, so that what they are sent need not be kept for long.
+      for (const kin of Map.groupBy(streams.values(), (stream) => stream.kin).values()) for (const stream of kin) stream.refresh();
     },
     state: () => [...streams.values()].map((stream) => stream.state()),
     nodes: () => [...streams.values()].map((stream) => stream.nodeId),

@@ -97,7 +97,13 @@ export function typeState(channel: Channel, record: ChannelRecord): TypeState {
   };
 }
 
-export function heldResources({ holding }: Channel): readonly Encoded[] {
+/** What a proxy holds and should hold of a type; undefined where it has not asked for it. */
+export function typeDump(channel: Channel, view: ProxyView): TypeDump | undefined {
+  const { provider, wanted } = channel;
+  return wanted && { typeUrl: provider.typeUrl, wanted, held: heldResources(channel), offered: provider.offered(view, wanted) };
+}
+
+function heldResources({ holding }: Channel): readonly Encoded[] {
   if (holding.unlike.size === 0) return [...holding.base.resources.values()];
   return [...holding.base.resources.values()].filter((resource) => heldResource(holding, resource.name) !== undefined);
 }

@@ -3,7 +3,7 @@ import { messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { ProxyView } from "../model/proxy.ts";
 import { type DiscoveryRequest, readDeltaRequest, readSotwRequest } from "../wire/discovery-request.ts";
-import type { DiscoveryStream, DiscoveryStreamEvents, Peer } from "../wire/discovery-stream.ts";
+import type { DiscoveryStream, DiscoveryStreamEvents, DiscoveryVariant, Peer } from "../wire/discovery-stream.ts";
 import { GRPC_STATUS, type GrpcStatus } from "../wire/grpc-status.ts";
 import type { Node } from "../wire/node.ts";
 import { shortTypeName } from "../wire/type-urls.ts";
@@ -16,18 +16,19 @@ import type { XdsMetrics } from "./metrics.ts";
 import type { NameSets } from "./name-sets.ts";
 import { Obligations } from "./obligations.ts";
 import { removalsBlockedFor, sendBlockedFor } from "./order.ts";
+import { followWhole } from "./parts.ts";
 import type { ResourceProvider } from "./provider.ts";
 import { StreamRefusal } from "./refusal.ts";
 import type { Rounds } from "./rounds.ts";
 import type { SendBudget, Ticket } from "./send-budget.ts";
 import type { XdsSettings } from "./settings.ts";
-import { type ChannelRecord, heldResources, newRecord, type StreamDump, type StreamState, typeState } from "./state.ts";
+import { type ChannelRecord, newRecord, type StreamDump, type StreamState, typeDump, typeState } from "./state.ts";
 
 /** What all streams share. */
 export interface StreamDeps {
   /** In the order in which types are sent. */
   readonly providers: ReadonlyMap<string, ResourceProvider>;
-  viewOf(node: Node, peer: Peer): ProxyView;
+  viewOf(node: Node, peer: Peer, variant: DiscoveryVariant): ProxyView;
   readonly settings: XdsSettings;
   readonly clock: Clock;
   readonly log: Log;
@@ -39,7 +40,9 @@ export interface StreamDeps {
   readonly rounds: Rounds;
   /** Asks for a turn in the urgent lane or in the other. */
   enqueue(stream: XdsStream, urgent: boolean): void;
-  ended(stream: XdsStream): void;
+  ended(stream: XdsStream, peer: Peer): void;
+  /** A request of a type that has no resources. */
+  said(request: DiscoveryRequest, peer: Peer, nodeId: string): void;
 }
 
 /** One client: its types, and its turn to be served. Requests change state only; what follows from them is worked out in `work`. */
@@ -69,13 +72,24 @@ export class XdsStream implements DiscoveryStreamEvents {
     this.#stream = stream;
     this.#deps = deps;
     this.#obligations = new Obligations(deps.names);
-    this.#identity = new Identity(deps.viewOf);
+    this.#identity = new Identity((node, peer) => deps.viewOf(node, peer, stream.variant));
     this.connectedAt = deps.clock.now();
     this.#openedAt = deps.clock.monotonic();
   }
 
+  /** All types are served on it; a proxy may have another beside it that is for one type only. */
+  get aggregated(): boolean {
+    return this.#stream.typeUrl === undefined;
+  }
+
   get nodeId(): string {
     return this.#identity.node?.id ?? "";
+  }
+
+  /** The same for streams that hold the same of the first type, and so most likely of all types. */
+  get kin(): unknown {
+    const [first] = this.#channels.values();
+    return first?.holding.base;
   }
 
   /** Takes a request in. Bytes that are no request end the stream. */
@@ -84,10 +98,8 @@ export class XdsStream implements DiscoveryStreamEvents {
     const request = this.#read(bytes);
     if (request === undefined || !this.#knows(request.node)) return;
     const provider = this.#deps.providers.get(request.typeUrl);
-    if (provider === undefined) {
-      this.#deps.log.debug({ node: this.nodeId, type: request.typeUrl.slice(0, 200) }, "request for a type that is not served");
-      return;
-    }
+    if (provider === undefined) this.#deps.said(request, this.#stream.peer, this.nodeId);
+    if (provider === undefined) return;
     const channel = this.#channel(provider);
     const received = channel.receive(request, this.#trusted(provider));
     if ((channel.subscription?.names.names.size ?? 0) > this.#deps.settings.maxNames) {
@@ -95,6 +107,7 @@ export class XdsStream implements DiscoveryStreamEvents {
       return;
     }
     this.#obligations.claim(channel);
+    followWhole(this.#channels.values(), channel, received);
     this.#note(channel, received, request);
     this.#continue();
   }
@@ -108,7 +121,7 @@ export class XdsStream implements DiscoveryStreamEvents {
     for (const ticket of this.#unsent) this.#deps.budget.give(ticket);
     this.#unsent.clear();
     this.#deps.rounds.settled(this);
-    this.#deps.ended(this);
+    this.#deps.ended(this, this.#stream.peer);
   }
 
   close(status: GrpcStatus, reason: string): void {
@@ -150,7 +163,7 @@ export class XdsStream implements DiscoveryStreamEvents {
     if (this.#identity.node === undefined || !this.#knows(undefined)) return;
     for (const provider of this.#deps.providers.values()) {
       const channel = this.#channels.get(provider.typeUrl);
-      if (channel !== undefined && (!urgentOnly || isUrgent(channel))) yield* this.#serve(channel);
+      if (channel !== undefined && (!urgentOnly || channel.urgent)) yield* this.#serve(channel);
     }
     // Removals wait for types further down the list; those may just have turned out to have nothing to say.
     for (const channel of this.#channels.values()) {
@@ -171,17 +184,15 @@ export class XdsStream implements DiscoveryStreamEvents {
   dump(): StreamDump | undefined {
     const { node, view } = this.#identity;
     if (node === undefined || view === undefined) return undefined;
-    const types = [...this.#channels.values()].flatMap((channel) => {
-      const wanted = channel.subscription;
-      if (wanted === undefined) return [];
-      return [{ typeUrl: channel.provider.typeUrl, wanted, held: heldResources(channel), offered: channel.provider.offered(view, wanted) }];
-    });
-    return { id: this.id, node, view, types };
+    return { id: this.id, node, view, types: [...this.#channels.values()].flatMap((channel) => typeDump(channel, view) ?? []) };
   }
 
   #read(bytes: Uint8Array): DiscoveryRequest | undefined {
     try {
-      const request = this.#stream.variant === "delta" ? readDeltaRequest(bytes) : readSotwRequest(bytes);
+      const read = this.#stream.variant === "delta" ? readDeltaRequest(bytes) : readSotwRequest(bytes);
+      const { typeUrl = read.typeUrl } = this.#stream;
+      if (read.typeUrl !== "" && read.typeUrl !== typeUrl) throw new Error(`${shortTypeName(typeUrl)} only is served here`);
+      const request = { ...read, typeUrl };
       if (request.names.length <= this.#deps.settings.maxNames) return request;
       this.#tooManyNames();
     } catch (error) {
@@ -211,7 +222,8 @@ export class XdsStream implements DiscoveryStreamEvents {
     const known = this.#channels.get(provider.typeUrl);
     if (known !== undefined) return known;
     const { names, lastGood } = this.#deps;
-    const channel = new Channel(provider, { variant: this.#stream.variant, names, lastGood });
+    const whole = (): Channel | undefined => this.#channels.get(provider.partOf ?? "");
+    const channel = new Channel(provider, { variant: this.#stream.variant, names, lastGood, whole });
     this.#channels.set(provider.typeUrl, channel);
     return channel;
   }
@@ -264,18 +276,18 @@ export class XdsStream implements DiscoveryStreamEvents {
   /** Asks for turns for what is due; tells the round if nothing is. */
   #continue(): void {
     const dirty = [...this.#channels.values()].filter((channel) => channel.dirty);
-    if (dirty.some(isUrgent)) this.#deps.enqueue(this, true);
-    if (dirty.some((channel) => !isUrgent(channel))) this.#deps.enqueue(this, false);
+    if (dirty.some(({ urgent }) => urgent)) this.#deps.enqueue(this, true);
+    if (dirty.some(({ urgent }) => !urgent)) this.#deps.enqueue(this, false);
     if (dirty.length === 0) this.#settle();
   }
 
   *#serve(channel: Channel): Iterable<void> {
-    const { subscription } = channel;
+    const { wanted } = channel;
     const { view } = this.#identity;
-    if (!channel.ready || subscription === undefined || view === undefined) return;
+    if (!channel.ready || wanted === undefined || view === undefined) return;
     const startedAt = this.#deps.clock.monotonic();
     try {
-      for (const _ of channel.provider.prepare(view, subscription)) {
+      for (const _ of channel.provider.prepare(view, wanted)) {
         yield;
         if (!this.#open || !channel.ready) return;
       }
@@ -300,7 +312,7 @@ export class XdsStream implements DiscoveryStreamEvents {
   /** Leave to send, if it is this type's turn in the stream and the stream's turn in the process. */
   #ticket(channel: Channel, outgoing: Outgoing): Ticket | undefined {
     const { budget, frames, clock } = this.#deps;
-    const urgent = isUrgent(channel);
+    const urgent = channel.urgent;
     channel.waiting = true;
     if (outgoing.plan.diff.changed.length > 0 && this.#sendBlocked(channel)) return undefined;
     const ticket = { bytes: frames.size(outgoing.content), since: clock.monotonic() };
@@ -338,7 +350,7 @@ export class XdsStream implements DiscoveryStreamEvents {
     if (companion === undefined) return;
     const owed = this.#channels.get(companion.typeUrl);
     this.#obligations.owe(companion, plan.diff);
-    if (owed !== undefined && this.#obligations.claim(owed)) this.#deps.enqueue(this, isUrgent(owed));
+    if (owed !== undefined && this.#obligations.claim(owed)) this.#deps.enqueue(this, owed.urgent);
   }
 
   #sendBlocked(channel: Channel): boolean {
@@ -352,7 +364,9 @@ export class XdsStream implements DiscoveryStreamEvents {
 
   #removalsWait(channel: Channel): number {
     const at = { now: this.#deps.clock.monotonic(), timeoutMs: this.#deps.settings.removalTimeoutMs };
-    return removalsBlockedFor(channel, this.#channels, { ...at, openedAt: this.#openedAt });
+    const { view } = this.#identity;
+    const expected = (typeUrl: string): boolean => view === undefined || this.#deps.providers.get(typeUrl)?.askedBy?.(view) !== false;
+    return removalsBlockedFor(channel, this.#channels, { ...at, openedAt: this.#openedAt, expected });
   }
 
   /** Asks for a turn later, when the first of the waits is over; a turn that comes too early asks again. */
@@ -383,6 +397,3 @@ export class XdsStream implements DiscoveryStreamEvents {
     this.#deps.log.error({ node: this.nodeId, error: messageOf(error) }, what);
   }
 }
-
-/** The first response of a type comes in the order of types, whatever its lane: an assignment before its cluster would have to be sent twice. */
-const isUrgent = (channel: Channel): boolean => channel.provider.urgent === true && channel.lastSequence > 0;

@@ -1,5 +1,5 @@
 import type { DiscoveryRequest } from "../wire/discovery-request.ts";
-import { ENDPOINT_TYPE, EXTENSION_CONFIG_TYPE, ROUTE_TYPE, SCOPED_ROUTE_TYPE, SECRET_TYPE, VIRTUAL_HOST_TYPE } from "../wire/type-urls.ts";
+import { ENDPOINT_TYPE, EXTENSION_CONFIG_TYPE, ROUTE_TYPE, SCOPED_ROUTE_TYPE, SECRET_TYPE } from "../wire/type-urls.ts";
 import { type NameSets, NO_NAMES } from "./name-sets.ts";
 import type { Wanted } from "./provider.ts";
 
@@ -43,15 +43,11 @@ export interface JudgeInput {
 
 const WILDCARD = "*";
 
-/** Types that are only ever asked for by name. All others, Istio's own included, give everything to a client that names nothing. */
-const NAMED_ONLY: ReadonlySet<string> = new Set([
-  ENDPOINT_TYPE,
-  ROUTE_TYPE,
-  SCOPED_ROUTE_TYPE,
-  VIRTUAL_HOST_TYPE,
-  SECRET_TYPE,
-  EXTENSION_CONFIG_TYPE,
-]);
+/**
+ * Types that are only ever asked for by name. All others, Istio's own included, give everything to a client that names nothing: virtual hosts too,
+ * of which Envoy names none unless it is set up to ask on demand.
+ */
+const NAMED_ONLY: ReadonlySet<string> = new Set([ENDPOINT_TYPE, ROUTE_TYPE, SCOPED_ROUTE_TYPE, SECRET_TYPE, EXTENSION_CONFIG_TYPE]);
 
 const NOTHING: Subscription = { wildcard: false, names: NO_NAMES, explicit: false };
 

@@ -52,26 +52,32 @@ describe("istioctl bootstrap", () => {
       "--meta",
       'PROXY_CONFIG={"concurrency":2}',
     ]);
-    assert.deepEqual(node, {
-      id: "sidecar~10.0.0.7~web.shop~shop.svc.cluster.local",
-      cluster: "web.shop",
-      metadata: {
-        NAME: "web",
-        NAMESPACE: "shop",
-        INSTANCE_IPS: "10.0.0.7,fd00::7",
-        SERVICE_ACCOUNT: "web-sa",
-        CLUSTER_ID: "Kubernetes",
-        ISTIO_VERSION: "1.32.0",
-        LABELS: { app: "web", version: "v1" },
-        INTERCEPTION_MODE: "REDIRECT",
-        WORKLOAD_IDENTITY: "none",
-        ENVOY_STATUS_PORT: 15021,
-        ENVOY_PROMETHEUS_PORT: 15090,
-        MESH_ID: "m",
-        PROXY_CONFIG: { concurrency: 2 },
+    const { SYSTEM_ROOTS: ofThisMachine, ...metadata } = node.metadata;
+    assert.match(String(ofThisMachine ?? "/etc/ssl/"), /^\/etc\//);
+    assert.deepEqual(
+      { ...node, metadata },
+      {
+        id: "sidecar~10.0.0.7~web.shop~shop.svc.cluster.local",
+        cluster: "web.shop",
+        metadata: {
+          NAME: "web",
+          NAMESPACE: "shop",
+          INSTANCE_IPS: "10.0.0.7,fd00::7",
+          SERVICE_ACCOUNT: "web-sa",
+          CLUSTER_ID: "Kubernetes",
+          ISTIO_VERSION: "1.32.0",
+          LABELS: { app: "web", version: "v1" },
+          INTERCEPTION_MODE: "REDIRECT",
+          WORKLOAD_IDENTITY: "none",
+          VHDS: "true",
+          ENVOY_STATUS_PORT: 15021,
+          ENVOY_PROMETHEUS_PORT: 15090,
+          MESH_ID: "m",
+          PROXY_CONFIG: { concurrency: 2 },
+        },
+        locality: { region: "r", zone: "z", subZone: "s" },
       },
-      locality: { region: "r", zone: "z", subZone: "s" },
-    });
+    );
   });
 
   it("has defaults for everything: this machine, loopback istiod, delta", async () => {
@@ -88,8 +94,10 @@ describe("istioctl bootstrap", () => {
     assert.equal(node.metadata.ENVOY_STATUS_PORT, undefined);
   });
 
-  it("gives a router no interception mode", async () =>
-    assert.equal((await bootstrap(["--type", "router"])).node.metadata.INTERCEPTION_MODE, undefined));
+  it("gives a router no interception mode, and whole route tables", async () => {
+    const { metadata } = (await bootstrap(["--type", "router"])).node;
+    assert.deepEqual([metadata.INTERCEPTION_MODE, metadata.VHDS], [undefined, undefined]);
+  });
 
   it("knows an identity where an SDS socket is named, or is in the usual place", async () => {
     const hasIdentity = ({ node, staticResources }: Bootstrap) => [

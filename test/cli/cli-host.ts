@@ -46,4 +46,7 @@ export const istiodWith = (pages: Readonly<Record<string, unknown>>): IstiodClie
     if (!(path in pages)) throw new Error(`no page ${path}`);
     return pages[path] as T;
   },
+  post: async () => {
+    throw new Error("nothing is done here");
+  },
 });

@@ -143,6 +143,23 @@ const DUMP: ConfigDump = {
         },
       ],
     },
+    {
+      "@type": "type.googleapis.com/envoy.admin.v3.SecretsConfigDump",
+      dynamicActiveSecrets: [
+        {
+          name: "local-cert:///etc/a.pem~/etc/a.key",
+          versionInfo: "1",
+          clientStatus: "ACKED",
+          secret: { name: "local-cert:///etc/a.pem~/etc/a.key", tlsCertificate: { certificateChain: { filename: "/etc/a.pem" } } },
+        },
+        {
+          name: "kubernetes://a-cacert",
+          versionInfo: "1",
+          clientStatus: "ACKED",
+          secret: { name: "kubernetes://a-cacert", validationContext: { trustedCa: { inlineBytes: "aGVsbG8=" } } },
+        },
+      ],
+    },
   ],
 };
 
@@ -193,6 +210,15 @@ describe("istioctl proxy-config", () => {
     assert.equal((await show("listener", { address: "10.0.0.1", port: 9000 })).data.length, 1);
   });
 
+  it("secret: a row for each certificate and CA; of files only the path is known", async () => {
+    const { cells } = await show("secret");
+    assert.deepEqual(cells, [
+      ["local-cert:///etc/a.pem~/etc/a.key", "Cert Chain", "file /etc/a.pem", "-", "-", "-"],
+      ["kubernetes://a-cacert", "CA", "cannot be read", "-", "-", "-"],
+    ]);
+    assert.equal((await show("secret", { name: "kubernetes://a-cacert" })).data.length, 1);
+  });
+
   it("route: a row for each route with its match and VirtualService", async () => {
     const { cells } = await show("route");
     assert.deepEqual(cells, [
@@ -202,6 +228,52 @@ describe("istioctl proxy-config", () => {
       ["81", "-", "-", "no virtual hosts", "-"],
     ]);
     assert.equal((await show("route", { name: "80" })).data.length, 1);
+  });
+
+  it("route --why: of a divided table each host with its origins and how it stands", async () => {
+    const host = (name: string) => ({ name, domains: [`${name}.test`], routes: [{ match: { prefix: "/" } }] });
+    const dump: ConfigDump = {
+      configs: [
+        {
+          "@type": "type.googleapis.com/envoy.admin.v3.RoutesConfigDump",
+          dynamicRouteConfigs: [
+            {
+              versionInfo: "1",
+              clientStatus: "ACKED",
+              routeConfig: { name: "80", virtualHosts: [host("allow_any"), host("80/a"), host("80/b")] },
+              discoveredHosts: [
+                { name: "80/a", versionInfo: "2", clientStatus: "ACKED", why: [{ object: "VirtualService/shop/a", at: "conf/a.yaml:1" }] },
+                { name: "80/b", versionInfo: "3", clientStatus: "NACKED", errorState: { details: "bad", versionInfo: "4" } },
+              ],
+            },
+          ],
+        },
+      ],
+    };
+    const istiod = istiodWith({ "/debug/config_dump?proxyID=web.shop&why": dump });
+    const { text, data } = await proxyConfig(istiod, { proxy: "web.shop", sections: ["route"], why: true, filter: NO_FILTER });
+    assert.deepEqual(
+      text
+        .split("\n")
+        .slice(1)
+        .map((line) => line.trim().split(/\s{2,}/)),
+      [
+        ["80", "allow_any", "allow_any.test", "/*", "-"],
+        ["no object: made from the mesh configuration alone"],
+        ["80", "a", "80/a.test", "/*", "-"],
+        ["VirtualService/shop/a", "conf/a.yaml:1"],
+        ["80", "b", "80/b.test", "/*", "-"],
+        ["refused by the proxy: bad"],
+        ["no object: made from the mesh configuration alone"],
+      ],
+    );
+    assert.deepEqual(
+      (data as readonly { hosts: readonly { name: string; version: string }[] }[])[0]?.hosts.map(({ name, version }) => [name, version]),
+      [
+        ["80/a", "2"],
+        ["80/b", "3"],
+      ],
+    );
   });
 
   it("endpoint: those of assignments and those written into clusters", async () => {

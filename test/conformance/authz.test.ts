@@ -67,7 +67,7 @@ function filtersOf({ inputs, options }: Case, services: Index["context"]["servic
     custom: options.customProviders ? custom : [],
     rbac: options.customProviders ? [] : rbac,
   });
-  return options.protocol === "http" ? filters.authorization : filters.network;
+  return options.protocol === "http" ? [...filters.custom, ...filters.authorization] : filters.network;
 }
 
 function policiesIn(text: string): readonly AuthorizationObject[] {

@@ -39,7 +39,11 @@ const report = async (istiod: Istiod): Promise<readonly PatchReport[]> =>
 
 describe.for(["sidecar", "gateway"] as const)("EnvoyFilters at a %s", (place) => {
   it("limit the rate of requests, and stop doing so when they are removed", async () => {
-    const { istiod, proxy, target } = await startShop({ place, http: rule("v1") });
+    const { istiod, proxy, target } = await startShop({
+      place,
+      http: rule("v1"),
+      istiod: { env: { PILOT_ENVOY_FILTER_STATS: "true" } },
+    });
     expect(await tally(8, target)).toEqual({ v1: 8 });
     await istiod.write(FILE, envoyFilter(LOCAL_RATE_LIMIT));
     await eventually("requests are limited", async () => (await call(target)).status === 429);
@@ -47,6 +51,9 @@ describe.for(["sidecar", "gateway"] as const)("EnvoyFilters at a %s", (place) =>
     const [limit] = await report(istiod);
     expect(limit).toMatchObject({ object: "EnvoyFilter/shop/patches", patch: 0, proxies: 1, problems: [] });
     expect(limit?.applied).toBeGreaterThan(0);
+    const status = (result: string): string => `name="shop/patches",patch="httpfilter",result="${result}"`;
+    expect(await istiod.metric("pilot_envoy_filter_status", status("applied"))).toBe(1);
+    expect(await istiod.metric("pilot_envoy_filter_status", status("error"))).toBe(0);
     await istiod.remove(FILE);
     await eventually("requests are no longer limited", async () => (await call(target)).status === 200);
     expect(await tally(8, target)).toEqual({ v1: 8 });

@@ -61,6 +61,20 @@ spec:
   http: ${rules}
 `;
 
+/** A service that has a whole range of addresses. */
+const range = (addresses: string, { address }: MeshHost): string => `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: range, namespace: shop}
+spec:
+  hosts: [range.example.com]
+  addresses: [${addresses}]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{number: 5433, name: tcp, protocol: TCP}]
+  endpoints: [{address: ${address}, ports: {tcp: 5432}}]
+`;
+
 const toSubset = (subset: string): string => `[{route: [{destination: {host: web, subset: ${subset}}}]}]`;
 
 interface World {
@@ -123,12 +137,16 @@ describe.skipIf(impossible !== undefined)("transparent interception between host
         "{app: db}",
         "{app: web, version: v1}",
       ),
+      "conf/range.yaml": range("10.99.0.0/16", hosts.v1),
     }));
     await v1.ask("tcp", { name: "db", port: 5432 });
+    for (const address of ["10.99.1.2", "10.99.200.7"])
+      expect(await client.ask("converse", { address, port: 5433, say: "any address\n", lines: 2 })).toEqual(["db", "any address"]);
+    expect(await proxies.client.stat("cluster.outbound|5433||range.example.com.upstream_cx_total")).toBe(2);
     expect(await client.ask("converse", { address: DB, port: 5432, say: "select 1\n", lines: 2 })).toEqual(["db", "select 1"]);
-    expect(await v1.ask("hits", { port: 5432 })).toEqual([{ url: "", from: FROM_PROXY }]);
+    expect(await v1.ask("hits", { port: 5432 })).toEqual(Array(3).fill({ url: "", from: FROM_PROXY }));
     expect(await proxies.client.stat("cluster.outbound|5432||db.shop.svc.cluster.local.upstream_cx_total")).toBe(1);
-    expect(await proxies.v1.stat("cluster.inbound|5432||.upstream_cx_total")).toBe(1);
+    expect(await proxies.v1.stat("cluster.inbound|5432||.upstream_cx_total")).toBe(3);
   });
 
   it("takes HTTP and TCP for a pod of a headless service to that very pod", async () => {

@@ -8,7 +8,6 @@ import { startIstiod } from "../support/istiod.ts";
 import { freePort } from "../support/ports.ts";
 import { listening, type ProxyOptions, type RunningProxy, startProxy } from "../support/proxy.ts";
 import { SERVICE_HOST, serviceEntry, startServiceMesh } from "../support/service-mesh.ts";
-import { eventually } from "../support/wait.ts";
 
 const routes = (http: string): string => `
 ---
@@ -220,50 +219,5 @@ describe("headers that proxies add", () => {
     expect(await raw(edge.port, text)).toMatch(/^HTTP\/1\.1 200 /);
     expect(server.hits[0]?.headers["x-forwarded-for"]).toBe("203.0.113.9");
     await edge.proxy.assertNothingRejected();
-  });
-});
-
-describe("HTTP/3", () => {
-  it("is offered by a gateway beside TLS, where PILOT_ENABLE_QUIC_LISTENERS says so", async () => {
-    const port = await freePort();
-    const gateway = `
-apiVersion: networking.istio.io/v1
-kind: Gateway
-metadata: {name: edge, namespace: shop}
-spec: {selector: {app: edge}, servers: [{port: {number: ${port}, name: main, protocol: HTTPS}, hosts: ["*"], tls: {mode: SIMPLE, credentialName: shop-cert}}]}
-`;
-    const service = serviceEntry(await freePort(), { backends: [{ port: 1 }] });
-    const ports = ["TCP", "UDP"].map((protocol) => `{name: ${protocol.toLowerCase()}, port: ${port}, protocol: ${protocol}}`).join(", ");
-    const own = `
----
-apiVersion: v1
-kind: Service
-metadata: {name: edge, namespace: shop}
-spec: {clusterIP: 10.96.0.9, selector: {app: edge}, ports: [${ports}]}
----
-apiVersion: discovery.k8s.io/v1
-kind: EndpointSlice
-metadata: {name: edge-1, namespace: shop, labels: {kubernetes.io/service-name: edge}}
-addressType: IPv4
-ports: [${ports}]
-endpoints: [{addresses: [127.0.0.8], conditions: {ready: true}}]
-`;
-    const istiod = await startIstiod({
-      files: { "conf/all.yaml": `${gateway}---${service}${routes(everything)}${own}` },
-      env: { PILOT_ENABLE_QUIC_LISTENERS: "true" },
-    });
-    const proxy = await startProxy({
-      xdsPort: istiod.grpcPort,
-      name: "edge",
-      type: "router",
-      address: "127.0.0.8",
-      labels: { app: "edge" },
-    });
-    const dump = await eventually("both listeners are known", async () => {
-      const text = await proxy.admin("/config_dump?resource=dynamic_listeners");
-      return text.includes(`udp_0.0.0.0_${port}`) && text;
-    });
-    expect(dump).toContain("envoy.transport_sockets.quic");
-    await proxy.assertNothingRejected();
   });
 });

@@ -52,4 +52,22 @@ describe("a service whose members are WorkloadEntries", () => {
     await eventually("nobody answers", async () => (await tally(8, target))["status 503"] === 8);
     await proxy.assertNothingRejected();
   });
+
+  it("sends nobody to a member that is not healthy, while another is", async () => {
+    const [well, ill] = [await httpEcho("well"), await httpEcho("ill")];
+    const port = await freePort();
+    const checked = entry("ill", ill.port).replace("name: ill,", 'name: ill, annotations: {proxy.istio.io/health-checks-enabled: "true"},');
+    const health = (status: string): string => `${checked.trimEnd()}\nstatus: {conditions: [{type: Healthy, status: "${status}"}]}\n`;
+    const istiod = await startIstiod({
+      files: { "conf/cart.yaml": selecting(port), "conf/well.yaml": entry("well", well.port), "conf/ill.yaml": health("False") },
+    });
+    const proxy = await startProxy({ xdsPort: istiod.grpcPort, name: "client", address: "127.0.0.1" });
+    await listening(port);
+    const target = { port, host: SHOP_HOST };
+    expect(await tally(20, target)).toEqual({ well: 20 });
+    expect(await proxy.admin("/clusters")).toContain(`127.0.0.1:${ill.port}::health_flags::/failed_eds_health`);
+    await istiod.write("conf/ill.yaml", health("True"));
+    await eventually("both answer", async () => Object.keys(await tally(20, target)).length === 2);
+    await proxy.assertNothingRejected();
+  });
 });

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { formatPath, type Problem } from "../../src/config/problem.ts";
 import type { PatchReport } from "../../src/generate/patches/report.ts";
 import { assertEnvoyAcceptsAll, type Offer } from "../support/envoy-validate.ts";
+import { grpcRefusals } from "../support/grpc-validate.ts";
 import { type GoldenCase, goldenCases, strayFolders } from "../support/golden.ts";
 import { type MeshHeader, meshFrom, splitHeader, type TestMesh } from "../support/mesh-from.ts";
 import { readableYaml } from "../support/readable-yaml.ts";
@@ -15,10 +16,17 @@ interface GoldenHeader extends MeshHeader {
   readonly names?: string;
 }
 
-const XDS_NAMES = ["cds", "eds", "lds", "rds", "ecds"] as const;
-type XdsName = (typeof XDS_NAMES)[number];
+const XDS_NAMES = ["cds", "eds", "lds", "rds", "vhds", "ecds"] as const;
+/** Names for agents are in every proxy's offer, and shown where a case is about them. */
+type XdsName = (typeof XDS_NAMES)[number] | "nds";
 
-const SHOWN_BY_TOPIC: Readonly<Record<string, readonly XdsName[]>> = { clusters: ["cds"], endpoints: ["eds"], listeners: ["lds"], routes: ["rds"] };
+const SHOWN_BY_TOPIC: Readonly<Record<string, readonly XdsName[]>> = {
+  clusters: ["cds"],
+  endpoints: ["eds"],
+  listeners: ["lds"],
+  routes: ["rds", "vhds"],
+  names: ["nds"],
+};
 
 const cases = goldenCases(import.meta.dirname);
 
@@ -32,14 +40,18 @@ for (const [topic, list = []] of Object.entries(Object.groupBy(cases, (one) => o
     };
     for (const one of list) it(one.name, async () => one.check(await outputs(one, meshOfCase(one))));
 
-    it(`Envoy accepts all of ${topic}`, async () => {
-      const offers: Offer[] = [];
+    it(`Envoy and gRPC accept all of ${topic}`, async () => {
+      const offers = { envoy: [] as Offer[], grpc: [] as Offer[] };
       for (const one of list) {
         const mesh = meshOfCase(one);
-        for (const proxy of mesh.proxies) offers.push({ label: `${topic}/${one.name} ${proxy.name}`, resources: await mesh.resources(proxy) });
+        for (const proxy of mesh.proxies) {
+          const reader = proxy.view.generator ?? "envoy";
+          offers[reader].push({ label: `${topic}/${one.name} ${proxy.name}`, resources: await mesh.resources(proxy) });
+        }
       }
-      expect(offers.flatMap(foreignExtensions)).toEqual([]);
-      await assertEnvoyAcceptsAll(offers);
+      expect([...offers.envoy, ...offers.grpc].flatMap(foreignExtensions)).toEqual([]);
+      expect(offers.grpc.flatMap(grpcRefusals)).toEqual([]);
+      await assertEnvoyAcceptsAll(offers.envoy);
     });
   });
 }
@@ -72,7 +84,9 @@ async function outputs(one: GoldenCase, mesh: TestMesh): Promise<Readonly<Record
   }
   const patches = (await mesh.patchReport()).map(patchJson);
   if (patches.length > 0) files["patches.yaml"] = readableYaml(patches);
-  if (mesh.problems.length > 0) files["problems.yaml"] = readableYaml(mesh.problems.map(problemJson));
+  // Elsewhere objects may well refer to what a case does not need.
+  const problems = [...mesh.problems, ...(one.topic === "invalid" ? mesh.world.problems.all() : [])];
+  if (problems.length > 0) files["problems.yaml"] = readableYaml(problems.map(problemJson));
   return files;
 }
 

@@ -29,6 +29,11 @@ const NAMES = [
   "change-of-everything",
   "change-without-effect",
   "memory",
+  "first-proxy-vhds",
+  "other-proxies-vhds",
+  "route-change-vhds",
+  "private-route-change-vhds",
+  "memory-vhds",
 ];
 
 interface Line {
@@ -59,6 +64,8 @@ describe("the bench", () => {
       assert.equal(line("endpoint-change").touched, streams);
       assert.equal(line("route-change").touched, streams);
       assert.equal(line("private-route-change").touched, streams / 2);
+      assert.equal(line("route-change-vhds").touched, streams);
+      assert.equal(line("private-route-change-vhds").touched, streams / 2);
       assert.equal(line("change-without-effect").value, 0);
     },
     TIMEOUT_MS,

@@ -3,6 +3,7 @@ import { describe, it } from "vitest";
 import { endpointEdit, largeFileEdit, privateEdit, remarkEdit, routeEdit, type SceneShape, sceneProxies } from "../../bench/scene.ts";
 import { type SceneWorld, sceneWorld } from "../../bench/scene-world.ts";
 import type { ResourceSet } from "../../src/wire/encoded.ts";
+import { VIRTUAL_HOST_TYPE } from "../../src/wire/type-urls.ts";
 
 const SHAPE: SceneShape = {
   services: 1000,
@@ -66,12 +67,19 @@ describe(`one change among ${SHAPE.services} services with proxies in 20 namespa
   const askAll = (): void => {
     for (const proxy of proxies) scene.ask(proxy);
   };
-  askAll();
+  const firstRuns = runsDuring(scene, askAll);
   const runsAfter = (text: string): Readonly<Record<string, number>> =>
     runsDuring(scene, () => {
       scene.put(text);
       askAll();
     });
+
+  it("what namespaces see alike is planned once for all of them", () => {
+    assert.equal(firstRuns["clients.outlook"], shape.classes);
+    for (const name of ["clusters.plan", "clusters.outboundSet", "endpoints.plans", "endpoints.set"]) {
+      assert.ok((firstRuns[name] ?? 0) <= 2, `${name} ran ${firstRuns[name]} times`);
+    }
+  });
 
   it("an endpoint: the registry's view of its service, its assignment, and the one set that all namespaces share", () => {
     assert.deepEqual(runsAfter(endpointEdit(1).text), {
@@ -125,5 +133,38 @@ describe(`one change among ${SHAPE.services} services with proxies in 20 namespa
     scene.put(remarkEdit(shape, 5).text);
     askAll();
     assert.deepEqual(runsAfter(remarkEdit(shape, 6).text), {});
+  });
+});
+
+describe(`one change among ${SHAPE.services} services with proxies in 20 namespaces that take virtual hosts one by one`, () => {
+  const shape: SceneShape = { ...SHAPE, proxies: 40, classes: 20, vhds: true };
+  const scene = sceneWorld(shape);
+  const proxies = sceneProxies(shape);
+  /** The virtual hosts that each proxy is offered. */
+  const hosts = (): readonly ResourceSet["resources"][] =>
+    proxies.map((proxy) => {
+      let found: ResourceSet["resources"] = new Map();
+      scene.ask(proxy, (typeUrl, { resources }) => {
+        if (typeUrl === VIRTUAL_HOST_TYPE) found = resources;
+      });
+      return found;
+    });
+  const before = hosts();
+
+  it("a VirtualService: its host is built once and is another resource to everybody, one for all who call it by the same names", () => {
+    const { marker, text } = routeEdit(7);
+    let after: typeof before = [];
+    const runs = runsDuring(scene, () => {
+      scene.put(text);
+      after = hosts();
+    });
+    const changed = after.flatMap((resources, index) => [...resources.values()].filter((one) => before[index]?.get(one.name) !== one));
+    assert.equal(changed.length, proxies.length);
+    for (const { body } of changed) assert.ok(Buffer.from(body).includes(marker));
+    assert.ok(new Set(changed).size <= 2, "as seen from its own namespace, and from elsewhere");
+    assert.equal(runs.virtualHostBody, 1);
+    assert.equal(runs.virtualHostRun, shape.classes, "of each namespace, the few hosts around it");
+    for (const name of ["routeTablePlan", "dividedRouteTable", "routeTable", "routeTables", "plainHost"])
+      assert.equal(runs[name], undefined, name);
   });
 });

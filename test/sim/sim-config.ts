@@ -2,9 +2,10 @@ import { type DescMessage, fromBinary, type MessageShape } from "@bufbuild/proto
 import { type Cluster, ClusterSchema } from "../../src/gen/envoy/config/cluster/v3/cluster_pb.js";
 import { type ClusterLoadAssignment, ClusterLoadAssignmentSchema } from "../../src/gen/envoy/config/endpoint/v3/endpoint_pb.js";
 import { type Listener, ListenerSchema } from "../../src/gen/envoy/config/listener/v3/listener_pb.js";
-import { type RouteConfiguration, RouteConfigurationSchema } from "../../src/gen/envoy/config/route/v3/route_pb.js";
+import type { RouteConfiguration } from "../../src/gen/envoy/config/route/v3/route_pb.js";
 import type { ResourceSet } from "../../src/wire/encoded.ts";
 import { CLUSTER_TYPE, ENDPOINT_TYPE, LISTENER_TYPE, ROUTE_TYPE } from "../../src/wire/type-urls.ts";
+import { wholeTable } from "../support/whole-table.ts";
 
 /** What a proxy holds, decoded: all that decides where a request goes. */
 export interface SimConfig {
@@ -20,7 +21,7 @@ export function simConfig(resources: ReadonlyMap<string, ResourceSet>): SimConfi
     new Map([...(resources.get(typeUrl)?.resources ?? [])].map(([name, { body }]) => [name, fromBinary(schema, body)]));
   return {
     listeners: [...decode(LISTENER_TYPE, ListenerSchema).values()],
-    tables: decode(ROUTE_TYPE, RouteConfigurationSchema),
+    tables: new Map([...(resources.get(ROUTE_TYPE)?.resources ?? [])].map(([name, table]) => [name, wholeTable(table, resources)])),
     clusters: decode(CLUSTER_TYPE, ClusterSchema),
     assignments: decode(ENDPOINT_TYPE, ClusterLoadAssignmentSchema),
   };

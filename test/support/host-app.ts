@@ -12,7 +12,8 @@ export interface HostHit {
 
 /** What can be asked of a host, and the answer to each. */
 export interface HostCommands {
-  http: { readonly ask: { readonly name: string; readonly port: number }; readonly answer: null };
+  /** Listens on all IPv4 addresses unless told. */
+  http: { readonly ask: { readonly name: string; readonly port: number; readonly bind?: string }; readonly answer: null };
   tcp: { readonly ask: { readonly name: string; readonly port: number }; readonly answer: null };
   /** What reached the server on a port so far. */
   hits: { readonly ask: { readonly port: number }; readonly answer: readonly HostHit[] };
@@ -24,12 +25,12 @@ export interface HostCommands {
 const hits = new Map<number, HostHit[]>();
 
 const COMMANDS: { readonly [K in keyof HostCommands]: (ask: HostCommands[K]["ask"]) => Promise<HostCommands[K]["answer"]> } = {
-  http({ name, port }) {
+  http({ name, port, bind }) {
     const server = createServer((request, response) => {
       note(port, { url: request.url ?? "", from: request.socket.remoteAddress ?? "" });
       response.writeHead(200, { "x-served-by": name }).end(name);
     });
-    return listen(server, port);
+    return listen(server, port, bind);
   },
   tcp({ name, port }) {
     const server = createTcpServer((socket) => {
@@ -49,8 +50,8 @@ function note(port: number, hit: HostHit): void {
   hits.set(port, [...(hits.get(port) ?? []), hit]);
 }
 
-const listen = (server: Server, port: number): Promise<null> =>
-  new Promise((resolve, reject) => server.once("error", reject).listen(port, "0.0.0.0", () => resolve(null)));
+const listen = (server: Server, port: number, bind = "0.0.0.0"): Promise<null> =>
+  new Promise((resolve, reject) => server.once("error", reject).listen({ port, host: bind, ipv6Only: true }, () => resolve(null)));
 
 async function answer<K extends keyof HostCommands>(id: number, command: K, ask: HostCommands[K]["ask"]): Promise<void> {
   try {

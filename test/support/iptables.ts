@@ -3,11 +3,8 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync } f
 import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 
-/** How to call iptables: words of a command and variables it needs. */
-export interface Iptables {
-  readonly words: readonly string[];
-  readonly env: Readonly<Record<string, string>>;
-}
+/** Variables of an environment in which `iptables-restore` and its like are found, with or without a suffix. */
+export type IptablesEnv = Readonly<Record<string, string>>;
 
 const PACKAGES = [
   "iptables",
@@ -24,15 +21,16 @@ const PACKAGES = [
  * Finds iptables on the PATH, else unpacks Debian's packages into the user's cache, where they disturb nobody. Gives a reason where neither is
  * possible, so that tests can say why they are skipped.
  */
-export function findIptables(): Iptables | string {
+export function findIptables(): IptablesEnv | string {
   try {
-    return { words: [execFileSync("sh", ["-c", "command -v iptables"], { encoding: "utf8" }).trim()], env: {} };
+    execFileSync("sh", ["-c", "command -v iptables-restore"]);
+    return {};
   } catch {
     return unpackedIptables();
   }
 }
 
-function unpackedIptables(): Iptables | string {
+function unpackedIptables(): IptablesEnv | string {
   const root = join(process.env.XDG_CACHE_HOME || join(homedir(), ".cache"), "istio-ts", "iptables");
   if (!existsSync(root)) {
     if (!existsSync("/usr/bin/apt-get")) return "iptables is not installed, and this is no Debian to fetch it from";
@@ -42,8 +40,9 @@ function unpackedIptables(): Iptables | string {
   const libraries = readdirSync(join(root, "usr/lib")).find((name) => name.includes("-linux-")) ?? "";
   const path = join(root, "usr/lib", libraries);
   return {
-    words: [join(root, "usr/sbin/xtables-nft-multi"), "iptables"],
-    env: { LD_LIBRARY_PATH: path, XTABLES_LIBDIR: join(path, "xtables") },
+    PATH: `${join(root, "usr/sbin")}:${process.env.PATH ?? ""}`,
+    LD_LIBRARY_PATH: path,
+    XTABLES_LIBDIR: join(path, "xtables"),
   };
 }
 

@@ -35,6 +35,8 @@ export interface IstiodOptions {
   /** Files below etc/istio, e.g. `conf/shop.yaml` or `mesh.yaml`. */
   readonly files?: Readonly<Record<string, string>>;
   readonly env?: Readonly<Record<string, string>>;
+  /** Its base directory, where there is one already. */
+  readonly home?: string;
   /** Whether there is an etc/istio/conf to begin with (default). */
   readonly confDir?: boolean;
 }
@@ -92,9 +94,9 @@ interface Site {
   readonly monitoringPort: number;
 }
 
-async function prepare({ files = {}, confDir = true }: IstiodOptions): Promise<Site> {
+async function prepare({ files = {}, confDir = true, home }: IstiodOptions): Promise<Site> {
   const [grpcPort, securePort, httpPort, monitoringPort] = [await freePort(), await freePort(), await freePort(), await freePort()];
-  const site = { home: await tempDir(), grpcPort, securePort, httpPort, monitoringPort };
+  const site = { home: home ?? (await tempDir()), grpcPort, securePort, httpPort, monitoringPort };
   if (confDir) await mkdir(join(site.home, "etc/istio/conf"), { recursive: true });
   for (const [file, text] of Object.entries(files)) await writeBelow(site.home, file, text);
   return site;

@@ -11,9 +11,19 @@ import type { PatchReport, ReportedProxy } from "../../src/generate/patches/repo
 import { readNode } from "../../src/generate/proxy-view.ts";
 import { createWorld, type World } from "../../src/generate/world.ts";
 import type { ProxyView } from "../../src/model/proxy.ts";
+import { SESSION_DEFAULTS } from "../../src/model/session.ts";
 import type { ResourceSet } from "../../src/wire/encoded.ts";
 import { encodedJson, messageRegistry } from "../../src/wire/json.ts";
-import { CLUSTER_TYPE, ENDPOINT_TYPE, EXTENSION_CONFIG_TYPE, LISTENER_TYPE, ROUTE_TYPE, shortTypeName } from "../../src/wire/type-urls.ts";
+import {
+  CLUSTER_TYPE,
+  ENDPOINT_TYPE,
+  EXTENSION_CONFIG_TYPE,
+  LISTENER_TYPE,
+  NAME_TABLE_TYPE,
+  ROUTE_TYPE,
+  shortTypeName,
+  VIRTUAL_HOST_TYPE,
+} from "../../src/wire/type-urls.ts";
 import { createNameSets, type NameSets } from "../../src/xds/name-sets.ts";
 import type { ResourceProvider } from "../../src/xds/provider.ts";
 
@@ -38,7 +48,7 @@ export interface TestMesh {
   patchReport(): Promise<readonly PatchReport[]>;
 }
 
-/** A proxy as a header names it; further fields are node metadata. */
+/** A proxy as a header names it; further fields are node metadata. `ASKS` are the listeners that a workload without a proxy asks for. */
 type ProxyFields = { readonly name: string; readonly [field: string]: JsonValue | undefined };
 
 /** The document that may stand first in a test's input. Fields that are not of the mesh belong to the test that reads them. */
@@ -66,6 +76,9 @@ const SETTINGS: GenerateSettings = {
   edsForHeadless: false,
   defaultRequestTimeoutMs: 0,
   http10: false,
+  mongoFilter: true,
+  redisFilter: false,
+  sessions: SESSION_DEFAULTS,
   quicListeners: false,
   dualStack: false,
   tlsOnSidecarIngress: false,
@@ -115,10 +128,11 @@ export function meshOf(parts: MeshParts): TestMesh {
     async patchReport() {
       const reported: ReportedProxy[] = [];
       for (const proxy of proxies()) {
-        const types = [...(await resources(proxy))].map(([typeUrl, set]) => ({
-          typeUrl,
-          wanted: { wildcard: true, names: names.of([...set.resources.keys()]) },
-        }));
+        const offered = await resources(proxy);
+        const types = [...offered].map(([typeUrl, set]) => {
+          const named = typeUrl === VIRTUAL_HOST_TYPE ? offered.get(ROUTE_TYPE) : set;
+          return { typeUrl, wanted: { wildcard: true, names: names.of([...(named?.resources.keys() ?? [])]) } };
+        });
         reported.push({ view: proxy.view, types });
       }
       return world.patchReport(reported);
@@ -185,13 +199,36 @@ interface Walker {
   readonly registry: Registry;
 }
 
-/** Asks as Envoy does: all clusters, their assignments, all listeners, the tables those name. */
+function providerOf(world: World, typeUrl: string): ResourceProvider {
+  const found = world.providers.find((one) => one.typeUrl === typeUrl);
+  if (found === undefined) throw new Error(`no provider of ${typeUrl}`);
+  return found;
+}
+
+/** Asks as gRPC does: for the listeners it dials or opens, the tables those name, the clusters those lead to, their assignments. */
+function walkByName(world: World, view: ProxyView, { names, registry }: Walker): ReadonlyMap<string, ResourceSet> {
+  const ask = (typeUrl: string, wanted: readonly string[]): ResourceSet =>
+    providerOf(world, typeUrl).offered(view, { wildcard: false, names: names.of(wanted) });
+  const found = (set: ResourceSet, keys: readonly string[]): readonly string[] =>
+    [...set.resources.values()].flatMap((one) => namesUnder(encodedJson(registry, one), keys));
+  const listeners = ask(LISTENER_TYPE, (JSON.parse(view.metadata.raw) as { readonly ASKS?: readonly string[] }).ASKS ?? []);
+  const routes = ask(ROUTE_TYPE, found(listeners, ["routeConfigName"]));
+  const clusters = ask(
+    CLUSTER_TYPE,
+    found(routes, ["cluster", "name"]).filter((name) => name.startsWith("outbound|")),
+  );
+  return new Map([
+    [LISTENER_TYPE, listeners],
+    [ROUTE_TYPE, routes],
+    [CLUSTER_TYPE, clusters],
+    [ENDPOINT_TYPE, ask(ENDPOINT_TYPE, found(clusters, ["serviceName"]))],
+  ]);
+}
+
+/** Asks as Envoy does: all clusters, their assignments, all listeners, the tables those name; and for the names its agent resolves. */
 function walk(world: World, view: ProxyView, { names, registry }: Walker): ReadonlyMap<string, ResourceSet> {
-  const provider = (typeUrl: string): ResourceProvider => {
-    const found = world.providers.find((one) => one.typeUrl === typeUrl);
-    if (found === undefined) throw new Error(`no provider of ${typeUrl}`);
-    return found;
-  };
+  if (view.generator === "grpc") return walkByName(world, view, { names, registry });
+  const provider = (typeUrl: string): ResourceProvider => providerOf(world, typeUrl);
   const all = { wildcard: true, names: names.of([]) };
   const clusters = provider(CLUSTER_TYPE).offered(view, all);
   const companion = provider(CLUSTER_TYPE).companion;
@@ -205,7 +242,9 @@ function walk(world: World, view: ProxyView, { names, registry }: Walker): Reado
     [ENDPOINT_TYPE, provider(ENDPOINT_TYPE).offered(view, { wildcard: false, names: names.of(assignments) })],
     [LISTENER_TYPE, listeners],
     [ROUTE_TYPE, provider(ROUTE_TYPE).offered(view, { wildcard: false, names: names.of(tables) })],
+    [VIRTUAL_HOST_TYPE, provider(VIRTUAL_HOST_TYPE).offered(view, { wildcard: true, names: names.of(tables) })],
     [EXTENSION_CONFIG_TYPE, provider(EXTENSION_CONFIG_TYPE).offered(view, { wildcard: false, names: names.of(extensions) })],
+    [NAME_TABLE_TYPE, provider(NAME_TABLE_TYPE).offered(view, all)],
   ]);
 }
 
@@ -218,10 +257,13 @@ function discoveredNames(json: JsonValue): readonly string[] {
 }
 
 /** Names of the route tables that a listener (as JSON) refers to, at any depth. */
-function routeNames(json: JsonValue): readonly string[] {
-  if (Array.isArray(json)) return json.flatMap(routeNames);
+const routeNames = (json: JsonValue): readonly string[] => namesUnder(json, ["routeConfigName"]);
+
+/** Texts that stand under one of some keys, at any depth. */
+function namesUnder(json: JsonValue, keys: readonly string[]): readonly string[] {
+  if (Array.isArray(json)) return json.flatMap((item) => namesUnder(item, keys));
   if (typeof json !== "object" || json === null) return [];
   return Object.entries(json).flatMap(([key, value]) =>
-    key === "routeConfigName" && typeof value === "string" ? [value] : routeNames(value),
+    keys.includes(key) && typeof value === "string" ? [value] : namesUnder(value, keys),
   );
 }

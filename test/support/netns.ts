@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { onTestFinished } from "vitest";
 import type { HostCommands } from "./host-app.ts";
-import { findIptables, type Iptables } from "./iptables.ts";
+import { findIptables, type IptablesEnv } from "./iptables.ts";
 
 const run = promisify(execFile);
 
@@ -11,8 +11,12 @@ const run = promisify(execFile);
 export interface MeshHost {
   readonly name: string;
   readonly address: string;
+  /** Empty unless the network has IPv6. */
+  readonly address6: string;
   /** Words to put before a command so that it runs there. */
   readonly enter: readonly string[];
+  /** Runs `istio-agent iptables` there and gives what it printed. */
+  iptables(...flags: readonly string[]): Promise<string>;
   /** Tells the programs of the host to do something. */
   ask<K extends keyof HostCommands>(command: K, ask: HostCommands[K]["ask"]): Promise<HostCommands[K]["answer"]>;
 }
@@ -29,8 +33,17 @@ export function hostsImpossible(): string | undefined {
 
 let networks = 0;
 
+export interface NetworkOptions {
+  readonly ipv6?: boolean;
+  /** Flags of `istio-agent iptables`; null: nothing is intercepted yet. */
+  readonly flags?: readonly string[] | null;
+}
+
 /** Makes hosts on a network of their own, with the rules that send all TCP in and out of them through their Envoys. They go with the test. */
-export async function startHosts<N extends string>(names: readonly N[]): Promise<Readonly<Record<N, MeshHost>>> {
+export async function startHosts<N extends string>(
+  names: readonly N[],
+  { ipv6 = false, flags = [] }: NetworkOptions = {},
+): Promise<Readonly<Record<N, MeshHost>>> {
   const iptables = findIptables();
   if (typeof iptables === "string") throw new Error(iptables);
   networks += 1;
@@ -38,9 +51,20 @@ export async function startHosts<N extends string>(names: readonly N[]): Promise
   const hub = `${prefix}-hub`;
   await addNamespace(hub);
   await inside(hub, "ip link add hub type bridge", "ip link set hub up", "ip address add 10.77.0.1/16 dev hub");
+  if (ipv6) await inside(hub, "ip -6 address add fd77::1/64 dev hub nodad");
   const hosts: Partial<Record<N, MeshHost>> = {};
-  for (const [index, name] of names.entries())
-    hosts[name] = await startHost({ name, namespace: `${prefix}-${name}`, hub, address: `10.77.1.${index + 1}`, iptables });
+  for (const [index, name] of names.entries()) {
+    const host = await startHost({
+      name,
+      namespace: `${prefix}-${name}`,
+      hub,
+      address: `10.77.1.${index + 1}`,
+      address6: ipv6 ? `fd77::1:${index + 1}` : "",
+      env: iptables,
+    });
+    if (flags !== null) await host.iptables(...flags);
+    hosts[name] = host;
+  }
   return hosts as Record<N, MeshHost>;
 }
 
@@ -49,10 +73,11 @@ interface HostPlan {
   readonly namespace: string;
   readonly hub: string;
   readonly address: string;
-  readonly iptables: Iptables;
+  readonly address6: string;
+  readonly env: IptablesEnv;
 }
 
-async function startHost({ name, namespace, hub, address, iptables }: HostPlan): Promise<MeshHost> {
+async function startHost({ name, namespace, hub, address, address6, env }: HostPlan): Promise<MeshHost> {
   await addNamespace(namespace);
   await run("ip", ["link", "add", "eth0", "netns", namespace, "type", "veth", "peer", "name", name, "netns", hub]);
   await inside(hub, `ip link set ${name} master hub up`);
@@ -63,21 +88,13 @@ async function startHost({ name, namespace, hub, address, iptables }: HostPlan):
     `ip address add ${address}/16 dev eth0`,
     "ip route add default via 10.77.0.1",
   );
+  if (address6 !== "") await inside(namespace, `ip -6 address add ${address6}/64 dev eth0 nodad`, "ip -6 route add default via fd77::1");
   const enter = ["ip", "netns", "exec", namespace];
-  for (const rule of interception())
-    await run("ip", [...enter.slice(1), ...iptables.words, "-w", "-t", "nat", ...rule.split(" ")], {
-      env: { ...process.env, ...iptables.env },
-    });
-  return { name, address, enter, ask: await startApp(enter) };
+  const agent = [...enter.slice(1), process.execPath, join(import.meta.dirname, "../../dist/istio-agent.mjs")];
+  const iptables = async (...flags: readonly string[]): Promise<string> =>
+    (await run("ip", [...agent, "iptables", ...flags, "-u", String(PROXY_USER)], { env: { ...process.env, ...env } })).stdout;
+  return { name, address, address6, enter, iptables, ask: await startApp(enter) };
 }
-
-/** All TCP that others than the proxy send goes to 15001, all that comes from outside to 15006. */
-const interception = (): readonly string[] => [
-  `-A OUTPUT -p tcp -m owner --uid-owner ${PROXY_USER} -j RETURN`,
-  "-A OUTPUT -p tcp -d 127.0.0.0/8 -j RETURN",
-  "-A OUTPUT -p tcp -j REDIRECT --to-ports 15001",
-  "-A PREROUTING -p tcp -j REDIRECT --to-ports 15006",
-];
 
 async function addNamespace(namespace: string): Promise<void> {
   await run("ip", ["netns", "add", namespace]);

@@ -23,7 +23,7 @@ export interface ProxyOptions {
   readonly namespace?: string;
   readonly address: string;
   readonly labels?: Readonly<Record<string, string>>;
-  readonly interception?: "NONE" | "REDIRECT";
+  readonly interception?: "NONE" | "REDIRECT" | "TPROXY";
   readonly protocol?: "delta" | "sotw";
   readonly metadata?: Readonly<Record<string, JsonValue>>;
   /** How it calls the control plane; without it in plaintext. */
@@ -43,7 +43,7 @@ export interface RunningProxy extends EnvoyProcess {
 export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
   const adminPort = await freePort();
   const process = await startEnvoy({
-    ...(await placeOf(options.host)),
+    ...(await placeOf(options)),
     name: options.name,
     bootstrap: await bootstrapOf(options, adminPort),
     adminPort,
@@ -94,7 +94,7 @@ async function bootstrapOf(options: ProxyOptions, adminPort: number): Promise<st
 type Place = Pick<EnvoyOptions, "binary" | "workDir" | "launcher" | "fetchText">;
 
 /** On a host of its own Envoy runs as the proxy's user, who must be able to reach its files. */
-async function placeOf(host: MeshHost | undefined): Promise<Place> {
+async function placeOf({ host, interception }: ProxyOptions): Promise<Place> {
   const workDir = await tempDir("envoy-");
   const binary = findEnvoy(globalThis.process.env);
   if (host === undefined) return { binary, workDir };
@@ -102,10 +102,12 @@ async function placeOf(host: MeshHost | undefined): Promise<Place> {
   const own = join(workDir, "envoy");
   await link(binary, own).catch(() => copyFile(binary, own));
   const user = String(PROXY_USER);
+  // Sockets for addresses of others take a privilege.
+  const privileges = interception === "TPROXY" ? ["--inh-caps", "+net_admin", "--ambient-caps", "+net_admin"] : [];
   return {
     binary: own,
     workDir,
-    launcher: { words: [...host.enter, "setpriv", "--reuid", user, "--regid", user, "--clear-groups"], user: PROXY_USER },
+    launcher: { words: [...host.enter, "setpriv", "--reuid", user, "--regid", user, "--clear-groups", ...privileges], user: PROXY_USER },
     fetchText: (url) => host.ask("fetch", { url }),
   };
 }

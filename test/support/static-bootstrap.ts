@@ -1,5 +1,6 @@
 import { create, fromBinary } from "@bufbuild/protobuf";
 import { type Any, anyUnpack } from "@bufbuild/protobuf/wkt";
+import { sdsSecret } from "../../src/envoy/tls/index.ts";
 import { type Bootstrap, BootstrapSchema } from "../../src/gen/envoy/config/bootstrap/v3/bootstrap_pb.js";
 import { type Cluster, Cluster_DiscoveryType, ClusterSchema } from "../../src/gen/envoy/config/cluster/v3/cluster_pb.js";
 import { ApiConfigSource_ApiType, ApiVersion } from "../../src/gen/envoy/config/core/v3/config_source_pb.js";
@@ -7,15 +8,17 @@ import { TypedExtensionConfigSchema } from "../../src/gen/envoy/config/core/v3/e
 import { ClusterLoadAssignmentSchema } from "../../src/gen/envoy/config/endpoint/v3/endpoint_pb.js";
 import type { Filter } from "../../src/gen/envoy/config/listener/v3/listener_components_pb.js";
 import { type Listener, ListenerSchema } from "../../src/gen/envoy/config/listener/v3/listener_pb.js";
-import { RouteConfigurationSchema } from "../../src/gen/envoy/config/route/v3/route_pb.js";
+import { type RouteConfiguration, RouteConfigurationSchema } from "../../src/gen/envoy/config/route/v3/route_pb.js";
 import {
   HttpConnectionManagerSchema,
   type HttpFilter,
 } from "../../src/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
+import { UpstreamTlsContextSchema } from "../../src/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js";
 import { anyOf } from "../../src/wire/encode.ts";
 import type { Encoded, ResourceSet } from "../../src/wire/encoded.ts";
 import { CLUSTER_TYPE, ENDPOINT_TYPE, EXTENSION_CONFIG_TYPE, LISTENER_TYPE, ROUTE_TYPE } from "../../src/wire/type-urls.ts";
 import type { Offer } from "./envoy-validate.ts";
+import { wholeTable } from "./whole-table.ts";
 
 export interface StaticBootstrap {
   readonly bootstrap: Bootstrap;
@@ -36,8 +39,7 @@ export function staticBootstrap(offers: readonly Offer[]): StaticBootstrap {
     const of = (typeUrl: string): ResourceSet["resources"] => resources.get(typeUrl)?.resources ?? new Map();
     const fault = (reason: string): void => void faults.push({ label, reason });
     for (const cluster of of(CLUSTER_TYPE).values()) addCluster(clusters, cluster, of(ENDPOINT_TYPE));
-    for (const listener of of(LISTENER_TYPE).values())
-      addListener(listeners, { listener, tables: of(ROUTE_TYPE), extensions: of(EXTENSION_CONFIG_TYPE), fault });
+    for (const listener of of(LISTENER_TYPE).values()) addListener(listeners, { listener, resources, fault });
     for (const address of repeated([...of(LISTENER_TYPE).values()].flatMap((one) => boundAddresses(fromBinary(ListenerSchema, one.body)))))
       fault(`two listeners bind ${address}`);
   }
@@ -75,37 +77,56 @@ class Distinct<T extends { name: string }> {
 }
 
 function addCluster(clusters: Distinct<Cluster>, { name, version, body }: Encoded, assignments: ResourceSet["resources"]): void {
-  const cluster = fromBinary(ClusterSchema, body);
+  const cluster = secretsElsewhere(fromBinary(ClusterSchema, body));
   clusters.add(name, version, () => cluster);
   const assignment = assignments.get(cluster.edsClusterConfig?.serviceName || name);
   if (cluster.edsClusterConfig === undefined || assignment === undefined) return;
   clusters.add(`${name} with endpoints`, `${version} ${assignment.version}`, () => {
-    const { edsClusterConfig: _, ...rest } = fromBinary(ClusterSchema, body);
+    const { edsClusterConfig: _, ...rest } = secretsElsewhere(fromBinary(ClusterSchema, body));
     const loadAssignment = fromBinary(ClusterLoadAssignmentSchema, assignment.body);
     return { ...rest, clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.STATIC }, loadAssignment };
   });
 }
 
+/** Envoy 1.40 crashes where it validates a static cluster with secrets over ADS; those of the agent it takes, and they look the same otherwise. */
+function secretsElsewhere(cluster: Cluster): Cluster {
+  for (const socket of [cluster.transportSocket, ...cluster.transportSocketMatches.map(({ transportSocket }) => transportSocket)]) {
+    if (socket?.configType.case !== "typedConfig") continue;
+    const context = anyUnpack(socket.configType.value, UpstreamTlsContextSchema);
+    const common = context?.commonTlsContext;
+    if (context === undefined || common === undefined) continue;
+    const combined = common.validationContextType.case === "combinedValidationContext" ? common.validationContextType.value : undefined;
+    for (const secret of [...common.tlsCertificateSdsSecretConfigs, combined?.validationContextSdsSecretConfig]) {
+      const elsewhere = sdsSecret("elsewhere").sdsConfig;
+      if (secret !== undefined && elsewhere !== undefined) secret.sdsConfig = elsewhere;
+    }
+    socket.configType.value = anyOf(UpstreamTlsContextSchema, context);
+  }
+  return cluster;
+}
+
 interface ListenerToAdd {
   readonly listener: Encoded;
-  readonly tables: ResourceSet["resources"];
-  readonly extensions: ResourceSet["resources"];
+  readonly resources: Offer["resources"];
   readonly fault: (reason: string) => void;
 }
 
 /** The listener with everything in it that it would discover. */
-function addListener(listeners: Distinct<Listener>, { listener: { name, version, body }, tables, extensions, fault }: ListenerToAdd): void {
+function addListener(listeners: Distinct<Listener>, { listener: { name, version, body }, resources, fault }: ListenerToAdd): void {
   const listener = fromBinary(ListenerSchema, body);
   const used: string[] = [];
-  const found = (resources: ResourceSet["resources"], kind: string, wanted: string): Encoded | undefined => {
-    const resource = resources.get(wanted);
+  const found = (typeUrl: string, kind: string, wanted: string): Encoded | undefined => {
+    const resource = resources.get(typeUrl)?.resources.get(wanted);
     if (resource === undefined) fault(`listener ${name} names the ${kind} ${wanted}, which is not served`);
     else used.push(resource.version);
     return resource;
   };
   const discovery: Discovery = {
-    table: (wanted) => found(tables, "route table", wanted),
-    extension: (wanted) => found(extensions, "extension", wanted),
+    table: (wanted) => {
+      const table = found(ROUTE_TYPE, "route table", wanted);
+      return table && wholeTable(table, resources);
+    },
+    extension: (wanted) => found(EXTENSION_CONFIG_TYPE, "extension", wanted),
   };
   const chains = [...listener.filterChains, ...(listener.defaultFilterChain === undefined ? [] : [listener.defaultFilterChain])];
   for (const filter of chains.flatMap(({ filters }) => filters)) {
@@ -116,7 +137,7 @@ function addListener(listeners: Distinct<Listener>, { listener: { name, version,
 }
 
 interface Discovery {
-  readonly table: (name: string) => Encoded | undefined;
+  readonly table: (name: string) => RouteConfiguration | undefined;
   readonly extension: (name: string) => Encoded | undefined;
 }
 
@@ -127,8 +148,7 @@ function withDiscovered(config: Any, discovery: Discovery): Any {
   for (const filter of manager.httpFilters) inlineExtension(filter, discovery);
   if (manager.routeSpecifier.case === "rds") {
     const name = manager.routeSpecifier.value.routeConfigName;
-    const table = discovery.table(name);
-    const content = table === undefined ? create(RouteConfigurationSchema, { name }) : fromBinary(RouteConfigurationSchema, table.body);
+    const content = discovery.table(name) ?? create(RouteConfigurationSchema, { name });
     content.validateClusters ??= false;
     manager.routeSpecifier = { case: "routeConfig", value: content };
   }

@@ -10,7 +10,7 @@ import type { ProxyView } from "../../src/model/proxy.ts";
 import type { DiscoveryStream, DiscoveryStreamEvents, DiscoveryVariant } from "../../src/wire/discovery-stream.ts";
 import { encodedBytes } from "../../src/wire/encode.ts";
 import type { Encoded, FailedResource, ResourceSet } from "../../src/wire/encoded.ts";
-import { CLUSTER_TYPE, ENDPOINT_TYPE, LISTENER_TYPE, ROUTE_TYPE } from "../../src/wire/type-urls.ts";
+import { CLUSTER_TYPE, ENDPOINT_TYPE, LISTENER_TYPE, ROUTE_TYPE, VIRTUAL_HOST_TYPE } from "../../src/wire/type-urls.ts";
 import type { ResourceProvider, Wanted } from "../../src/xds/provider.ts";
 import type { XdsServer } from "../../src/xds/server.ts";
 
@@ -27,6 +27,8 @@ export class MapProvider implements ResourceProvider {
   companion?: NonNullable<ResourceProvider["companion"]>;
   sendAfter?: readonly string[];
   removeAfter?: readonly string[];
+  partOf?: string;
+  askedBy?: NonNullable<ResourceProvider["askedBy"]>;
   urgent?: boolean;
 
   constructor(typeUrl: string, options: Partial<ResourceProvider> = {}) {
@@ -59,8 +61,13 @@ export class MapProvider implements ResourceProvider {
     const key = `${wanted.wildcard} ${wanted.names.id}`;
     const known = this.#sets.get(key);
     if (known !== undefined) return known;
-    const resources = [...this.#resources].filter(([name]) => wanted.wildcard || wanted.names.names.has(name));
-    const failed = this.failed.filter(({ name }) => wanted.wildcard || wanted.names.names.has(name));
+    const wholeOf = (name: string): string => name.slice(0, Math.max(0, name.lastIndexOf("/")));
+    const isWanted = (name: string): boolean =>
+      this.partOf === undefined
+        ? wanted.wildcard || wanted.names.names.has(name)
+        : wanted.wildcard && wanted.names.names.has(wholeOf(name));
+    const resources = [...this.#resources].filter(([name]) => isWanted(name));
+    const failed = this.failed.filter(({ name }) => isWanted(name));
     const set = { resources: new Map(resources), failed };
     for (const { name } of failed) set.resources.delete(name);
     this.#sets.set(key, set);
@@ -72,16 +79,24 @@ export class MapProvider implements ResourceProvider {
   }
 }
 
-/** Providers of Envoy's four types, wired as the real ones are. */
+/** The node of a client that asks for virtual hosts. */
+export const HOSTS_NODE = "sidecar~10.0.0.1~hosts.default~default.svc.cluster.local";
+
+/** Providers of Envoy's types, wired as the real ones are. */
 export function envoyProviders() {
   const clusters = new MapProvider(CLUSTER_TYPE, {
     companion: { typeUrl: ENDPOINT_TYPE, namesOf: (cluster) => [cluster.name] },
-    removeAfter: [LISTENER_TYPE, ROUTE_TYPE],
+    removeAfter: [LISTENER_TYPE, ROUTE_TYPE, VIRTUAL_HOST_TYPE],
   });
   const endpoints = new MapProvider(ENDPOINT_TYPE, { urgent: true, removeAfter: [CLUSTER_TYPE, LISTENER_TYPE, ROUTE_TYPE] });
   const listeners = new MapProvider(LISTENER_TYPE, { sendAfter: [CLUSTER_TYPE] });
   const routes = new MapProvider(ROUTE_TYPE, { sendAfter: [CLUSTER_TYPE] });
-  return { clusters, endpoints, listeners, routes, all: [clusters, endpoints, listeners, routes] };
+  const hosts = new MapProvider(VIRTUAL_HOST_TYPE, {
+    partOf: ROUTE_TYPE,
+    askedBy: ({ id }) => id === HOSTS_NODE,
+    sendAfter: [CLUSTER_TYPE, ROUTE_TYPE],
+  });
+  return { clusters, endpoints, listeners, routes, hosts, all: [clusters, endpoints, listeners, routes, hosts] };
 }
 
 export const testView = (id: string): ProxyView => ({ id, type: "sidecar", namespace: "default" }) as ProxyView;
@@ -149,6 +164,11 @@ export class ModelClient {
       if (!type.wildcard) type.resources.delete(name);
     }
     this.#request(typeUrl, { unsubscribe: names });
+  }
+
+  /** It lost something that it asked for, and will say so. */
+  forget(typeUrl: string, name: string): void {
+    this.#type(typeUrl).resources.delete(name);
   }
 
   /** A new stream for a client that lived on: it says what it has. */

@@ -1,17 +1,27 @@
 import type { Command } from "../command.ts";
 import { bootstrapCommand } from "./bootstrap.ts";
+import { caRotateCommand } from "./ca-rotate.ts";
+import { crdsCommand } from "./crds.ts";
 import { demoCommand } from "./demo.ts";
+import { diffCommand } from "./diff.ts";
 import { proxyConfigCommand } from "./proxy-config.ts";
 import { proxyStatusCommand } from "./proxy-status.ts";
 import { validateCommand } from "./validate.ts";
 import { versionCommand } from "./version.ts";
+import { workloadEntryCommand } from "./workload-entry.ts";
+import { workloadTokenCommand } from "./workload-token.ts";
 
 /** Every command, in the order in which help lists them. A command is added here and nowhere else. */
 export const COMMANDS: readonly Command[] = [
   validateCommand,
+  diffCommand,
   proxyStatusCommand,
   proxyConfigCommand,
   bootstrapCommand,
+  workloadEntryCommand,
+  workloadTokenCommand,
+  caRotateCommand,
+  crdsCommand,
   demoCommand,
   versionCommand,
 ];

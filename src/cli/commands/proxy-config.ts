@@ -7,19 +7,21 @@ import { type ProxyResources, proxyResources } from "../proxy-config/dumped-reso
 import { endpointSection } from "../proxy-config/endpoints.ts";
 import { listenerSection } from "../proxy-config/listeners.ts";
 import { routeSection } from "../proxy-config/routes.ts";
+import { secretSection } from "../proxy-config/secrets.ts";
 import { type ProxyConfigFilter, type Section, sectionTable } from "../proxy-config/section.ts";
 import { NAMESPACE_FLAG, proxyName } from "../proxy-name.ts";
 
-type SectionName = "cluster" | "listener" | "route" | "endpoint";
+type SectionName = "cluster" | "listener" | "route" | "endpoint" | "secret";
 
 const SECTIONS: Readonly<Record<SectionName, (resources: ProxyResources, filter: ProxyConfigFilter) => Section>> = {
   cluster: ({ clusters }, filter) => clusterSection(clusters, filter),
   listener: ({ listeners }, filter) => listenerSection(listeners, filter),
   route: ({ routes }, filter) => routeSection(routes, filter),
   endpoint: ({ endpoints, clusters }, filter) => endpointSection(endpoints, clusters, filter),
+  secret: ({ secrets }, filter) => secretSection(secrets, filter),
 };
 
-const ALL: readonly SectionName[] = ["cluster", "listener", "route", "endpoint"];
+const ALL: readonly SectionName[] = ["cluster", "listener", "route", "endpoint", "secret"];
 
 /** What people type for each part. */
 const PARTS: Readonly<Record<string, readonly SectionName[]>> = {
@@ -27,21 +29,22 @@ const PARTS: Readonly<Record<string, readonly SectionName[]>> = {
   ...Object.fromEntries(["listener", "listeners", "l"].map((word) => [word, ["listener"]])),
   ...Object.fromEntries(["route", "routes", "r"].map((word) => [word, ["route"]])),
   ...Object.fromEntries(["endpoint", "endpoints", "ep"].map((word) => [word, ["endpoint"]])),
+  ...Object.fromEntries(["secret", "secrets", "s"].map((word) => [word, ["secret"]])),
   ...Object.fromEntries(["all", "a"].map((word) => [word, ALL])),
 };
 
 export const proxyConfigCommand: Command = {
   name: "proxy-config",
   aliases: ["pc"],
-  about: "Show the clusters, listeners, routes or endpoints of a connected proxy, and with --why where they come from",
-  operands: "cluster|listener|route|endpoint|all NAME[.NAMESPACE]",
+  about: "Show the clusters, listeners, routes, endpoints or secrets of a connected proxy, and with --why where they come from",
+  operands: "cluster|listener|route|endpoint|secret|all NAME[.NAMESPACE]",
   flags: [
     { name: "why", about: "show the objects each resource was made from, as file:line" },
     { name: "fqdn", value: "HOST", about: "clusters of this service" },
     { name: "port", value: "PORT", about: "clusters, listeners or endpoints with this port" },
     { name: "direction", value: "inbound|outbound", about: "clusters of this direction" },
     { name: "subset", value: "NAME", about: "clusters of this subset" },
-    { name: "name", value: "NAME", about: "the route table or listener of this name" },
+    { name: "name", value: "NAME", about: "the route table, listener or secret of this name" },
     { name: "address", value: "ADDRESS", about: "listeners or endpoints with this address" },
     { name: "type", value: "HTTP|TCP", about: "listeners with a filter chain of this type" },
     { name: "cluster", value: "NAME", about: "endpoints of this cluster" },
@@ -52,13 +55,16 @@ export const proxyConfigCommand: Command = {
   outputs: ["short", "json", "yaml"],
   notes: [
     "Shown is what the proxy has acknowledged; what it refused or has not acknowledged yet says so.",
+    "Secrets are those that come from the control plane; certificates of the mesh are known to the proxy's agent alone, and keys are never shown.",
     "Its bootstrap is not known to the control plane: ask the proxy itself, or `istioctl bootstrap`.",
   ],
   async run(args, host) {
     const [part = "", word, ...more] = args.operands;
     const sections = PARTS[part];
     if (sections === undefined)
-      throw usageError(`say what to show: cluster, listener, route, endpoint or all${part === "" ? "" : `, not ${JSON.stringify(part)}`}`);
+      throw usageError(
+        `say what to show: cluster, listener, route, endpoint, secret or all${part === "" ? "" : `, not ${JSON.stringify(part)}`}`,
+      );
     if (word === undefined || more.length > 0) throw usageError("name one proxy, as NAME.NAMESPACE");
     const wanted = { proxy: proxyName(word, args), sections, why: args.has("why"), filter: filterOf(args) };
     return proxyConfig(await istiodClient(args, host), wanted);
@@ -86,13 +92,14 @@ export async function proxyConfig(istiod: Pick<IstiodClient, "get">, query: Prox
 
 function dataOf({ entries }: Section, why: boolean): readonly unknown[] {
   if (!why) return entries.map(({ resource }) => resource.resource);
-  return entries.map(({ resource: { name, version, status, error, why: origins, resource } }) => ({
+  return entries.map(({ resource: { name, version, status, error, why: origins, resource, hosts } }) => ({
     name,
     version,
     status,
     error,
     why: origins,
     resource,
+    ...(hosts !== undefined && { hosts }),
   }));
 }
 

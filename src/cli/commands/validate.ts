@@ -1,7 +1,8 @@
 import { usageError } from "../arguments.ts";
 import type { Command } from "../command.ts";
 import type { DocumentRecord } from "../validate/document-record.ts";
-import { STDIN, validateTargets } from "../validate/validate-targets.ts";
+import { STDIN } from "../validate/read-targets.ts";
+import { validateTargets } from "../validate/validate-targets.ts";
 
 export const validateCommand: Command = {
   name: "validate",

@@ -1,30 +1,34 @@
 import type { Json } from "../../debug/api-types.ts";
 import { at, listAt, textAt, textsAt } from "../json-path.ts";
 import type { ProxyResource } from "./dumped-resources.ts";
-import { objectOfMetadata, type ProxyConfigFilter, type Section } from "./section.ts";
+import { objectOfMetadata, type ProxyConfigFilter, type Section, type SectionEntry } from "./section.ts";
 
-/** `istioctl proxy-config route`: a row for each route of each virtual host. */
+/** `istioctl proxy-config route`: a row for each route of each virtual host. Of a table that is divided, each host says where it comes from. */
 export function routeSection(tables: readonly ProxyResource[], filter: Pick<ProxyConfigFilter, "name">): Section {
   const kept = tables.filter(({ name }) => filter.name === undefined || name === filter.name);
   return {
     title: "routes",
     header: ["NAME", "VHOST NAME", "DOMAINS", "MATCH", "VIRTUAL SERVICE"],
-    entries: kept.map((resource) => ({ resource, rows: rowsOf(resource) })),
+    entries: kept.map(entryOf),
   };
 }
 
-function rowsOf({ name, resource }: ProxyResource): readonly (readonly string[])[] {
-  const rows = listAt(resource, "virtualHosts").flatMap((host) => {
-    const domains = domainsText(textsAt(host, "domains"));
-    return listAt(host, "routes").map((route) => [
-      name,
-      textAt(host, "name"),
-      domains,
-      matchText(at(route, "match")),
-      virtualServiceOf(route, host),
-    ]);
-  });
-  return rows.length > 0 ? rows : [[name, "", "", "no virtual hosts", ""]];
+/** Hosts that are resources of their own come after the others, each with how it stands. */
+function entryOf(table: ProxyResource): SectionEntry {
+  const { name, resource, hosts = [] } = table;
+  const all = listAt(resource, "virtualHosts");
+  const named = (wanted: string): readonly Json[] => all.filter((host) => textAt(host, "name") === wanted);
+  const inline = all.filter((host) => !hosts.some((one) => one.name === textAt(host, "name")));
+  const rows = inline.flatMap((host) => rowsOf(name, host));
+  const parts = hosts.map((host) => ({ resource: host, rows: named(host.name).flatMap((one) => rowsOf(name, one)) }));
+  return { resource: table, rows: rows.length > 0 ? rows : [[name, "", "", "no virtual hosts", ""]], parts };
+}
+
+function rowsOf(table: string, host: Json): readonly (readonly string[])[] {
+  const domains = domainsText(textsAt(host, "domains"));
+  const name = textAt(host, "name");
+  const shown = name.startsWith(`${table}/`) ? name.slice(table.length + 1) : name;
+  return listAt(host, "routes").map((route) => [table, shown, domains, matchText(at(route, "match")), virtualServiceOf(route, host)]);
 }
 
 /** As many as fit; a service has a dozen spellings. */

@@ -9,8 +9,15 @@ export interface Section {
   readonly entries: readonly SectionEntry[];
 }
 
-export interface SectionEntry {
+export interface SectionEntry extends Group {
   readonly resource: ProxyResource;
+  /** Parts of it that are resources of their own. */
+  readonly parts?: readonly Group[];
+}
+
+/** Rows that a person sees of something, and how it stands with that. */
+interface Group {
+  readonly resource: Pick<ProxyResource, "status" | "error" | "why">;
   readonly rows: readonly (readonly string[])[];
 }
 
@@ -44,11 +51,11 @@ export function sectionTable({ title, header, entries }: Section, why: boolean):
   if (entries.length === 0) return `no ${title}`;
   return table(
     header,
-    entries.map((entry) => groupOf(entry, why)),
+    entries.flatMap((entry) => [entry, ...(entry.parts ?? [])].map((group) => groupOf(group, why))),
   );
 }
 
-function groupOf({ resource, rows }: SectionEntry, why: boolean): TableGroup {
+function groupOf({ resource, rows }: Group, why: boolean): TableGroup {
   const state =
     resource.status === "NACKED"
       ? [`refused by the proxy: ${resource.error ?? ""}`]

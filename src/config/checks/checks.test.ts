@@ -59,7 +59,12 @@ const TABLE: readonly Row[] = [
     ["", "a", "100%%", "%HOSTNAME%", "a %REQ(x?y):10% b", '%UPSTREAM_METADATA(["a", "b)"])%', "%START_TIME(%s)%", "%%%%"],
     ["%", "a%b", "%%%", "%HOSTNAME", "%REQ(x%", "%REQ(x)", "%REQ(x)y%", "% %"],
   ],
-  ["regexFault", regexFault, ["", "a+", "^/(?P<x>[^/]+)$", "\\d{2}"], ["?", "(a", "a**", "(?=a)", "(?<!a)b", "\\1", "x".repeat(1025)]],
+  [
+    "regexFault",
+    regexFault,
+    ["", "a+", "^/(?P<x>[^/]+)$", "\\d{2}", "(ab|cd){900}", "\\x{ff}", "\\\\x{100}"],
+    ["?", "(a", "a**", "(?=a)", "(?<!a)b", "\\1", "x".repeat(1025), "(a{100}){100}", "(ab|cd|ef|gh){999}".repeat(5), "\\x{100}"],
+  ],
   [
     "celFault",
     celFault,

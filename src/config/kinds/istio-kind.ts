@@ -1,6 +1,6 @@
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import { type Place, placeOf } from "../checks/place.ts";
-import type { KindDef } from "../kind-def.ts";
+import type { CustomResource, KindDef } from "../kind-def.ts";
 import type { ConfigObject } from "../object.ts";
 import { readMessage } from "../parse/read-message.ts";
 import { compileRules, type SchemaRules } from "../parse/schema-rules.ts";
@@ -14,6 +14,9 @@ export interface IstioKind<D extends DescMessage>
   readonly rules: SchemaRules;
   /** Whether the CRD demands a spec. */
   readonly needsSpec?: boolean;
+  /** See `CustomResource`. */
+  readonly storedVersion?: string;
+  readonly columns?: CustomResource["columns"];
   /** Semantic rules. `place` is the spec. */
   readonly check: (spec: MessageShape<D>, place: Place, object: ConfigObject<MessageShape<D>>) => void;
 }
@@ -48,5 +51,14 @@ export function istioKind<D extends DescMessage>(def: IstioKind<D>): KindDef<Mes
       return message;
     },
     validate: (object, report) => def.check(object.spec, placeOf(report, ["spec"]), object),
+    custom: customOf(def),
   };
 }
+
+const customOf = <D extends DescMessage>({ schema, rules, needsSpec, storedVersion, columns }: IstioKind<D>): CustomResource => ({
+  schema,
+  rules,
+  ...(needsSpec !== undefined && { needsSpec }),
+  ...(storedVersion !== undefined && { storedVersion }),
+  ...(columns !== undefined && { columns }),
+});

@@ -6,9 +6,11 @@ export interface KubeKind<S> extends Pick<KindDef, "kind" | "group" | "versions"
   readonly scope?: KindDef["scope"];
   /** Picks what a mesh reads out of the document. */
   readonly read: (document: Fields) => S;
+  /** Rules of ours, where something of ours would not take what Kubernetes takes. */
+  readonly validate?: KindDef<S>["validate"];
 }
 
-/** Builds the table row of a Kubernetes kind: the API server has judged such objects, so nothing is validated but the types of what we read. */
+/** Builds the table row of a Kubernetes kind: the API server has judged such objects, so little is validated but the types of what we read. */
 export function kubeKind<S>(def: KubeKind<S>): KindDef<S> {
   return {
     kind: def.kind,
@@ -20,6 +22,6 @@ export function kubeKind<S>(def: KubeKind<S>): KindDef<S> {
     scope: def.scope ?? "Namespaced",
     body: "",
     parse: (document, report) => def.read(fieldsOf(document, report, [])),
-    validate: () => {},
+    validate: def.validate ?? (() => {}),
   };
 }

@@ -84,8 +84,9 @@ describe("withMeshDefaults", () => {
     });
   });
 
-  it("sorts trust domain aliases and drops doubles", () => {
-    expect(over({ trustDomainAliases: ["b", "a", "b"] })).toMatchObject({ trustDomainAliases: ["a", "b"] });
+  it("sorts trust domain aliases and drops doubles, the trust domain itself among them", () => {
+    expect(over({ trustDomainAliases: ["b", "a", "b", "cluster.local"] })).toMatchObject({ trustDomainAliases: ["a", "b"] });
+    expect(over({ trustDomain: "b", trustDomainAliases: ["b", "cluster.local"] })).toMatchObject({ trustDomainAliases: ["cluster.local"] });
   });
 
   it("leaves its argument alone", () => {

@@ -71,7 +71,7 @@ export interface Written<T> {
 /**
  * Puts what a user wrote over Istio's defaults, by Istio's rules: a field that is written replaces its default whole (an empty
  * `outboundTrafficPolicy` is not ALLOW_ANY any more), but `defaultConfig` and `defaultProviders` are filled up field by field,
- * extension providers are replaced by name, and trust domain aliases are a sorted set.
+ * extension providers are replaced by name, and trust domain aliases are a sorted set without the trust domain.
  */
 export function withMeshDefaults(user: Written<MeshConfig>): MeshConfig {
   const defaults = defaultMeshConfig();
@@ -83,7 +83,7 @@ export function withMeshDefaults(user: Written<MeshConfig>): MeshConfig {
     });
   } else if (defaults.defaultConfig !== undefined) result.defaultConfig = defaults.defaultConfig;
   result.extensionProviders = replaceByName(defaults.extensionProviders, user.message.extensionProviders);
-  result.trustDomainAliases = [...new Set(user.message.trustDomainAliases)].sort();
+  result.trustDomainAliases = [...new Set(user.message.trustDomainAliases)].filter((alias) => alias !== result.trustDomain).sort();
   return result;
 }
 

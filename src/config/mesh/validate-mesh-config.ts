@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import type { Duration } from "@bufbuild/protobuf/wkt";
+import { conditionFault, type LabelSelector } from "../../base/labels.ts";
 import type { MeshConfig, MeshConfig_DefaultTrafficPolicy, MeshConfig_TLSConfig } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import { OutlierDetectionSchema } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
 import type { HTTPRetry } from "../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
@@ -26,6 +27,7 @@ export function validateMeshConfig(mesh: MeshConfig, place: Place): void {
   if (mesh.defaultConfig === undefined) place.in("defaultConfig").fault("field.required", "must be set");
   else validateProxyConfig(mesh.defaultConfig, place.in("defaultConfig"));
   validateServiceSettings(mesh, place);
+  validateSelectors(mesh, place);
   validateTrustDomains(mesh, place);
   validateTlsConfigs(mesh, place);
   validateBalancing(mesh, place);
@@ -77,6 +79,22 @@ export function validateServiceSettings(mesh: Pick<MeshConfig, "serviceSettings"
     for (const [at, host] of hosts.entries())
       place.in("serviceSettings", index, "hosts", at).check("field.host", wildcardDomainFault(host));
   }
+}
+
+/** Selectors of namespaces. A wrong one would take nothing, and with it the mesh. */
+function validateSelectors(mesh: Pick<MeshConfig, "discoverySelectors" | "serviceEntryVisibility">, place: Place): void {
+  for (const [index, selector] of mesh.discoverySelectors.entries()) checkSelector(selector, place.in("discoverySelectors", index));
+  for (const [index, { matchingRules }] of (mesh.serviceEntryVisibility?.policies ?? []).entries()) {
+    for (const [at, { matcher }] of matchingRules.entries()) {
+      const rule = place.in("serviceEntryVisibility", "policies", index, "matchingRules", at);
+      if (matcher.case === "namespaceSelector") checkSelector(matcher.value, rule.in("namespaceSelector"));
+    }
+  }
+}
+
+function checkSelector({ matchExpressions }: LabelSelector, place: Place): void {
+  for (const [index, condition] of matchExpressions.entries())
+    place.in("matchExpressions", index).check("field.invalid", conditionFault(condition));
 }
 
 function validateTrustDomains(mesh: MeshConfig, place: Place): void {

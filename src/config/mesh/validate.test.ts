@@ -44,6 +44,24 @@ describe("validateMeshConfig", () => {
     ["detection in nanoseconds", { protocolDetectionTimeout: "100ns" }, ["error protocolDetectionTimeout"]],
     ["bad trust domains", { trustDomain: "a/b", trustDomainAliases: ["ok", "z_z"] }, ["error trustDomain", "error trustDomainAliases[1]"]],
     ["a wildcard in the middle of a host", { serviceSettings: [{ hosts: ["*.ok", "a.*"] }] }, ["error serviceSettings[0].hosts[1]"]],
+    [
+      "conditions of selectors that never hold",
+      {
+        discoverySelectors: [
+          { matchExpressions: [{ key: "a", operator: "Exists" }] },
+          { matchExpressions: [{ key: "a", operator: "In" }, { operator: "Exists" }, { key: "b", operator: "Exists", values: ["c"] }] },
+        ],
+        serviceEntryVisibility: {
+          policies: [{ matchingRules: [{ namespaceSelector: { matchExpressions: [{ key: "a", operator: "Has" }] } }] }],
+        },
+      },
+      [
+        "error discoverySelectors[1].matchExpressions[0]",
+        "error discoverySelectors[1].matchExpressions[1]",
+        "error discoverySelectors[1].matchExpressions[2]",
+        "error serviceEntryVisibility.policies[0].matchingRules[0].namespaceSelector.matchExpressions[0]",
+      ],
+    ],
     ["curves inside the mesh", { meshMTLS: { ecdhCurves: ["P-256"] } }, ["error meshMTLS.ecdhCurves"]],
     [
       "an unknown and a double curve",

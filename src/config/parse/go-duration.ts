@@ -11,7 +11,7 @@ const NANOS: Readonly<Record<string, bigint>> = {
   m: 60_000_000_000n,
   h: 3_600_000_000_000n,
 };
-const PART = /(\d*)(?:\.(\d*))?(ns|us|µs|μs|ms|s|m|h)/y;
+const PART = /(\d*)(?:\.(\d*))?(ns|us|\u00b5s|\u03bcs|ms|s|m|h)/y;
 const SIMPLE_SECONDS = /^(\d{1,12})s$/;
 const SECOND = 1_000_000_000n;
 const LONGEST_TEXT = 64;

@@ -61,13 +61,30 @@ export function createLastGood(dir: string, deps: { readonly log: Log }): LastGo
   }
 
   return {
-    load: () => loadRecords(dir, log),
+    async load() {
+      await removeLeftovers(dir);
+      return loadRecords(dir, log);
+    },
     put: (record) => want(pathOf(dir, record.source, record.key), record),
     remove: (source, key) => want(pathOf(dir, source, key), undefined),
     async flush() {
       while (writing !== undefined) await writing;
     },
   };
+}
+
+/** What another process keeps there, to be looked at only: nothing is written, and what that one is about to move into place stays. */
+export const readOnlyLastGood = (dir: string, { log }: { readonly log: Log }): LastGood => ({
+  load: () => loadRecords(dir, log),
+  put: () => {},
+  remove: () => {},
+  flush: async () => {},
+});
+
+/** Files of a process that ended before it could move them into place. */
+async function removeLeftovers(dir: string): Promise<void> {
+  const names = await readdir(dir).catch(() => []);
+  for (const name of names.filter((one) => one.endsWith(".tmp"))) await unlink(join(dir, name)).catch(() => undefined);
 }
 
 async function writeWhole(dir: string, path: string, text: string): Promise<void> {
@@ -88,7 +105,6 @@ async function loadRecords(dir: string, log: Log): Promise<LastGoodRecord[]> {
   const names = await readdir(dir).catch(() => []);
   for (const name of names.sort()) {
     const path = join(dir, name);
-    if (name.endsWith(".tmp")) await unlink(path).catch(() => undefined);
     if (!name.endsWith(".json")) continue;
     const record = await readRecord(path);
     if (typeof record !== "string") records.push(record);

@@ -1,3 +1,4 @@
+import type { LabelSelector } from "../../base/labels.ts";
 import type { ConfigObject, ObjectRef, Origin, SourceEvent } from "../object.ts";
 import type { Problem } from "../problem.ts";
 
@@ -45,6 +46,8 @@ export interface StageSummary {
 export interface ConfigStore {
   /** Sets the sources in order of precedence (an earlier one wins). A source that is left out takes its objects with it at the next commit. */
   setSources(names: readonly string[]): void;
+  /** Sets which namespaces count (MeshConfig `discoverySelectors`), from the next commit on. Objects of others are judged, and otherwise ignored. */
+  selectNamespaces(selectors: readonly LabelSelector[]): void;
   /** Brings back the last good versions of before a restart, also for sources that are set later. Call before anything is staged. */
   restore(): Promise<void>;
   /** Judges an event. Events of one source are staged in the order of the calls. */

@@ -1,11 +1,13 @@
 import type { Clock } from "../../base/clock.ts";
 import { invariant } from "../../base/errors.ts";
+import type { LabelSelector, Labels } from "../../base/labels.ts";
 import type { Log } from "../../base/log.ts";
 import { createSlice } from "../../base/slice.ts";
 import type { Engine } from "../../engine/index.ts";
 import type { Inputs } from "../inputs.ts";
 import { type ConfigObject, formatOrigin, type Origin, objectKey, type RawObject, type SourceEvent } from "../object.ts";
 import type { Problem } from "../problem.ts";
+import { type AdmittedNamespaces, admittedNamespaces } from "./admitted-namespaces.ts";
 import { type JudgeDeps, type Judged, judge, moved, type ReadObject } from "./judge.ts";
 import type { LastGood } from "./last-good.ts";
 import { type GoodVersion, SourceState, type Standing } from "./source-state.ts";
@@ -58,6 +60,9 @@ class Store implements ConfigStore {
   #order: readonly string[];
   #dropped: SourceState[] = [];
   #reordered = false;
+  #selectors: readonly LabelSelector[] = [];
+  #selectorsChanged = false;
+  #admitted: AdmittedNamespaces = admittedNamespaces([], () => undefined);
   #brokenSinceCommit: string[] = [];
   #problems: readonly Problem[] | undefined;
 
@@ -86,6 +91,13 @@ class Store implements ConfigStore {
     this.#reordered = true;
   }
 
+  selectNamespaces(selectors: readonly LabelSelector[]): void {
+    const next = selectors.map(({ matchLabels, matchExpressions }) => ({ matchLabels, matchExpressions }));
+    if (JSON.stringify(next) === JSON.stringify(this.#selectors)) return;
+    this.#selectors = next;
+    this.#selectorsChanged = true;
+  }
+
   async restore(): Promise<void> {
     for (const record of (await this.#options.persistence?.load()) ?? []) {
       const { content, defaultNamespace, key, origin, scope, slot, source } = record;
@@ -110,7 +122,7 @@ class Store implements ConfigStore {
   }
 
   get pending(): boolean {
-    if (this.#reordered || this.#dropped.length > 0) return true;
+    if (this.#reordered || this.#selectorsChanged || this.#dropped.length > 0) return true;
     for (const queue of this.#sources.values()) if (queue.staged.length > 0) return true;
     return false;
   }
@@ -118,21 +130,19 @@ class Store implements ConfigStore {
   commit(): ChangeSummary {
     const { clock, engine, inputs } = this.#options;
     const start = clock.monotonic();
-    const touched = this.#takeStaged();
+    const before = this.#settleAll(this.#takeStaged());
     const added: string[] = [];
     const changed: string[] = [];
     const removed: string[] = [];
     engine.batch(() => {
-      for (const key of touched) {
-        const before = this.#inForce.get(key);
-        const after = this.#settle(key);
-        const object = after?.standing.version.object;
+      for (const [key, known] of before) {
+        const object = this.get(key);
         if (object === undefined) {
-          if (before !== undefined) removed.push(key);
+          if (known !== undefined) removed.push(key);
           inputs.objects.delete(key);
         } else {
-          if (before === undefined) added.push(key);
-          else if (before.standing.version.object.hash !== object.hash) changed.push(key);
+          if (known === undefined) added.push(key);
+          else if (known.hash !== object.hash) changed.push(key);
           if (!isSecret(object)) inputs.objects.set(key, object);
         }
       }
@@ -148,7 +158,8 @@ class Store implements ConfigStore {
   }
 
   get(key: string): ConfigObject | undefined {
-    return this.#inForce.get(key)?.standing.version.object;
+    const object = this.#inForce.get(key)?.standing.version.object;
+    return object !== undefined && this.#admitted.admits(object.namespace) ? object : undefined;
   }
 
   origin(key: string): Origin | undefined {
@@ -257,6 +268,23 @@ class Store implements ConfigStore {
       }
     }
     return touched;
+  }
+
+  /** Settles keys and, after that, which namespaces count. Returns what counted before of all keys that either may have changed. */
+  #settleAll(touched: ReadonlySet<string>): ReadonlyMap<string, ConfigObject | undefined> {
+    const before = new Map([...touched].map((key) => [key, this.get(key)]));
+    for (const key of touched) this.#settle(key);
+    const relabelled = this.#selectors.length > 0 && [...touched].some((key) => key.startsWith("Namespace/"));
+    if (!this.#selectorsChanged && !relabelled) return before;
+    const labelsOf = (name: string): Labels | undefined => this.#inForce.get(`Namespace//${name}`)?.standing.version.object.labels;
+    const next = admittedNamespaces(this.#selectors, labelsOf);
+    for (const [key, { standing }] of this.#inForce) {
+      const { namespace } = standing.version.object;
+      if (!before.has(key) && next.admits(namespace) !== this.#admitted.admits(namespace)) before.set(key, this.get(key));
+    }
+    this.#admitted = next;
+    this.#selectorsChanged = false;
+    return before;
   }
 
   /** Decides which source's version of a key is in force: the first that has one. */

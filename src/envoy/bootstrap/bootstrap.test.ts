@@ -34,4 +34,12 @@ describe("where a proxy finds its control plane", () => {
   ] as const)("%s", ([, host, type, address]) => {
     expect(discovery(host)).toMatchObject({ type, address });
   });
+
+  it("over TLS with a token that is read from its file at each call, by the client that can", () => {
+    const tls = { rootCertFile: "/r.pem", serverName: "istiod.istio-system.svc", tokenFile: "/token" };
+    const { staticResources, dynamicResources } = buildBootstrap({ ...INPUT, discovery: { ...INPUT.discovery, host: "fd00::1", tls } });
+    expect(staticResources?.clusters).toEqual([]);
+    const target = dynamicResources?.adsConfig?.grpcServices[0]?.targetSpecifier;
+    expect(target).toMatchObject({ case: "googleGrpc", value: { targetUri: "[fd00::1]:15010", statPrefix: "xds-grpc" } });
+  });
 });

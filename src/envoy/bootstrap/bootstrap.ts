@@ -3,11 +3,13 @@ import { create, type JsonObject, type MessageInitShape } from "@bufbuild/protob
 import { type Bootstrap, BootstrapSchema } from "../../gen/envoy/config/bootstrap/v3/bootstrap_pb.js";
 import { type Cluster, Cluster_DiscoveryType, ClusterSchema } from "../../gen/envoy/config/cluster/v3/cluster_pb.js";
 import { ApiConfigSource_ApiType, ApiVersion, type ConfigSourceSchema } from "../../gen/envoy/config/core/v3/config_source_pb.js";
+import type { GrpcServiceSchema } from "../../gen/envoy/config/core/v3/grpc_service_pb.js";
 import { UpstreamTlsContextSchema } from "../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js";
 import { HttpProtocolOptionsSchema } from "../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js";
 import type { Locality } from "../../model/locality.ts";
 import { anyOf } from "../../wire/encode.ts";
 import { PROMETHEUS_CLUSTER, prometheusListener, readinessListener } from "./static-listeners.ts";
+import { tokenClient } from "./token-client.ts";
 
 /** All that decides how an Envoy starts. Everything else it learns over xDS. */
 export interface BootstrapInput {
@@ -39,6 +41,8 @@ export interface DiscoveryTls {
   readonly serverName: string;
   /** What the proxy proves its identity with. */
   readonly client?: { readonly certificateFile: string; readonly keyFile: string };
+  /** File with a token that proves it instead; read at each call, so that a renewed token is used. */
+  readonly tokenFile?: string;
 }
 
 const XDS_CLUSTER = "xds-grpc";
@@ -71,12 +75,12 @@ export function buildBootstrap(input: BootstrapInput): Bootstrap {
         apiType: input.discovery.protocol === "delta" ? ApiConfigSource_ApiType.DELTA_GRPC : ApiConfigSource_ApiType.GRPC,
         transportApiVersion: ApiVersion.V3,
         setNodeOnFirstMessageOnly: true,
-        grpcServices: [{ targetSpecifier: { case: "envoyGrpc", value: { clusterName: XDS_CLUSTER } } }],
+        grpcServices: [discoveryService(input.discovery)],
       },
     },
     staticResources: {
       clusters: [
-        discoveryCluster(input.discovery),
+        ...(input.discovery.tls?.tokenFile === undefined ? [discoveryCluster(input.discovery)] : []),
         ...(input.sdsSocket === undefined ? [] : [sdsCluster(input.sdsSocket)]),
         ...(hasPrometheus(input) ? [adminCluster(input.adminPort)] : []),
       ],
@@ -106,6 +110,16 @@ const STATS_TAGS: readonly (readonly [string, string])[] = [
 
 const UNIX = "unix:";
 const isUnix = ({ host }: DiscoveryServer): boolean => host.startsWith(UNIX);
+
+type GrpcServiceInit = MessageInitShape<typeof GrpcServiceSchema>;
+
+/** Envoy's own client has no way to send what stands in a file at the time of the call; the other one it has, Google's, does. */
+function discoveryService(discovery: DiscoveryServer): GrpcServiceInit {
+  const { tls } = discovery;
+  return tls?.tokenFile === undefined
+    ? { targetSpecifier: { case: "envoyGrpc", value: { clusterName: XDS_CLUSTER } } }
+    : { targetSpecifier: { case: "googleGrpc", value: tokenClient(discovery, { ...tls, tokenFile: tls.tokenFile, name: XDS_CLUSTER }) } };
+}
 
 function discoveryCluster(discovery: DiscoveryServer): Cluster {
   const http2 = create(HttpProtocolOptionsSchema, {

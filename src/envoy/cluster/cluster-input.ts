@@ -38,6 +38,8 @@ export interface LoadBalancerInput {
   readonly panicThreshold: number | undefined;
   /** `weighted`: weights of localities count, needed for distribution and failover between them. A record: Envoy prefers its own zone itself. */
   readonly localities: "weighted" | ZoneAwareInput | undefined;
+  /** A session may lead to an endpoint that is draining. */
+  readonly drainsSessions?: boolean;
 }
 
 /** Zone-aware routing: the share of a zone follows from how many proxies and endpoints it has. */
@@ -52,8 +54,8 @@ export type LoadBalancerAlgorithm =
   | { readonly kind: "roundRobin" | "leastRequest"; readonly warmup: WarmupInput | undefined }
   | { readonly kind: "random" | "clusterProvided" }
   /** Sizes that are not given are Envoy's own. */
-  | { readonly kind: "ringHash"; readonly minimumRingSize: number | undefined; readonly byHostname: boolean }
-  | { readonly kind: "maglev"; readonly tableSize: number | undefined; readonly byHostname: boolean };
+  | { readonly kind: "ringHash"; readonly minimumRingSize: number | undefined }
+  | { readonly kind: "maglev"; readonly tableSize: number | undefined };
 
 /** A new host gets traffic little by little during this time. */
 export interface WarmupInput {
@@ -95,6 +97,7 @@ export interface HttpProtocolInput {
   readonly idleTimeoutMs: number | undefined;
   readonly maxRequestsPerConnection: number | undefined;
   readonly maxConnectionDurationMs: number | undefined;
+  /** This and the keepalive count where HTTP/2 is spoken for sure. */
   readonly maxConcurrentStreams: number | undefined;
   readonly http2Keepalive: { readonly intervalMs: number | undefined; readonly timeoutMs: number | undefined } | undefined;
   /** Take SNI, and the name the certificate must carry, from the request's host. */

@@ -17,10 +17,11 @@ const EXTENSION = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
 
 /** The extension options of a cluster that say how HTTP is spoken to it. */
 export function httpProtocolOptions(input: HttpProtocolInput): Record<string, Any> {
-  const common = commonOptions(input);
+  const pool = [input.idleTimeoutMs, input.maxConnectionDurationMs, input.maxRequestsPerConnection, input.maxConcurrentStreams];
+  const pooled = [...pool, input.http2Keepalive].some((setting) => setting !== undefined);
   const options = create(HttpProtocolOptionsSchema, {
     upstreamProtocolOptions: versionOptions(input),
-    ...(Object.keys(common).length > 0 && { commonHttpProtocolOptions: common }),
+    ...(pooled && { commonHttpProtocolOptions: commonOptions(input) }),
     ...((input.autoSni || input.autoSanValidation) && {
       upstreamHttpProtocolOptions: { autoSni: input.autoSni, autoSanValidation: input.autoSanValidation },
     }),
@@ -30,15 +31,14 @@ export function httpProtocolOptions(input: HttpProtocolInput): Record<string, An
 }
 
 function versionOptions(input: HttpProtocolInput): MessageInitShape<typeof HttpProtocolOptionsSchema>["upstreamProtocolOptions"] & object {
-  const http2 = http2Options(input);
   const http1 = input.preserveHeaderCase === true ? { headerKeyFormat: PRESERVE_CASE } : {};
   switch (input.version) {
     case "http2":
-      return { case: "explicitHttpConfig", value: { protocolConfig: { case: "http2ProtocolOptions", value: http2 } } };
+      return { case: "explicitHttpConfig", value: { protocolConfig: { case: "http2ProtocolOptions", value: http2Options(input) } } };
     case "http1":
       return { case: "explicitHttpConfig", value: { protocolConfig: { case: "httpProtocolOptions", value: http1 } } };
     case "downstream":
-      return { case: "useDownstreamProtocolConfig", value: { httpProtocolOptions: http1, http2ProtocolOptions: http2 } };
+      return { case: "useDownstreamProtocolConfig", value: { httpProtocolOptions: http1, http2ProtocolOptions: {} } };
   }
 }
 

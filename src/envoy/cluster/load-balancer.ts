@@ -1,6 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { Cluster_LbPolicy, type Cluster_SlowStartConfigSchema, type ClusterSchema } from "../../gen/envoy/config/cluster/v3/cluster_pb.js";
+import { HealthStatus } from "../../gen/envoy/config/core/v3/health_check_pb.js";
 import type { LoadBalancerAlgorithm, LoadBalancerInput, WarmupInput } from "./cluster-input.ts";
 
 type ClusterInit = MessageInitShape<typeof ClusterSchema>;
@@ -8,14 +9,16 @@ type ClusterInit = MessageInitShape<typeof ClusterSchema>;
 /** Runtime key under which an operator may override the aggression of a warm-up; Envoy demands one. */
 const AGGRESSION_KEY = "upstream.warmup_aggression";
 
+/** Envoy's own list, with those that are draining. */
+const SESSION_STATUSES = [HealthStatus.HEALTHY, HealthStatus.DRAINING, HealthStatus.UNKNOWN, HealthStatus.DEGRADED];
+
 /** The fields of a cluster that say how a host is chosen. */
 export function loadBalancerFields(input: LoadBalancerInput): Pick<ClusterInit, "lbPolicy" | "lbConfig" | "commonLbConfig"> {
-  const { algorithm, panicThreshold, localities } = input;
-  const byHostname = (algorithm.kind === "ringHash" || algorithm.kind === "maglev") && algorithm.byHostname;
+  const { algorithm, panicThreshold, localities, drainsSessions } = input;
   const common = {
     ...(panicThreshold !== undefined && { healthyPanicThreshold: { value: panicThreshold } }),
     ...(localities !== undefined && { localityConfigSpecifier: localityConfig(localities) }),
-    ...(byHostname && { consistentHashingLbConfig: { useHostnameForHashing: true } }),
+    ...(drainsSessions === true && { overrideHostStatus: { statuses: SESSION_STATUSES } }),
   };
   return { ...algorithmFields(algorithm), ...(Object.keys(common).length > 0 && { commonLbConfig: common }) };
 }

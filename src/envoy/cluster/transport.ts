@@ -18,7 +18,7 @@ export function transportFields({ security, proxyProtocol }: TransportInput): Tr
     proxyProtocol === undefined ? socket : withProxyProtocol(socket, proxyProtocol);
   switch (security.kind) {
     case "plain":
-      return proxyProtocol === undefined ? {} : { transportSocket: wrap(rawBufferSocket()) };
+      return proxyProtocol === undefined ? {} : { transportSocket: wrap(rawBufferSocket("raw_buffer")) };
     case "tls":
       return { transportSocket: wrap(upstreamTlsSocket(upstreamTlsContext(security.tls))) };
     case "auto":

@@ -27,7 +27,8 @@ export interface EndpointInput {
   readonly unixPath: boolean;
   readonly port: number;
   readonly weight: number | undefined;
-  readonly health: "healthy" | "unhealthy";
+  /** `draining`: takes what belongs to it by a session, and nothing new. */
+  readonly health: "healthy" | "unhealthy" | "draining";
   /** The workload takes mutual TLS: clusters that choose by endpoint will use it. */
   readonly mutualTls: boolean;
   /** `workload;namespace;canonical name;canonical revision;cluster`, for access logs and metrics. Empty = not known. */
@@ -55,9 +56,11 @@ function lbEndpoint(input: EndpointInput): MessageInitShape<typeof LbEndpointSch
     hostIdentifier: { case: "endpoint", value: { address: addressOf(input) } },
     loadBalancingWeight: input.weight,
     ...(Object.keys(filterMetadata).length > 0 && { metadata: { filterMetadata } }),
-    ...(input.health === "unhealthy" && { healthStatus: HealthStatus.UNHEALTHY }),
+    ...(input.health !== "healthy" && { healthStatus: HEALTH_STATUS[input.health] }),
   };
 }
+
+const HEALTH_STATUS = { unhealthy: HealthStatus.UNHEALTHY, draining: HealthStatus.DRAINING } as const;
 
 function addressOf({ address, unixPath, port }: EndpointInput): MessageInitShape<typeof AddressSchema> {
   if (unixPath) return { address: { case: "pipe", value: { path: address } } };

@@ -133,17 +133,13 @@ const collector = (log: Pick<GrpcLogInput, "logName" | "cluster" | "authority" |
     filterStateObjectsToLog: [...log.filterState],
   });
 
-/** Commands of log formats that Envoy knows only where their extension is named. Their configuration is empty. */
-const FORMATTERS: readonly (readonly [command: string, name: string, type: string])[] = [
-  ["%REQ_WITHOUT_QUERY(", "envoy.formatter.req_without_query", "envoy.extensions.formatter.req_without_query.v3.ReqWithoutQuery"],
-  ["%METADATA(", "envoy.formatter.metadata", "envoy.extensions.formatter.metadata.v3.Metadata"],
-  ["%CEL(", "envoy.formatter.cel", "envoy.extensions.formatter.cel.v3.Cel"],
-];
+/** The one command of log formats that Envoy knows only where its extension is named. */
+const WITHOUT_QUERY = create(TypedExtensionConfigSchema, {
+  name: "envoy.formatter.req_without_query",
+  typedConfig: { typeUrl: "type.googleapis.com/envoy.extensions.formatter.req_without_query.v3.ReqWithoutQuery", value: new Uint8Array() },
+});
 
-const formattersFor = (format: string): TypedExtensionConfig[] =>
-  FORMATTERS.filter(([command]) => format.includes(command)).map(([, name, type]) =>
-    create(TypedExtensionConfigSchema, { name, typedConfig: { typeUrl: `type.googleapis.com/${type}`, value: new Uint8Array() } }),
-  );
+const formattersFor = (format: string): TypedExtensionConfig[] => (format.includes("%REQ_WITHOUT_QUERY(") ? [WITHOUT_QUERY] : []);
 
 function expressionFilter({ expression }: LogFilterInput): AccessLogFilter | undefined {
   if (expression === undefined) return undefined;

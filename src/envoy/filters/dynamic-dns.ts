@@ -22,7 +22,7 @@ export function resolvesHost(cache: DnsCacheInput): HttpFilter {
 export function resolvesSni({ cache, port }: { readonly cache: DnsCacheInput; readonly port: number }): Filter {
   const config = create(SniForwardSchema, { dnsCacheConfig: dnsCache(cache), portSpecifier: { case: "portValue", value: port } });
   return create(FilterSchema, {
-    name: "envoy.filters.network.sni_dynamic_forward_proxy",
+    name: "envoy.extensions.filters.network.sni_dynamic_forward_proxy",
     configType: { case: "typedConfig", value: anyOf(SniForwardSchema, config) },
   });
 }

@@ -14,6 +14,7 @@ import type { DnsCacheInput } from "../dns-cache.ts";
 import { resolvesHost } from "./dynamic-dns.ts";
 import { httpExtension, type PhasedExtensions } from "./extension-filter.ts";
 import type { PolicyFilters } from "./policy-filters.ts";
+import { sessionFilter } from "./session.ts";
 
 /** All that decides which HTTP filters a connection manager gets. */
 export interface HttpFiltersInput {
@@ -25,6 +26,8 @@ export interface HttpFiltersInput {
   readonly policies?: PolicyFilters;
   /** WasmPlugins and TrafficExtensions of this chain; absent where there are none. */
   readonly extensions?: PhasedExtensions;
+  /** Routes may keep sessions: requests are led to the endpoint of theirs. */
+  readonly sessions?: boolean;
   /** Names that routes to clusters of resolution DYNAMIC_DNS are resolved with; absent where there are none. */
   readonly dnsCaches?: readonly DnsCacheInput[];
 }
@@ -36,12 +39,14 @@ type FilterMaker = (input: HttpFiltersInput) => readonly HttpFilter[];
  * does not have is left out. Filters of policies belong where the comments say.
  */
 const HTTP_FILTER_ORDER: readonly FilterMaker[] = [
-  // Extensions of phase AUTHN come first: they may see requests that nobody has authenticated.
+  // External authorizers (CUSTOM) are asked before anything else looks at the request: what they add, such as a token, is there for the rest.
+  ({ policies }) => policies?.custom ?? [],
+  // Extensions of phase AUTHN: they may see requests that nobody has authenticated.
   ({ extensions }) => extensions?.authn.map(httpExtension) ?? [],
   // Request authentication (JWT) comes before authorization, which reads the claims it found; extensions of phase AUTHZ stand between them.
   ({ policies }) => policies?.authentication ?? [],
   ({ extensions }) => extensions?.authz.map(httpExtension) ?? [],
-  // External authorization (CUSTOM), then DENY and ALLOW rules: whatever follows sees allowed requests only.
+  // DENY and ALLOW rules: whatever follows sees allowed requests only.
   ({ policies }) => policies?.authorization ?? [],
   // Extensions of phase STATS, then those of no phase: they see the request as the client sent it, before faults are injected.
   ({ extensions }) => extensions?.rest.map(httpExtension) ?? [],
@@ -53,9 +58,10 @@ const HTTP_FILTER_ORDER: readonly FilterMaker[] = [
   () => [filter("envoy.filters.http.fault", anyOf(HTTPFaultSchema, create(HTTPFaultSchema)))],
   // Answers preflights by the policy of the route.
   () => [filter("envoy.filters.http.cors", anyOf(CorsSchema, create(CorsSchema)))],
+  // Sessions choose the host after everything that may answer by itself.
+  ({ sessions }) => (sessions === true ? [sessionFilter()] : []),
   // Names are resolved when nothing but the router is left to ask for the address.
   ({ dnsCaches }) => dnsCaches?.map(resolvesHost) ?? [],
-  // Session affinity chooses the host last, just before the router asks for one.
   // The router ends the chain: Envoy demands it.
   ({ suppressEnvoyHeaders }) => [filter("envoy.filters.http.router", anyOf(RouterSchema, create(RouterSchema, { suppressEnvoyHeaders })))],
 ];

@@ -33,18 +33,21 @@ export interface PolicyFiltersInput {
  */
 export class PolicyFilters {
   readonly id: string;
+  /** Asks external authorizers (CUSTOM). It comes before authentication, as in Istio: an authorizer may be what brings a token. */
+  readonly custom: readonly HttpFilter[];
   readonly authentication: readonly HttpFilter[];
+  /** What denies, then what allows. */
   readonly authorization: readonly HttpFilter[];
   /** Authorization on connections that are not HTTP. */
   readonly network: readonly Filter[];
 
   constructor(input: PolicyFiltersInput) {
     this.authentication = input.jwt === undefined ? [] : [jwtAuthn(input.jwt)];
-    // What an authorizer is asked about comes first, then what denies, then what allows: the order Istio documents.
-    this.authorization = [...input.custom.flatMap(httpCustom), ...input.rbac.map(httpRbac)];
+    this.custom = input.custom.flatMap(httpCustom);
+    this.authorization = input.rbac.map(httpRbac);
     this.network = [...input.custom.flatMap(networkCustom), ...input.rbac.map(networkRbac)];
     const parts = [
-      ...[...this.authentication, ...this.authorization].map((filter) => toBinary(HttpFilterSchema, filter)),
+      ...[...this.custom, ...this.authentication, ...this.authorization].map((filter) => toBinary(HttpFilterSchema, filter)),
       ...this.network.map((filter) => toBinary(FilterSchema, filter)),
     ];
     this.id = contentHash(parts.map((part) => contentHash(part)).join());

@@ -2,6 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { type Filter, FilterSchema } from "../../gen/envoy/config/listener/v3/listener_components_pb.js";
 import { MongoProxySchema } from "../../gen/envoy/extensions/filters/network/mongo_proxy/v3/mongo_proxy_pb.js";
+import { RedisProxySchema } from "../../gen/envoy/extensions/filters/network/redis_proxy/v3/redis_proxy_pb.js";
 import { TcpProxySchema } from "../../gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.js";
 import { anyOf } from "../../wire/encode.ts";
 import type { DnsCacheInput } from "../dns-cache.ts";
@@ -19,7 +20,7 @@ export interface TcpDestination {
 /** Where and how connections of one filter chain are forwarded. */
 export interface TcpProxyInput {
   readonly statPrefix: string;
-  /** One: all connections go there and its weight means nothing. Several: they share by weight. */
+  /** One with weight 0: all connections go there. Else they share by weight. */
   readonly destinations: readonly TcpDestination[];
   readonly accessLogs: readonly AccessLogInput[];
   readonly idleTimeoutMs?: number;
@@ -29,8 +30,8 @@ export interface TcpProxyInput {
   readonly tunnel?: { readonly target: string; readonly usePost: boolean };
   /** Connect to the name the TLS client asks for, at this port. */
   readonly bySni?: { readonly cache: DnsCacheInput; readonly port: number };
-  /** Decode the protocol in passing, for statistics. */
-  readonly decode?: "mongo";
+  /** Decode the protocol in passing: `mongo` for statistics; `redis` also to choose the endpoint of each command by its key. */
+  readonly decode?: "mongo" | "redis";
   /** What the security policies of the workload ask for; absent where there are none, and towards others. */
   readonly policies?: PolicyFilters;
   /** WasmPlugins and TrafficExtensions for connections; absent where there are none. */
@@ -48,7 +49,7 @@ export function tcpFilters(input: TcpProxyInput): Filter[] {
     ...rest.map(networkExtension),
     ...(input.bySni === undefined ? [] : [resolvesSni(input.bySni)]),
     ...(input.decode === "mongo" ? [mongoProxy(input.statPrefix)] : []),
-    tcpProxy(input),
+    input.decode === "redis" ? redisProxy(input) : tcpProxy(input),
   ];
 }
 
@@ -70,9 +71,29 @@ function tcpProxy(input: TcpProxyInput): Filter {
 
 function clusterSpecifier(destinations: readonly TcpDestination[]) {
   const [first, ...others] = destinations;
-  if (first !== undefined && others.length === 0) return { case: "cluster", value: first.cluster } as const;
+  if (first?.weight === 0 && others.length === 0) return { case: "cluster", value: first.cluster } as const;
   return { case: "weightedClusters", value: { clusters: destinations.map(({ cluster, weight }) => ({ name: cluster, weight })) } } as const;
 }
+
+const REDIS_TIMEOUT_MS = 5_000;
+
+/** It ends the chain itself. Of several destinations it takes the first: commands have no weights. */
+const redisProxy = ({ statPrefix, destinations }: TcpProxyInput): Filter =>
+  create(FilterSchema, {
+    name: "envoy.filters.network.redis_proxy",
+    configType: {
+      case: "typedConfig",
+      value: anyOf(
+        RedisProxySchema,
+        create(RedisProxySchema, {
+          statPrefix,
+          latencyInMicros: true,
+          settings: { opTimeout: durationFromMs(REDIS_TIMEOUT_MS) },
+          prefixRoutes: { catchAllRoute: { cluster: destinations[0]?.cluster ?? "" } },
+        }),
+      ),
+    },
+  });
 
 const mongoProxy = (statPrefix: string): Filter =>
   create(FilterSchema, {

@@ -24,17 +24,20 @@ export function patchRoutes(table: RouteConfiguration, patching: RoutePatching):
     trace.match(patch);
     if (merges(patch)) trace.apply(patch, () => mergeValue(RouteConfigurationSchema, table, patch));
   }
-  const [onHosts, onRoutes] = [of("VIRTUAL_HOST"), of("HTTP_ROUTE")];
-  table.virtualHosts = table.virtualHosts.flatMap((host) => {
-    const patched = patchHost(host, onHosts, trace);
-    if (patched !== undefined) patchHostRoutes(patched, onRoutes, trace);
-    return patched ?? [];
-  });
-  for (const patch of onHosts) {
+  table.virtualHosts = table.virtualHosts.flatMap((host) => patchVirtualHost(host, patches, trace) ?? []);
+  for (const patch of of("VIRTUAL_HOST")) {
     if (patch.operation !== "ADD") continue;
     trace.match(patch);
     trace.apply(patch, () => table.virtualHosts.push(contentFor(patch, VirtualHostSchema)) > 0);
   }
+}
+
+/** Applies those patches that are for hosts and their routes to a virtual host of a table that they are for; undefined when one removes it. */
+export function patchVirtualHost(host: VirtualHost, patches: readonly Patch[], trace: PatchTrace): VirtualHost | undefined {
+  const of = (applyTo: Patch["applyTo"]): readonly Patch[] => patches.filter((patch) => patch.applyTo === applyTo);
+  const patched = patchHost(host, of("VIRTUAL_HOST"), trace);
+  if (patched !== undefined) patchHostRoutes(patched, of("HTTP_ROUTE"), trace);
+  return patched;
 }
 
 function mergeValue<S extends typeof RouteConfigurationSchema | typeof VirtualHostSchema | typeof RouteSchema>(

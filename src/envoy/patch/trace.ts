@@ -39,6 +39,17 @@ export class PatchTrace implements PatchOutcome {
 
   /** Notes once why a patch has no effect. */
   refuse(patch: Patch, reason: string): void {
-    if (!this.faults.some((fault) => fault.patch === patch.id && fault.reason === reason)) this.faults.push({ patch: patch.id, reason });
+    this.#note(patch.id, reason);
+  }
+
+  /** Adds what patches did to a part of the resource. */
+  add({ matched, applied, faults }: PatchOutcome): void {
+    for (const id of matched) this.matched.add(id);
+    for (const id of applied) this.applied.add(id);
+    for (const { patch, reason } of faults) this.#note(patch, reason);
+  }
+
+  #note(patch: string, reason: string): void {
+    if (!this.faults.some((fault) => fault.patch === patch && fault.reason === reason)) this.faults.push({ patch, reason });
   }
 }

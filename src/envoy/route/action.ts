@@ -19,13 +19,13 @@ type DirectResponse = Extract<ActionInput, { kind: "directResponse" }>;
 
 export function routeAction(action: RouteTo): MessageInitShape<typeof RouteActionSchema> {
   const timeout = durationOfMs(action.timeoutMs);
-  const [only] = action.destinations;
-  const hostRewrite = action.rewrite?.authority ?? (action.destinations.length === 1 ? only?.hostRewrite : undefined);
+  const only = soleDestination(action);
+  const hostRewrite = action.rewrite?.authority ?? only?.hostRewrite;
   return {
-    clusterSpecifier:
-      action.destinations.length === 1 && only !== undefined ? { case: "cluster", value: only.cluster } : weighted(action.destinations),
+    clusterSpecifier: only !== undefined ? { case: "cluster", value: only.cluster } : weighted(action.destinations),
     timeout,
     maxGrpcTimeout: timeout,
+    ...(action.maxStreamMs !== undefined && { maxStreamDuration: { maxStreamDuration: durationOfMs(action.maxStreamMs) } }),
     ...(action.retry !== undefined && { retryPolicy: retryPolicy(action.retry) }),
     ...(action.rewrite?.prefix !== undefined && { prefixRewrite: action.rewrite.prefix }),
     ...(action.rewrite?.regex !== undefined && {
@@ -36,6 +36,12 @@ export function routeAction(action: RouteTo): MessageInitShape<typeof RouteActio
     hashPolicy: action.hashPolicies.map(hashPolicy),
     ...(action.forwardHost === true && { appendXForwardedHost: true }),
   };
+}
+
+/** The destination of a route that names one alone. The only one of several that has a share is not that: headers stay with it. */
+export function soleDestination({ destinations }: RouteTo): DestinationInput | undefined {
+  const [first, ...others] = destinations;
+  return others.length === 0 && first?.weight === 0 ? first : undefined;
 }
 
 function weighted(destinations: readonly DestinationInput[]): NonNullable<MessageInitShape<typeof RouteActionSchema>["clusterSpecifier"]> {
@@ -75,6 +81,8 @@ function hashPolicy(policy: HashPolicyInput): MessageInitShape<typeof RouteActio
       return { policySpecifier: { case: "queryParameter", value: { name: policy.name } } };
     case "sourceIp":
       return { policySpecifier: { case: "connectionProperties", value: { sourceIp: true } } };
+    case "grpcChannel":
+      return { policySpecifier: { case: "filterState", value: { key: "io.grpc.channel_id" } } };
     case "cookie":
       return {
         policySpecifier: {

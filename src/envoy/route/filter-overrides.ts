@@ -3,19 +3,23 @@ import type { Any } from "@bufbuild/protobuf/wkt";
 import { durationOfMs } from "../../base/duration.ts";
 import { CorsPolicySchema } from "../../gen/envoy/extensions/filters/http/cors/v3/cors_pb.js";
 import { HTTPFaultSchema } from "../../gen/envoy/extensions/filters/http/fault/v3/fault_pb.js";
+import type { Session } from "../../model/session.ts";
 import { anyOf } from "../../wire/encode.ts";
+import { SESSION_FILTER, sessionOverride } from "../filters/session.ts";
 import { fractionOf } from "./fraction.ts";
 import type { CorsInput, FaultInput } from "./route-input.ts";
 import { stringMatcher } from "./text-match.ts";
 
-/** Settings of HTTP filters that one route carries, by the filter's name. */
+/** Settings of HTTP filters that one route, or virtual host, carries, by the filter's name. */
 export function filterOverrides(route: {
   readonly cors: CorsInput | undefined;
   readonly fault: FaultInput | undefined;
+  readonly session?: Session;
 }): Record<string, Any> {
   return {
     ...(route.cors !== undefined && { "envoy.filters.http.cors": corsOverride(route.cors) }),
     ...(route.fault !== undefined && { "envoy.filters.http.fault": faultOverride(route.fault) }),
+    ...(route.session !== undefined && { [SESSION_FILTER]: sessionOverride(route.session) }),
   };
 }
 

@@ -1,3 +1,5 @@
+import type { Session } from "../../model/session.ts";
+
 /** How a text is compared. `regex` is RE2 and matches the whole text. */
 export interface TextMatch {
   readonly kind: "exact" | "prefix" | "regex";
@@ -83,13 +85,17 @@ export type HashPolicyInput =
       readonly ttlMs: number | undefined;
       readonly attributes: readonly { readonly name: string; readonly value: string }[];
     }
-  | { readonly kind: "sourceIp" };
+  | { readonly kind: "sourceIp" }
+  /** The channel a gRPC client made the call on: what stands for its address where there is no proxy to see it. */
+  | { readonly kind: "grpcChannel" };
 
 export type ActionInput =
   | {
       readonly kind: "route";
       readonly destinations: readonly DestinationInput[];
       readonly timeoutMs: number;
+      /** The same limit in the field gRPC clients read; Envoy would end streams by it. */
+      readonly maxStreamMs?: number;
       readonly retry: RetryInput | undefined;
       readonly rewrite: RewriteInput | undefined;
       readonly mirrors: readonly MirrorInput[];
@@ -139,6 +145,8 @@ export interface RouteInput {
   readonly response: HeaderChanges;
   readonly cors: CorsInput | undefined;
   readonly fault: FaultInput | undefined;
+  /** How its requests are kept at one endpoint; absent where they are not. */
+  readonly session?: Session;
   readonly statPrefix: string;
   /** What traces call the operation. */
   readonly operation: string;
@@ -152,4 +160,6 @@ export interface VirtualHostInput {
   readonly routes: readonly RouteInput[];
   readonly requireTls: boolean;
   readonly includeAttemptCount: boolean;
+  /** For routes that say nothing of their own. */
+  readonly session?: Session;
 }

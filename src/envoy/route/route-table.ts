@@ -1,7 +1,11 @@
-import { create } from "@bufbuild/protobuf";
+import { create, fromBinary } from "@bufbuild/protobuf";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
+import { Interned } from "../../base/interned.ts";
+import { ApiVersion } from "../../gen/envoy/config/core/v3/config_source_pb.js";
 import { RouteConfigurationSchema } from "../../gen/envoy/config/route/v3/route_pb.js";
-import { encode } from "../../wire/encode.ts";
+import { encode, encodedBytes } from "../../wire/encode.ts";
+import type { Encoded } from "../../wire/encoded.ts";
+import { VIRTUAL_HOST_TYPE } from "../../wire/type-urls.ts";
 
 /** Domains of a virtual host and their encoding: made once, used by every table that has all of them. */
 export interface EncodedDomains {
@@ -9,8 +13,9 @@ export interface EncodedDomains {
   readonly bytes: Uint8Array;
 }
 
-/** One virtual host of a table: its encoded body (without domains) and the domains it has in this table. */
+/** One virtual host of a table: its encoded body (without name and domains, but of this name alone) and the domains it has in this table. */
 export interface TableHost {
+  readonly name: string;
   readonly body: Uint8Array;
   readonly domains: EncodedDomains;
 }
@@ -20,9 +25,12 @@ export interface RouteTableInput {
   readonly hosts: readonly TableHost[];
   /** Domains are compared without the port of the Host header. Off where domains carry ports themselves (explicit HTTP proxies). */
   readonly ignorePort: boolean;
+  /** Besides these hosts Envoy asks for others, which are resources of their own (`virtualHostResource`). */
+  readonly divided: boolean;
 }
 
 const VIRTUAL_HOSTS_TAG = (2 << 3) | WireType.LengthDelimited;
+const VIRTUAL_HOST_NAME = 1;
 const VIRTUAL_HOST_DOMAINS = 2;
 const MAX_DIRECT_RESPONSE_BYTES = 1_048_576;
 
@@ -32,53 +40,106 @@ export function encodeDomains(names: readonly string[]): EncodedDomains {
   return { names, bytes: writer.finish() };
 }
 
+const listed = new Interned<EncodedDomains>();
+
+/** The same, one object for equal lists: for domains that are put together anew for each table. */
+export const sharedDomains = (names: readonly string[]): EncodedDomains => listed.of(names.join("\n"), () => encodeDomains(names));
+
 /**
  * Puts a RouteConfiguration together from virtual hosts that are encoded already: a message is the concatenation of its fields, so a
- * change of one host costs that host's encoding. The pieces are shared by all tables that have the host under the same domains. A domain stands
- * once in a table, or Envoy refuses all of it: the first host that names it keeps it, and a host that has none left is dropped.
+ * change of one host costs that host's encoding. The pieces are shared by all tables that have the host under the same domains. A domain may
+ * stand once in a table, discovered hosts included, or Envoy refuses all of it: see `withDistinctDomains`.
  */
 export function assembleRouteTable(input: RouteTableInput): readonly Uint8Array[] {
-  const head = encode(
+  return [tableHead(input), ...input.hosts.map(hostField)];
+}
+
+function tableHead({ name, ignorePort, divided }: RouteTableInput): Uint8Array {
+  const configSource = { configSourceSpecifier: { case: "ads", value: {} }, resourceApiVersion: ApiVersion.V3 } as const;
+  return encode(
     RouteConfigurationSchema,
     create(RouteConfigurationSchema, {
-      name: input.name,
+      name,
       validateClusters: false,
-      ignorePortInHostMatching: input.ignorePort,
+      ignorePortInHostMatching: ignorePort,
       maxDirectResponseBodySizeBytes: MAX_DIRECT_RESPONSE_BYTES,
+      ...(divided && { vhds: { configSource } }),
     }),
   );
-  return [head, ...withDistinctDomains(input.hosts).map(hostField)];
+}
+
+const divided = new WeakMap<Encoded, boolean>();
+
+/** Whether a table leaves its hosts to discovery. */
+export function isDivided(table: Encoded): boolean {
+  const known = divided.get(table) ?? fromBinary(RouteConfigurationSchema, table.pieces?.[0] ?? table.body).vhds !== undefined;
+  divided.set(table, known);
+  return known;
+}
+
+const hostResources = new WeakMap<EncodedDomains, WeakMap<Uint8Array, Map<string, Encoded>>>();
+
+/** A host as a resource: one for all tables of that name that have it under the same domains. */
+export function virtualHostResource(table: string, { name, body, domains }: TableHost): Encoded {
+  const ofDomains = hostResources.get(domains) ?? new WeakMap<Uint8Array, Map<string, Encoded>>();
+  hostResources.set(domains, ofDomains);
+  const ofBody = ofDomains.get(body) ?? new Map<string, Encoded>();
+  ofDomains.set(body, ofBody);
+  let resource = ofBody.get(table);
+  if (resource === undefined) {
+    const fullName = `${table}/${name}`;
+    const bytes = Buffer.concat([nameField(fullName), body, domains.bytes]);
+    resource = encodedBytes(VIRTUAL_HOST_TYPE, fullName, bytes);
+    ofBody.set(table, resource);
+  }
+  return resource;
+}
+
+/** A host that nobody calls, for tables that have no other: Envoy opens a listener only when the first host of its table has come. */
+export const noVirtualHost = (table: string): Encoded => virtualHostResource(table, NOBODY);
+
+const NOBODY: TableHost = { name: "none", body: new Uint8Array(), domains: encodeDomains(["none.invalid"]) };
+
+/** Table and host that the name of a discovered host is made of: Envoy finds the table by what stands before the last slash. */
+export function splitVirtualHostName(name: string): { readonly table: string; readonly host: string } {
+  const slash = name.lastIndexOf("/");
+  return { table: name.slice(0, Math.max(0, slash)), host: name.slice(slash + 1) };
 }
 
 const hostFields = new WeakMap<EncodedDomains, WeakMap<Uint8Array, Uint8Array>>();
 
 /** The whole field `virtual_hosts` of one host, made once for each pair of body and domains. */
-function hostField({ body, domains }: TableHost): Uint8Array {
+function hostField({ name, body, domains }: TableHost): Uint8Array {
   const ofDomains = hostFields.get(domains) ?? new WeakMap<Uint8Array, Uint8Array>();
   hostFields.set(domains, ofDomains);
   let field = ofDomains.get(body);
   if (field === undefined) {
-    const length = body.length + domains.bytes.length;
+    const first = nameField(name);
+    const length = first.length + body.length + domains.bytes.length;
     field = new Uint8Array(fieldLength(length));
     field[0] = VIRTUAL_HOSTS_TAG;
     const at = writeLength(field, 1, length);
-    field.set(body, at);
-    field.set(domains.bytes, at + body.length);
+    field.set(first, at);
+    field.set(body, at + first.length);
+    field.set(domains.bytes, at + first.length + body.length);
     ofDomains.set(body, field);
   }
   return field;
 }
 
-function withDistinctDomains(hosts: readonly TableHost[]): readonly TableHost[] {
+/** Hosts of which each has the domains that none before it has; one that has none left is dropped. */
+export function withDistinctDomains<H extends Pick<TableHost, "domains">>(hosts: readonly H[]): readonly H[] {
   const taken = new Set<string>();
   return hosts.flatMap((host) => {
     const { names } = host.domains;
     const free = names.some((name) => taken.has(name)) ? names.filter((name) => !taken.has(name)) : names;
     for (const name of free) taken.add(name);
     if (free === names) return [host];
-    return free.length === 0 ? [] : [{ body: host.body, domains: encodeDomains(free) }];
+    return free.length === 0 ? [] : [{ ...host, domains: sharedDomains(free) }];
   });
 }
+
+const nameField = (name: string): Uint8Array => new BinaryWriter().tag(VIRTUAL_HOST_NAME, WireType.LengthDelimited).string(name).finish();
 
 /** Bytes of a length-delimited field with a one-byte tag. */
 function fieldLength(length: number): number {

@@ -40,7 +40,7 @@ export function claimMatcher({ path, match, invert }: ClaimMatch): MessageInitSh
   return {
     filter: "envoy.filters.http.jwt_authn",
     path: ["payload", ...path].map((key) => ({ segment: { case: "key" as const, value: key } })),
-    value: { matchPattern: { case: "orMatch", value: { valueMatchers: [text, list] } } },
+    value: { matchPattern: { case: "orMatch", value: { valueMatchers: [list, text] } } },
     invert,
   };
 }

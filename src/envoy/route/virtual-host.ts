@@ -12,12 +12,12 @@ import { headerAdditions } from "./header-changes.ts";
 import type { ActionInput, MatchInput, RouteInput, VirtualHostInput } from "./route-input.ts";
 import { claimMatcher, headerMatcher, queryMatcher } from "./text-match.ts";
 
-/** Builds a virtual host without domains, see `assembleRouteTable`. */
+/** Builds a virtual host without name and domains, which are put to it by tables (`assembleRouteTable`): it may have others in another table. */
 export function buildVirtualHost(input: VirtualHostInput): VirtualHost {
   return create(VirtualHostSchema, {
-    name: input.name,
     routes: input.routes.map(routeOf),
     includeRequestAttemptCount: input.includeAttemptCount,
+    typedPerFilterConfig: filterOverrides({ cors: undefined, fault: undefined, ...input }),
     ...(input.requireTls && { requireTls: VirtualHost_TlsRequirementType.ALL }),
   });
 }

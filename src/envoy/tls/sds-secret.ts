@@ -12,14 +12,24 @@ import { type SdsSecretConfig, SdsSecretConfigSchema } from "../../gen/envoy/ext
 export const WORKLOAD_CERTIFICATE = "default";
 export const MESH_ROOTS = "ROOTCA";
 
-/** The trust store of the operating system the agent runs on. */
-export const SYSTEM_ROOTS = "file-root:system";
+/** In place of the path of a CA bundle: the one of the operating system the proxy runs on. */
+export const SYSTEM = "system";
 
-/** SDS name of a certificate and key that lie in files on the proxy's machine; the agent reads and watches them. */
-export const fileCertificate = (certificate: string, key: string): string => `file-cert:${certificate}~${key}`;
+/** Beginnings of the names of files on the machine of a proxy that has no agent. */
+export const OWN_CERTIFICATE = "local-cert://";
+export const OWN_ROOTS = "local-root://";
+/** Between the two paths of a certificate. */
+export const PATH_SEPARATOR = "~";
+
+/**
+ * SDS name of a certificate and key that lie in files on the proxy's machine. An agent reads and follows them; where there is none, the
+ * control plane answers with the paths, and Envoy reads and follows the files itself.
+ */
+export const fileCertificate = (certificate: string, key: string, agent: boolean): string =>
+  `${agent ? "file-cert:" : OWN_CERTIFICATE}${certificate}${PATH_SEPARATOR}${key}`;
 
 /** SDS name of a CA bundle in a file on the proxy's machine. */
-export const fileRoots = (path: string): string => (path === "system" ? SYSTEM_ROOTS : `file-root:${path}`);
+export const fileRoots = (path: string, agent: boolean): string => `${agent ? "file-root:" : OWN_ROOTS}${path}`;
 
 /** SDS name of a credential held by the control plane; a name that already says where it lies is left alone. */
 export const credential = (name: string): string => (name.includes("://") ? name : `kubernetes://${name}`);
@@ -36,7 +46,7 @@ export const credentialRoots = (name: string): string => {
  */
 const FETCH_TIMEOUT_MS = 5_000;
 
-/** How a secret is fetched is decided by its name: credentials come from the control plane over ADS, all others from the agent's socket. */
+/** How a secret is fetched is decided by its name: what has a scheme comes from the control plane over ADS, all else from the agent's socket. */
 export function sdsSecret(name: string): SdsSecretConfig {
   return create(SdsSecretConfigSchema, { name, sdsConfig: name.includes("://") ? fromControlPlane() : fromAgent() });
 }

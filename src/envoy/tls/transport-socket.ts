@@ -30,9 +30,9 @@ export const downstreamQuicSocket = (downstreamTlsContext: DownstreamTlsContext)
     },
   });
 
-/** Plain text, said explicitly: needed where other sockets stand beside it in a list of matches. */
-export const rawBufferSocket = (): TransportSocket =>
+/** Plain text, said explicitly: needed inside another socket, or where others stand beside it in a list of matches. Its name means nothing. */
+export const rawBufferSocket = (name = "envoy.transport_sockets.raw_buffer"): TransportSocket =>
   create(TransportSocketSchema, {
-    name: "envoy.transport_sockets.raw_buffer",
+    name,
     configType: { case: "typedConfig", value: anyOf(RawBufferSchema, create(RawBufferSchema)) },
   });

@@ -29,9 +29,10 @@ export function upstreamTlsContext(input: UpstreamTlsInput): UpstreamTlsContext 
         ecdhCurves: [...(input.ecdhCurves ?? [])],
       },
       tlsCertificateSdsSecretConfigs: input.certificate === undefined ? [] : [sdsSecret(input.certificate)],
-      ...(input.validation !== undefined && {
-        validationContextType: { case: "combinedValidationContext", value: combinedValidation(input.validation) },
-      }),
+      validationContextType:
+        input.validation === undefined
+          ? { case: "validationContext", value: {} }
+          : { case: "combinedValidationContext", value: combinedValidation(input.validation) },
     },
   });
 }

@@ -4,7 +4,7 @@ import {
   type CommonTlsContext_CombinedCertificateValidationContext,
   CommonTlsContext_CombinedCertificateValidationContextSchema,
 } from "../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js";
-import { sdsSecret } from "./sds-secret.ts";
+import { fileRoots, PATH_SEPARATOR, sdsSecret } from "./sds-secret.ts";
 
 /** How a subject alternative name of the peer must look. */
 export type SanMatch = { readonly exact: string } | { readonly prefix: string } | { readonly suffix: string };
@@ -21,6 +21,25 @@ export interface PeerValidation {
   readonly untrusted?: boolean;
   readonly spkiPins?: readonly string[];
   readonly certificateHashes?: readonly string[];
+}
+
+/** Files on the proxy's machine that certificates of peers are checked against. */
+export interface TrustFiles {
+  readonly roots: string;
+  /** Empty where there is no list of revoked certificates. */
+  readonly revoked: string;
+  /** Whether an agent serves what is in files. */
+  readonly agent: boolean;
+}
+
+/**
+ * How they are named to the proxy. Without an agent the roots and the list are one secret: both are followed, and a file that is not there costs
+ * those who need it, not the whole listener.
+ */
+export function fileTrust({ roots, revoked, agent }: TrustFiles): Pick<PeerValidation, "roots" | "crlFile"> {
+  const name = fileRoots(roots, agent);
+  if (revoked === "") return { roots: name };
+  return agent ? { roots: name, crlFile: revoked } : { roots: `${name}${PATH_SEPARATOR}${revoked}` };
 }
 
 /** Roots come over SDS, the rest stands in the context: both parts together are what Envoy calls a combined context. */

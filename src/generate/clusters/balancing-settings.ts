@@ -18,7 +18,7 @@ export const isPassthrough = (settings: LoadBalancerSettings | undefined): boole
 export function algorithmOf(settings: LoadBalancerSettings | undefined, discovery: ClusterInput["discovery"]): LoadBalancerAlgorithm {
   if (discovery === "originalDst") return { kind: "clusterProvided" };
   const policy = settings?.lbPolicy;
-  if (policy?.case === "consistentHash") return hashAlgorithm(policy.value, discovery === "strictDns" || discovery === "logicalDns");
+  if (policy?.case === "consistentHash") return hashAlgorithm(policy.value);
   const warmup = warmupOf(settings);
   switch (policy?.value) {
     case SimpleLb.ROUND_ROBIN:
@@ -30,14 +30,19 @@ export function algorithmOf(settings: LoadBalancerSettings | undefined, discover
   }
 }
 
-/** Hosts found by DNS are hashed by name: their addresses change without meaning. */
-function hashAlgorithm(hash: LoadBalancerSettings_ConsistentHashLB, byHostname: boolean): LoadBalancerAlgorithm {
-  if (hash.hashAlgorithm.case === "maglev") {
-    return { kind: "maglev", tableSize: Number(hash.hashAlgorithm.value.tableSize) || undefined, byHostname };
+/** Commands of Redis are spread by their keys, whatever a rule says: another server would not know them. */
+export const redisAlgorithm = (discovery: ClusterInput["discovery"]): LoadBalancerAlgorithm =>
+  discovery === "originalDst" ? { kind: "clusterProvided" } : { kind: "maglev", tableSize: undefined };
+
+function hashAlgorithm({ hashAlgorithm: chosen, minimumRingSize }: LoadBalancerSettings_ConsistentHashLB): LoadBalancerAlgorithm {
+  switch (chosen.case) {
+    case "maglev":
+      return { kind: "maglev", tableSize: Number(chosen.value.tableSize) || undefined };
+    case "ringHash":
+      return { kind: "ringHash", minimumRingSize: Number(chosen.value.minimumRingSize) || undefined };
+    default:
+      return { kind: "ringHash", minimumRingSize: Number(minimumRingSize) || DEFAULT_RING_SIZE };
   }
-  if (hash.hashAlgorithm.case === "ringHash")
-    return { kind: "ringHash", minimumRingSize: Number(hash.hashAlgorithm.value.minimumRingSize) || undefined, byHostname };
-  return { kind: "ringHash", minimumRingSize: Number(hash.minimumRingSize) || DEFAULT_RING_SIZE, byHostname };
 }
 
 function warmupOf(settings: LoadBalancerSettings | undefined): WarmupInput | undefined {

@@ -15,6 +15,7 @@ const query = (change: Partial<ClientTlsQuery> = {}): ClientTlsQuery => ({
   http2: false,
   serviceAccounts: () => ["shop/web"],
   subjectAltNames: [],
+  external: false,
   ...change,
 });
 
@@ -81,7 +82,8 @@ describe("TLS of a client", () => {
     expect(autoSanValidation).toBe(false);
   });
 
-  it("is refused, not dropped, where a rule demands it and nobody serves the secrets", () => {
-    expect(clientTls(query({ identity: false, settings: settings(TlsMode.SIMPLE) })).refused).toMatch(/file-root:system/);
+  it("names files to the proxy itself where there is no agent", () => {
+    const { security } = clientTls(query({ identity: false, settings: settings(TlsMode.SIMPLE) }));
+    expect(security).toMatchObject({ kind: "tls", tls: { validation: { roots: "local-root://system" } } });
   });
 });

@@ -3,10 +3,10 @@ import {
   credential,
   credentialRoots,
   fileCertificate,
-  fileRoots,
+  fileTrust,
   MESH_ROOTS,
   type PeerValidation,
-  SYSTEM_ROOTS,
+  SYSTEM,
   type UpstreamTlsInput,
   WORKLOAD_CERTIFICATE,
 } from "../../envoy/tls/index.ts";
@@ -31,14 +31,14 @@ export interface ClientTlsQuery {
   readonly serviceAccounts: () => readonly string[];
   /** Names a ServiceEntry demands of the servers. */
   readonly subjectAltNames: readonly string[];
+  /** The service is a ServiceEntry: TLS that a rule asks for verifies the names it has, as TLS inside the mesh does. */
+  readonly external: boolean;
 }
 
 export interface ClientTls {
   readonly security: TransportInput["security"];
   readonly autoSni: boolean;
   readonly autoSanValidation: boolean;
-  /** Why TLS cannot be spoken although a rule demands it. Falling back to plain text would give the user's data away. */
-  readonly refused?: string;
 }
 
 /** No TLS at all. */
@@ -66,12 +66,10 @@ export function clientTls(query: ClientTlsQuery): ClientTls {
 }
 
 /** Mutual TLS inside the mesh: own certificate, the mesh's roots, the service accounts of the servers as names. */
-function meshTls({ cluster, settings, mesh, http2, serviceAccounts, subjectAltNames }: ClientTlsQuery): UpstreamTlsInput {
+function meshTls(query: ClientTlsQuery): UpstreamTlsInput {
+  const { cluster, settings, http2 } = query;
   const demanded = settings?.subjectAltNames ?? [];
-  const names =
-    demanded.length > 0
-      ? demanded
-      : [...new Set([...subjectAltNames, ...serviceAccounts().flatMap((account) => identitiesOf(account, mesh))])];
+  const names = demanded.length > 0 ? demanded : serviceNames(query);
   return {
     certificate: WORKLOAD_CERTIFICATE,
     validation: { roots: MESH_ROOTS, subjectAltNames: names.toSorted().map((exact) => ({ exact })) },
@@ -80,6 +78,11 @@ function meshTls({ cluster, settings, mesh, http2, serviceAccounts, subjectAltNa
   };
 }
 
+/** Names the servers of a service may have: those its ServiceEntry lists, and the identities of their accounts. */
+const serviceNames = ({ mesh, serviceAccounts, subjectAltNames }: ClientTlsQuery): readonly string[] => [
+  ...new Set([...subjectAltNames, ...serviceAccounts().flatMap((account) => identitiesOf(account, mesh))]),
+];
+
 /** SPIFFE ids of a service account in the trust domain of the mesh and in those it also trusts. */
 function identitiesOf(account: string, mesh: MeshConfig): readonly string[] {
   const [namespace = "", name = ""] = account.split("/");
@@ -87,19 +90,21 @@ function identitiesOf(account: string, mesh: MeshConfig): readonly string[] {
   return domains.map((domain) => `spiffe://${domain}/ns/${namespace}/sa/${name}`);
 }
 
-/** TLS the proxy speaks for the application. SNI, and the name to verify, follow the request's host where the rule names none. */
+/**
+ * TLS the proxy speaks for the application. SNI, and the name to verify, follow the request's host where neither rule nor ServiceEntry
+ * names any; identities of a ServiceEntry's endpoints are demanded besides.
+ */
 function originatedTls(query: ClientTlsQuery, settings: ClientTLSSettings): ClientTls {
-  const { mesh, subjectAltNames, http2 } = query;
+  const { mesh, http2 } = query;
   const credentialName = query.credentials ? settings.credentialName : "";
-  const demanded = settings.subjectAltNames.length > 0 ? settings.subjectAltNames : subjectAltNames;
-  const certificate = settings.mode === TlsMode.MUTUAL ? clientCertificate(settings, credentialName) : undefined;
-  const validation = validationOf({ settings, credentialName, names: demanded, mesh });
-  const refused = unserved(query, [certificate, validation?.roots]);
-  if (refused !== undefined) return { ...PLAIN, refused };
+  const demanded = settings.subjectAltNames.length > 0 || !query.external ? settings.subjectAltNames : serviceNames(query);
+  const agent = query.identity;
+  const certificate = settings.mode === TlsMode.MUTUAL ? clientCertificate(settings, credentialName, agent) : undefined;
+  const validation = validationOf({ settings, credentialName, names: demanded, mesh, agent });
   const auto = settings.sni === "";
   return {
     autoSni: auto,
-    autoSanValidation: auto && demanded.length === 0 && validation !== undefined,
+    autoSanValidation: auto && validation !== undefined && settings.subjectAltNames.length + query.subjectAltNames.length === 0,
     security: {
       kind: "tls",
       tls: {
@@ -113,9 +118,9 @@ function originatedTls(query: ClientTlsQuery, settings: ClientTLSSettings): Clie
   };
 }
 
-function clientCertificate(settings: ClientTLSSettings, credentialName: string): string | undefined {
+function clientCertificate(settings: ClientTLSSettings, credentialName: string, agent: boolean): string | undefined {
   if (credentialName !== "") return credential(credentialName);
-  return settings.clientCertificate === "" ? undefined : fileCertificate(settings.clientCertificate, settings.privateKey);
+  return settings.clientCertificate === "" ? undefined : fileCertificate(settings.clientCertificate, settings.privateKey, agent);
 }
 
 interface ValidationQuery {
@@ -123,22 +128,18 @@ interface ValidationQuery {
   readonly credentialName: string;
   readonly names: readonly string[];
   readonly mesh: MeshConfig;
+  readonly agent: boolean;
 }
 
 /** Servers are verified against the system's roots where the rule names no others, unless the rule or the mesh says not to. */
-function validationOf({ settings, credentialName, names, mesh }: ValidationQuery): PeerValidation | undefined {
+function validationOf({ settings, credentialName, names, mesh, agent }: ValidationQuery): PeerValidation | undefined {
   if (settings.insecureSkipVerify === true) return undefined;
-  const rest = { subjectAltNames: names.map((exact) => ({ exact })), ...(settings.caCrl !== "" && { crlFile: settings.caCrl }) };
-  if (credentialName !== "") return { roots: credentialRoots(credentialName), ...rest };
-  if (settings.caCertificates !== "") return { roots: fileRoots(settings.caCertificates), ...rest };
-  return mesh.verifyCertificateAtClient === false ? undefined : { roots: SYSTEM_ROOTS, ...rest };
-}
-
-/** Names a secret that only an agent serves, where there is none. */
-function unserved({ identity, cluster }: ClientTlsQuery, secrets: readonly (string | undefined)[]): string | undefined {
-  const missing = identity ? undefined : secrets.find((secret) => secret !== undefined && !secret.includes("://"));
-  if (missing === undefined) return undefined;
-  return `TLS to ${cluster.host} needs the secret ${missing}, which an agent beside the proxy serves; this proxy has none`;
+  const subjectAltNames = names.map((exact) => ({ exact }));
+  const revoked = settings.caCrl;
+  if (credentialName !== "")
+    return { roots: credentialRoots(credentialName), subjectAltNames, ...(revoked !== "" && { crlFile: revoked }) };
+  if (settings.caCertificates === "" && mesh.verifyCertificateAtClient === false) return undefined;
+  return { ...fileTrust({ roots: settings.caCertificates || SYSTEM, revoked, agent }), subjectAltNames };
 }
 
 /** Of the mesh's defaults clients take ciphers and curves; how old a version may be is for servers to say, as in Istio. */

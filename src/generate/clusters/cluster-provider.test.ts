@@ -106,12 +106,11 @@ describe("clusters", () => {
     expect(asked).toEqual([WEB_CLUSTER]);
   });
 
-  it("fail one by one: TLS that cannot be spoken costs its own cluster", () => {
-    const mesh = meshFrom(HEADER + WEB + rule("api.test", "{tls: {mode: SIMPLE}}"));
-    const set = offered(mesh, "bare");
-    expect(set.failed.map(({ name }) => name)).toEqual(["outbound|80||api.test"]);
-    expect(set.resources.has(WEB_CLUSTER)).toBe(true);
-    expect(set.resources.has("outbound|80||api.test")).toBe(false);
+  it("of a proxy without an agent speak the TLS a rule demands, by files on its machine, and no mutual TLS of the mesh", () => {
+    const set = offered(meshFrom(HEADER + WEB + rule("api.test", "{tls: {mode: SIMPLE}}")), "bare");
+    const textOf = (name: string): string => Buffer.from(set.resources.get(name)?.body ?? []).toString("latin1");
+    expect(textOf("outbound|80||api.test")).toContain("local-root://system");
+    expect(textOf(WEB_CLUSTER)).not.toContain("ROOTCA");
   });
 
   it("say what they were made from", () => {

@@ -7,7 +7,7 @@ import type { ProxyView } from "../../model/proxy.ts";
 import type { ServiceRef } from "../../model/service.ts";
 import { encoded, sameEncoded } from "../../wire/encode.ts";
 import type { Encoded, ResourceSet } from "../../wire/encoded.ts";
-import { CLUSTER_TYPE, ENDPOINT_TYPE, LISTENER_TYPE, ROUTE_TYPE } from "../../wire/type-urls.ts";
+import { CLUSTER_TYPE, ENDPOINT_TYPE, LISTENER_TYPE, ROUTE_TYPE, VIRTUAL_HOST_TYPE } from "../../wire/type-urls.ts";
 import type { ResourceProvider } from "../../xds/provider.ts";
 import type { GenerateContext } from "../context.ts";
 import { NOWHERE, needsOf, type Place, type PlaceNeeds, placeOf } from "../endpoints/assignment-key.ts";
@@ -16,7 +16,7 @@ import { assignmentsOf } from "../endpoints/assignments.ts";
 import { definePrepareOnce } from "../prepare-once.ts";
 import { narrowedProxyConfig, proxyConfigOf } from "../proxy-config.ts";
 import { createCollector, layered, policiesBehind, sameResourceSet } from "../resource-set.ts";
-import { type ClientClass, clientClassId, clientClassOf, ruleFor } from "./client-class.ts";
+import { clientClassId, clientClassOf } from "./client-class.ts";
 import { defineEastWest } from "./east-west.ts";
 import { fixedClusters } from "./fixed-clusters.ts";
 import { type InboundKey, inboundClusters } from "./inbound-clusters.ts";
@@ -31,15 +31,16 @@ import {
   outboundKey,
   outboundKeys,
 } from "./outbound-key.ts";
+import { type Outlook, outlooksOf, ruleOf } from "./outlook.ts";
 
-/** Services a class of clients sees and the rules for them, and what must be known of where a client runs. */
+/** The services of an outlook and the rules for them, and what must be known of where a client runs. */
 interface OutboundPlan {
   readonly services: readonly (Pick<OutboundKey, "service" | "ports" | "rule"> & { readonly inline: boolean })[];
   readonly needs: PlaceNeeds;
 }
 
 interface OutboundSetKey {
-  readonly client: ClientClass;
+  readonly outlook: Outlook;
   readonly traits: ClientTraits;
   readonly place: Place;
 }
@@ -50,8 +51,7 @@ interface SetKey {
   readonly inbound: readonly ClusterInput[];
 }
 
-const outboundSetId = ({ client, traits, place }: OutboundSetKey): string =>
-  JSON.stringify([clientClassId(client), Object.values(traits), place]);
+const outboundSetId = ({ outlook, traits, place }: OutboundSetKey): string => JSON.stringify([outlook.id, Object.values(traits), place]);
 
 /**
  * Clusters of sidecars and gateways. A cluster is built and encoded once per content, whoever asks: what a client sees only decides which
@@ -62,8 +62,9 @@ export function createClusterProvider(ctx: GenerateContext): ResourceProvider {
   const eastWest = defineEastWest(ctx);
   const preservesCase = definePreservesCase(ctx);
   const prepareOnce = definePrepareOnce(ctx.engine);
+  const outlooks = outlooksOf(ctx);
   const outboundOf = (view: ProxyView): OutboundSetKey => {
-    const client = clientClassOf(ctx, view);
+    const outlook = outlooks.of(clientClassOf(ctx, view));
     const router = view.type !== "sidecar";
     const traits: ClientTraits = {
       router,
@@ -73,35 +74,40 @@ export function createClusterProvider(ctx: GenerateContext): ResourceProvider {
       preserveHeaderCase: preservesCase(view),
       sni: router && eastWest(view.labels),
     };
-    return { client, traits, place: placeOf(view, queries.plan(client).needs) };
+    return { outlook, traits, place: placeOf(view, queries.plan(outlook).needs) };
   };
+  const inboundOf = (view: ProxyView, { family, preserveHeaderCase }: ClientTraits): InboundKey => ({
+    client: clientClassOf(ctx, view),
+    addresses: view.type === "sidecar" ? view.addresses : [],
+    family,
+    preserveHeaderCase,
+    captured: view.interception !== "NONE",
+  });
   const setOf = (view: ProxyView): SetKey => {
     const outbound = outboundOf(view);
-    return { outbound: queries.keys(outbound), traits: outbound.traits, inbound: queries.inbound(inboundOf(outbound, view)) };
+    const { traits } = outbound;
+    return { outbound: queries.keys(outbound), traits, inbound: queries.inbound(inboundOf(view, traits)) };
   };
   return {
     typeUrl: CLUSTER_TYPE,
-    removeAfter: [LISTENER_TYPE, ROUTE_TYPE],
+    removeAfter: [LISTENER_TYPE, ROUTE_TYPE, VIRTUAL_HOST_TYPE],
     companion: { typeUrl: ENDPOINT_TYPE, namesOf: (resource) => (isEdsCluster(resource) ? [resource.name] : []) },
     prepare(view) {
       const shared = queries.keys(outboundOf(view));
       return prepareOnce(shared, function* () {
         for (const key of shared.keys) {
           const inputs = queries.outbound.try(key);
-          for (const input of inputs.ok ? inputs.value : []) if (!("refused" in input)) queries.cluster.try(input);
+          for (const input of inputs.ok ? inputs.value : []) queries.cluster.try(input);
           yield;
         }
       });
     },
     offered: (view) => queries.set(setOf(view)),
-    provenance: (view, name) => provenanceOf({ ctx, queries, name }, setOf(view), inboundOf(outboundOf(view), view)),
+    provenance(view, name) {
+      const set = setOf(view);
+      return provenanceOf({ ctx, queries, name }, set, inboundOf(view, set.traits));
+    },
   };
-}
-
-function inboundOf({ client, traits }: OutboundSetKey, view: ProxyView): InboundKey {
-  const addresses = view.type === "sidecar" ? view.addresses : [];
-  const { family, preserveHeaderCase } = traits;
-  return { client, addresses, family, preserveHeaderCase, captured: view.interception !== "NONE" };
 }
 
 /** Whether a proxy's configuration wants headers of HTTP/1 spelt as they came. */
@@ -126,18 +132,18 @@ type ClusterQueries = ReturnType<typeof defineClusterQueries>;
 
 function defineClusterQueries(ctx: GenerateContext) {
   const { engine } = ctx;
-  const plan = engine.query<ClientClass, OutboundPlan>({
+  const plan = engine.query<Outlook, OutboundPlan>({
     name: "clusters.plan",
-    id: clientClassId,
-    compute: (client) => outboundPlan(ctx, client),
+    id: ({ id }) => id,
+    compute: (outlook) => outboundPlan(ctx, outlook),
   });
   const keys = engine.query<OutboundSetKey, OutboundKeys>({
     name: "clusters.keys",
     id: outboundSetId,
-    compute: ({ client, traits, place }) => {
+    compute: ({ outlook, traits, place }) => {
       const part = clientPart(traits);
       return outboundKeys(
-        plan(client).services.map(({ service, ports, rule, inline }) =>
+        plan(outlook).services.map(({ service, ports, rule, inline }) =>
           outboundKey({ service, ports, rule, place: inline ? place : NOWHERE }, part),
         ),
       );
@@ -179,15 +185,14 @@ function defineClusterQueries(ctx: GenerateContext) {
   return { plan, keys, outbound, inbound, cluster, set };
 }
 
-function outboundPlan(ctx: GenerateContext, client: ClientClass): OutboundPlan {
-  const scope = ctx.lookups.scope({ namespace: client.namespace, sidecar: client.sidecar });
+function outboundPlan(ctx: GenerateContext, outlook: Outlook): OutboundPlan {
   const { traitsIn, networked, plan } = assignmentsOf(ctx);
   const traitsOf = ({ namespace, host }: ServiceRef): ServiceTraits | undefined => traitsIn(namespace).get(host);
-  const services = scope.services.map((service) => ({
-    service,
-    ports: service.ports,
-    rule: ruleFor(ctx, client, service),
-    inline: traitsOf(service)?.inline === true,
+  const services = outlook.services.map((seen) => ({
+    service: seen.service,
+    ports: seen.service.ports,
+    rule: ruleOf(ctx, seen),
+    inline: traitsOf(seen.service)?.inline === true,
   }));
   const inline = services.flatMap(({ service, rule, inline }) => {
     const traits = inline ? traitsOf(service) : undefined;
@@ -207,10 +212,7 @@ function collectOutbound(keys: readonly OutboundKey[], outbound: OutboundQuery, 
   for (const key of keys) {
     const inputs = outbound.try(key);
     if (!inputs.ok) collector.fail(`outbound|*||${key.service.host}`, inputs.error.message);
-    for (const input of inputs.ok ? inputs.value : []) {
-      if ("refused" in input) collector.fail(input.name, input.refused);
-      else collector.take(input.name, cluster.try(input));
-    }
+    for (const input of inputs.ok ? inputs.value : []) collector.take(input.name, cluster.try(input));
   }
   return collector.set;
 }

@@ -35,7 +35,7 @@ export function fixedClusters(mesh: MeshConfig, traits: FixedTraits): readonly C
   ];
 }
 
-/** Hosts nobody declared, found by the names that requests ask for. TLS that cannot be spoken as the mesh demands leaves no cluster at all. */
+/** Hosts nobody declared, found by the names that requests ask for. */
 function anyName(mesh: MeshConfig, traits: FixedTraits): readonly ClusterInput[] {
   const tls = clientTls({
     cluster: { port: 0, subset: "", host: "*" },
@@ -48,8 +48,8 @@ function anyName(mesh: MeshConfig, traits: FixedTraits): readonly ClusterInput[]
     http2: false,
     serviceAccounts: () => [],
     subjectAltNames: [],
+    external: false,
   });
-  if (tls.refused !== undefined) return [];
   const { http, ...rest } = passthrough(mesh, traits, { name: ANY_NAME_CLUSTER, bind: [] });
   return [
     {

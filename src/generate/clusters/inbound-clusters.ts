@@ -120,7 +120,7 @@ const onePerPort = (ports: readonly InboundPort[]): readonly InboundPort[] =>
 
 /**
  * A DestinationRule's connection pool holds at the server as well as at its clients, as in Istio: limits raised for the clients would
- * otherwise end at the server's defaults.
+ * otherwise end at the server's defaults. A rule that selects workloads is about them as clients.
  */
 function inboundCluster(
   ctx: GenerateContext,
@@ -129,9 +129,9 @@ function inboundCluster(
 ): ClusterInput {
   const mesh = meshOf(ctx);
   const [first] = instances;
-  const rule = first && ruleFor(ctx, key.client, first.service);
-  const ruled = first && portPolicy(rule?.spec, first.servicePort.number).connectionPool;
-  const pool = own ?? ruled ?? mesh.defaultTrafficPolicy?.connectionPool;
+  const rule = first && ruleFor(ctx, { ...key.client, labels: undefined }, first.service);
+  const policy = first === undefined ? {} : portPolicy(rule?.spec, first.servicePort.number);
+  const pool = own ?? policy.connectionPool ?? mesh.defaultTrafficPolicy?.connectionPool;
   const sniffed = protocol === "Auto" && ctx.settings.sniffInbound;
   const version = pool?.http?.useClientProtocol === true || sniffed ? "downstream" : isHttp2(protocol) ? "http2" : undefined;
   const name = inboundClusterName(port);
@@ -140,7 +140,7 @@ function inboundCluster(
     ...bare(mesh),
     name,
     connectTimeoutMs: connectTimeoutOf(pool, mesh),
-    limits: limitsOf(pool),
+    limits: limitsOf(pool, policy.retryBudget),
     http: httpOptionsOf({
       version,
       pool,
@@ -163,8 +163,8 @@ function inboundCluster(
 /** Servers are not chosen here, so nothing is said of their names or failures. */
 const NO_CLIENT_OPTIONS = { autoSni: false, autoSanValidation: false, outlierCodes: [] } as const;
 
-/** What goes to loopback is not captured, so it needs no address to be told apart by; nor does a socket in the file system. */
-const isLoopback = ({ address, unixPath }: LocalEndpoint): boolean => unixPath || address === "127.0.0.1" || address === "::1";
+/** What goes to loopback is not captured, so it needs no address to be told apart by. */
+const isLoopback = ({ address }: LocalEndpoint): boolean => address === "127.0.0.1" || address === "::1";
 
 function statNameOf(ctx: GenerateContext, port: number, instance: ServiceInstance | undefined): Pick<ClusterInput, "statName"> {
   const pattern = meshOf(ctx).inboundClusterStatName;

@@ -17,7 +17,7 @@ import { byName, namesHost, serviceDnsCache } from "../dynamic-dns.ts";
 import { assignmentKey, type LocalityRules } from "../endpoints/assignment-key.ts";
 import { withMeshDefaults } from "../endpoints/assignment-plan.ts";
 import { type Assignments, assignmentsOf } from "../endpoints/assignments.ts";
-import { algorithmOf, isPassthrough, outlierOf } from "./balancing-settings.ts";
+import { algorithmOf, isPassthrough, outlierOf, redisAlgorithm } from "./balancing-settings.ts";
 import { type ClientTls, clientTls, PLAIN } from "./client-tls.ts";
 import type { ClientTraits, OutboundKey } from "./outbound-key.ts";
 import { connectTimeoutOf, httpOptionsOf, httpVersionOf, keepaliveOf, limitsOf } from "./pool-settings.ts";
@@ -26,12 +26,6 @@ import { type PortPolicy, portPolicy } from "./traffic-policy.ts";
 
 /** Default mesh settings, for a mesh that has none. */
 export const meshOf = ({ inputs }: Pick<GenerateContext, "inputs">): MeshConfig => inputs.mesh.get("mesh") ?? create(MeshConfigSchema);
-
-/** A cluster that cannot be made as configured, and must not be made otherwise. */
-export interface RefusedCluster {
-  readonly name: string;
-  readonly refused: string;
-}
 
 interface Target {
   readonly key: OutboundKey;
@@ -42,7 +36,7 @@ interface Target {
 }
 
 /** The outbound clusters of one service: one per port, and one more per port and subset. Call inside a query. */
-export function outboundClusters(ctx: GenerateContext, key: OutboundKey): readonly (ClusterInput | RefusedCluster)[] {
+export function outboundClusters(ctx: GenerateContext, key: OutboundKey): readonly ClusterInput[] {
   const service = ctx.registry.service(key.service);
   if (service === undefined || service.resolution === "alias") return [];
   const ports = service.ports.filter(
@@ -60,7 +54,7 @@ export function outboundClusters(ctx: GenerateContext, key: OutboundKey): readon
   return targets.flatMap((target) => outboundCluster(ctx, target) ?? []);
 }
 
-function outboundCluster(ctx: GenerateContext, target: Target): ClusterInput | RefusedCluster | undefined {
+function outboundCluster(ctx: GenerateContext, target: Target): ClusterInput | undefined {
   const { key, service, port, subset, sni } = target;
   const cluster: OutboundClusterName = { port: port.number, subset: subset?.name ?? "", host: service.host };
   const name = sni ? sniClusterName(cluster) : outboundClusterName(cluster);
@@ -73,7 +67,7 @@ function outboundCluster(ctx: GenerateContext, target: Target): ClusterInput | R
   const policy = withMeshDefaults(ctx, portPolicy(key.rule?.spec, port.number, subset));
   const discovery = discoveryOf({ service, policy, traits: key.traits, inline, ctx });
   const sniff = !key.traits.router && ctx.settings.sniffOutbound;
-  const version = sni ? undefined : httpVersionOf({ protocol: port.protocol, pool: policy.connectionPool, mesh, sniff });
+  const version = httpVersionOf({ protocol: port.protocol, pool: policy.connectionPool, mesh, sniff });
   const query = {
     ...tlsQuery({ ctx, target, policy, mesh, assignments }),
     cluster,
@@ -81,19 +75,20 @@ function outboundCluster(ctx: GenerateContext, target: Target): ClusterInput | R
     http2: version === "http2",
   };
   const tls = sni ? PLAIN : clientTls(query);
-  if (tls.refused !== undefined) return { name, refused: tls.refused };
   return {
     name,
     discovery,
     ...policyFields({ policy, mesh, version, tls, preserveHeaderCase: key.traits.preserveHeaderCase && speaksHttp1(port, sniff) }),
     ...statNameOf(mesh, target),
     loadBalancer: {
-      algorithm: algorithmOf(policy.loadBalancer, discovery),
+      algorithm:
+        ctx.settings.redisFilter && port.protocol === "REDIS" ? redisAlgorithm(discovery) : algorithmOf(policy.loadBalancer, discovery),
       panicThreshold: plan.unhealthy ? 0 : (policy.outlierDetection?.minHealthPercent ?? 0),
       localities: localitiesOf(plan.locality),
+      ...(plan.draining && { drainsSessions: true }),
     },
     bind: [],
-    assignment: inline,
+    assignment: discovery === "originalDst" ? undefined : inline,
     dns: inline && {
       family: service.raceConnects ? "all" : key.traits.family,
       refreshMs: mesh.dnsRefreshRate === undefined ? 60_000 : durationMs(mesh.dnsRefreshRate),
@@ -104,7 +99,7 @@ function outboundCluster(ctx: GenerateContext, target: Target): ClusterInput | R
 }
 
 /** The cluster of a service whose hosts are whatever names requests ask for: there are no endpoints to balance, so it has no subsets. */
-function namedCluster(ctx: GenerateContext, target: Target): ClusterInput | RefusedCluster {
+function namedCluster(ctx: GenerateContext, target: Target): ClusterInput {
   const { key, service, port } = target;
   const cluster: OutboundClusterName = { port: port.number, subset: "", host: service.host };
   const name = outboundClusterName(cluster);
@@ -113,7 +108,6 @@ function namedCluster(ctx: GenerateContext, target: Target): ClusterInput | Refu
   const version = httpVersionOf({ protocol: port.protocol, pool: policy.connectionPool, mesh, sniff: false });
   const query = { ...tlsQuery({ ctx, target, policy, mesh, assignments: assignmentsOf(ctx) }), automatic: false };
   const tls = clientTls({ ...query, cluster, addressless: true, http2: version === "http2" });
-  if (tls.refused !== undefined) return { name, refused: tls.refused };
   return {
     name,
     discovery: byName(serviceDnsCache(service.host, key.traits.family), tls),
@@ -185,6 +179,7 @@ interface DiscoveryQuery {
  * cluster can hold one name only, more of them are resolved each on its own.
  */
 function discoveryOf({ service, policy, traits, inline, ctx }: DiscoveryQuery): ClusterInput["discovery"] {
+  if (service.resolution !== "none" && isPassthrough(policy.loadBalancer) && !traits.router) return "originalDst";
   switch (service.resolution) {
     case "dns":
       return service.raceConnects && endpointCount(inline) === 1 ? "logicalDns" : "strictDns";
@@ -194,7 +189,7 @@ function discoveryOf({ service, policy, traits, inline, ctx }: DiscoveryQuery): 
       if (traits.router || (service.headless && ctx.settings.edsForHeadless)) return "eds";
       return "originalDst";
     default:
-      return isPassthrough(policy.loadBalancer) && !traits.router ? "originalDst" : "eds";
+      return "eds";
   }
 }
 
@@ -225,6 +220,7 @@ function tlsQuery({ ctx, target: { key, service, port }, policy, mesh, assignmen
     automatic: mesh.enableAutoMtls !== false && !service.meshExternal && !switchedOff() && (!keepsAddress || allTake()),
     serviceAccounts: () => ctx.registry.serviceAccounts(key.service, port.number),
     subjectAltNames: service.subjectAltNames,
+    external: service.source === "External",
   };
 }
 

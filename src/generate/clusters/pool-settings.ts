@@ -27,11 +27,15 @@ export function limitsOf(pool: Pool, budget?: TrafficPolicy_RetryBudget | undefi
 export const connectTimeoutOf = (pool: Pool, mesh: MeshConfig): number =>
   millis(pool?.tcp?.connectTimeout) ?? millis(mesh.connectTimeout) ?? 10_000;
 
-/** Keepalive of a destination, else of the mesh; undefined = the system's own. */
+/** Keepalive of a destination, field by field where it says something, else of the mesh; undefined = the system's own. */
 export function keepaliveOf(pool: Pool, mesh: MeshConfig): KeepaliveInput | undefined {
-  const settings = pool?.tcp?.tcpKeepalive ?? mesh.tcpKeepalive;
-  if (settings === undefined) return undefined;
-  return { probes: positive(settings.probes), timeSeconds: seconds(settings.time), intervalSeconds: seconds(settings.interval) };
+  const own = pool?.tcp?.tcpKeepalive;
+  if (own === undefined && mesh.tcpKeepalive === undefined) return undefined;
+  return {
+    probes: positive(own?.probes) ?? positive(mesh.tcpKeepalive?.probes),
+    timeSeconds: seconds(own?.time ?? mesh.tcpKeepalive?.time),
+    intervalSeconds: seconds(own?.interval ?? mesh.tcpKeepalive?.interval),
+  };
 }
 
 /** What decides the HTTP version towards a destination. */
@@ -45,13 +49,13 @@ export interface HttpVersionQuery {
 
 /**
  * HTTP version spoken to a destination, undefined where nothing but TCP is. A DestinationRule that asks for an upgrade gets it on any
- * port; the mesh-wide policy upgrades declared HTTP ports only, because a sniffed port may turn out to carry something else.
+ * port that is not sniffed; the mesh-wide policy upgrades declared HTTP ports only, because others may carry something else.
  */
 export function httpVersionOf({ protocol, pool, mesh, sniff }: HttpVersionQuery): HttpProtocolInput["version"] | undefined {
   if (pool?.http?.useClientProtocol === true) return "downstream";
   const own = pool?.http?.h2UpgradePolicy;
+  if (protocol === "Auto" && sniff) return "downstream";
   if (own === H2Upgrade.UPGRADE || isHttp2(protocol)) return "http2";
-  if (protocol === "Auto") return sniff ? "downstream" : undefined;
   if (!isHttp(protocol) || own === H2Upgrade.DO_NOT_UPGRADE) return undefined;
   return mesh.h2UpgradePolicy === MeshConfig_H2UpgradePolicy.UPGRADE ? "http2" : undefined;
 }
@@ -70,18 +74,16 @@ export interface HttpOptionsQuery {
 export function httpOptionsOf(query: HttpOptionsQuery): HttpProtocolInput | undefined {
   const { version, pool, autoSni, autoSanValidation, preserveHeaderCase, outlierCodes } = query;
   const keepalive = pool?.http?.http2KeepAlive;
-  const http2 = version === "http2";
   const options: HttpProtocolInput = {
     version: version ?? "http1",
     idleTimeoutMs: millis(pool?.http?.idleTimeout) ?? millis(pool?.tcp?.idleTimeout),
     maxRequestsPerConnection: positive(pool?.http?.maxRequestsPerConnection),
     maxConnectionDurationMs: millis(pool?.tcp?.maxConnectionDuration),
-    maxConcurrentStreams: http2 ? positive(pool?.http?.maxConcurrentStreams) : undefined,
-    http2Keepalive:
-      http2 && keepalive !== undefined ? { intervalMs: millis(keepalive.interval), timeoutMs: millis(keepalive.timeout) } : undefined,
+    maxConcurrentStreams: positive(pool?.http?.maxConcurrentStreams),
+    http2Keepalive: keepalive && { intervalMs: millis(keepalive.interval), timeoutMs: millis(keepalive.timeout) },
     autoSni,
     autoSanValidation,
-    ...(preserveHeaderCase && !http2 && { preserveHeaderCase }),
+    ...(preserveHeaderCase && version !== "http2" && { preserveHeaderCase }),
     ...(outlierCodes.length > 0 && { outlierCodes }),
   };
   const { version: _, ...rest } = options;

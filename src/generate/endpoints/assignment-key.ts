@@ -12,10 +12,12 @@ export interface AssignmentPlan {
   readonly port: number;
   /** Labels of the subset. */
   readonly labels: Labels;
-  /** `offer`: endpoints say whether they take mutual TLS; `hide`: they do not, the cluster has decided; `only`: the others are left out. */
-  readonly mutualTls: "offer" | "hide" | "only";
+  /** `offer`: endpoints say whether they take mutual TLS; `demand`: likewise, even where a policy of theirs says they do not; `hide`: they do not, the cluster has decided; `only`: the others are left out. */
+  readonly mutualTls: "offer" | "demand" | "hide" | "only";
   /** Send unhealthy endpoints too, so that Envoy knows how many there are. Not where too many of them would make it use them (minHealthPercent). */
   readonly unhealthy: boolean;
+  /** Send endpoints that take no new sessions: the service has some. */
+  readonly draining: boolean;
   readonly clusterLocal: boolean;
   readonly nodeLocal: boolean;
   readonly locality: LocalityRules | undefined;
@@ -139,8 +141,9 @@ export function assignmentKey(plan: AssignmentPlan, place: Place): AssignmentKey
 }
 
 function assignmentKeyAt(plan: AssignmentPlan, where: Place): AssignmentKey {
-  const { cluster, service, labels, mutualTls, unhealthy, clusterLocal, nodeLocal, locality } = plan;
-  const flags = `${mutualTls}${unhealthy ? "+unhealthy" : ""}${clusterLocal ? "+cluster" : ""}${nodeLocal ? "+node" : ""}`;
+  const { cluster, service, labels, mutualTls, unhealthy, draining, clusterLocal, nodeLocal, locality } = plan;
+  const health = `${unhealthy ? "+unhealthy" : ""}${draining ? "+draining" : ""}`;
+  const flags = `${mutualTls}${health}${clusterLocal ? "+cluster" : ""}${nodeLocal ? "+node" : ""}`;
   const rules = locality === undefined && where === NOWHERE && labels === NO_LABELS ? "" : JSON.stringify([labels, locality, where]);
   return { id: `${cluster}@${service.namespace}|${flags}|${rules}`, plan, place: where };
 }

@@ -1,16 +1,16 @@
-import { matchesHost } from "../../base/hostname.ts";
+import { matchesHost, mostSpecificMatch } from "../../base/hostname.ts";
 import { NO_LABELS } from "../../base/labels.ts";
 import type { Query } from "../../engine/index.ts";
 import type { OutboundClusterName } from "../../envoy/cluster/index.ts";
 import { ClientTLSSettings_TLSmode as TlsMode } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
 import type { Service, ServiceRef } from "../../model/service.ts";
 import { serviceKey } from "../../model/service.ts";
+import { drainsSessions } from "../../model/session.ts";
 import { type PortPolicy, portPolicy } from "../clusters/traffic-policy.ts";
 import type { GenerateContext, ResolvedDestinationRule } from "../context.ts";
 import type { AssignmentPlan } from "./assignment-key.ts";
-import { defineNetworkGateways } from "./gateway-services.ts";
+import { defineNetworkGateways, type NetworkGatewayQueries } from "./gateway-services.ts";
 import { localityRulesOf } from "./locality-rules.ts";
-import type { NetworkGateways } from "./network-gateways.ts";
 
 /** The few things of a service that shape its assignments; a service that changes otherwise re-runs nothing that reads these. */
 export interface ServiceTraits {
@@ -18,6 +18,8 @@ export interface ServiceTraits {
   /** Its clusters carry their endpoints inside, by name. */
   readonly inline: boolean;
   readonly nodeLocal: boolean;
+  /** It has sessions that endpoints on their way out must still serve. */
+  readonly draining: boolean;
   readonly distribution: Service["trafficDistribution"];
 }
 
@@ -32,12 +34,11 @@ export interface PlanQuery {
   readonly traits?: ServiceTraits | undefined;
 }
 
-export interface AssignmentPlanning {
+export interface AssignmentPlanning extends NetworkGatewayQueries {
   /** Traits of the services of a namespace by host. Who plans for all services reads these: one recorded read a namespace instead of one a service. */
   readonly traitsIn: Query<string, ReadonlyMap<string, ServiceTraits>>;
   /** Whether some network can only be reached through gateways. */
   readonly networked: Query<"", boolean>;
-  readonly networkGateways: Query<"", NetworkGateways>;
   /** Plans the assignment of a cluster; undefined where the service, its port or the subset does not exist. Call inside a query. */
   plan(query: PlanQuery): AssignmentPlan | undefined;
 }
@@ -53,6 +54,7 @@ export function defineAssignmentPlanning(ctx: GenerateContext): AssignmentPlanni
         ports: service.ports.map(({ number }) => number),
         inline: service.resolution === "dns" || service.resolution === "dnsRoundRobin",
         nodeLocal: service.nodeLocal,
+        draining: drainsSessions(service, ctx.settings.sessions),
         distribution: service.trafficDistribution,
       };
     },
@@ -67,15 +69,15 @@ export function defineAssignmentPlanning(ctx: GenerateContext): AssignmentPlanni
         }),
       ),
   });
-  const clusterLocal = ctx.engine.query<"", readonly string[]>({
+  const clusterLocal = ctx.engine.query<"", ReadonlyMap<string, boolean>>({
     name: "endpoints.clusterLocalHosts",
     compute: () => clusterLocalHosts(ctx),
   });
-  const networkGateways = defineNetworkGateways(ctx);
-  const networked = ctx.engine.query<"", boolean>({ name: "endpoints.networked", compute: () => networkGateways("").size > 0 });
+  const gateways = defineNetworkGateways(ctx);
+  const networked = ctx.engine.query<"", boolean>({ name: "endpoints.networked", compute: () => gateways.namedGateways("").size > 0 });
   return {
     traitsIn,
-    networkGateways,
+    ...gateways,
     networked,
     plan({ name, cluster, sni, service, rule, traits: given }) {
       const known = given ?? traits(service);
@@ -87,9 +89,10 @@ export function defineAssignmentPlanning(ctx: GenerateContext): AssignmentPlanni
         service: { namespace: service.namespace, host: service.host },
         port: cluster.port,
         labels: subset?.labels ?? NO_LABELS,
-        mutualTls: sni ? "only" : leavesTlsToEndpoints(policy) ? "offer" : "hide",
+        mutualTls: sni ? "only" : mutualTlsOf(policy),
         unhealthy: known.distribution !== "any" || (policy.outlierDetection?.minHealthPercent ?? 0) <= 0,
-        clusterLocal: clusterLocal("").some((pattern) => matchesHost(pattern, cluster.host)),
+        draining: known.draining,
+        clusterLocal: isClusterLocal(clusterLocal(""), cluster.host),
         nodeLocal: known.nodeLocal,
         locality: localityRulesOf({
           loadBalancer: policy.loadBalancer,
@@ -113,12 +116,30 @@ export function withMeshDefaults(ctx: Pick<GenerateContext, "inputs">, policy: P
   };
 }
 
-const leavesTlsToEndpoints = ({ tls }: PortPolicy): boolean => tls === undefined || tls.mode === TlsMode.ISTIO_MUTUAL;
+function mutualTlsOf({ tls }: PortPolicy): AssignmentPlan["mutualTls"] {
+  if (tls === undefined) return "offer";
+  return tls.mode === TlsMode.ISTIO_MUTUAL ? "demand" : "hide";
+}
 
-/** Hosts whose clients stay in their own cluster: what the mesh says, and what is one thing per cluster by nature. */
-function clusterLocalHosts({ inputs, settings }: GenerateContext): readonly string[] {
-  const said = (inputs.mesh.get("mesh")?.serviceSettings ?? [])
-    .filter(({ settings }) => settings?.clusterLocal === true)
-    .flatMap(({ hosts }) => hosts);
-  return [...said, `*.kube-system.svc.${settings.clusterDomain}`, `kubernetes.default.svc.${settings.clusterDomain}`];
+/** Hosts whose clients stay in their own cluster, and those who do not: what the mesh says, and what is one thing per cluster by nature. */
+function clusterLocalHosts({ inputs, settings: { clusterDomain } }: GenerateContext): ReadonlyMap<string, boolean> {
+  const mesh = inputs.mesh.get("mesh");
+  const said = new Map(
+    (mesh?.serviceSettings ?? []).flatMap(({ hosts, settings }) => hosts.map((host) => [host, settings?.clusterLocal === true] as const)),
+  );
+  const control = mesh?.defaultConfig?.discoveryAddress.replace(/:\d+$/, "") ?? "";
+  const byNature = [
+    `*.kube-system.svc.${clusterDomain}`,
+    `kubernetes.default.svc.${clusterDomain}`,
+    ...(control === "" ? [] : [control.endsWith(clusterDomain) ? control : `${control}.${clusterDomain}`]),
+  ];
+  // What the mesh says of a host of such a pattern takes the whole pattern back, as in Istio.
+  const kept = byNature.filter((pattern) => ![...said].some(([host, local]) => !local && (host === pattern || matchesHost(pattern, host))));
+  return new Map([...said, ...kept.filter((pattern) => !said.has(pattern)).map((pattern) => [pattern, true] as const)]);
+}
+
+/** The most specific of the patterns counts. */
+function isClusterLocal(hosts: ReadonlyMap<string, boolean>, host: string): boolean {
+  const pattern = mostSpecificMatch(host, hosts.keys());
+  return pattern !== undefined && hosts.get(pattern) === true;
 }

@@ -10,7 +10,7 @@ const defined = new WeakMap<Engine, Assignments>();
 
 function define(ctx: GenerateContext): Assignments {
   const planning = defineAssignmentPlanning(ctx);
-  return { ...planning, ...defineAssignmentSelection(ctx, planning.networkGateways) };
+  return { ...planning, ...defineAssignmentSelection(ctx, planning) };
 }
 
 /** The queries about endpoints of an engine; defined on first use, since queries have one definition per engine. */

@@ -120,4 +120,22 @@ spec: {host: s1, trafficPolicy: {tls: {mode: DISABLE}}}
     ]);
     expect(provider?.provenance(proxy.view, "outbound|80||none.test")).toEqual([]);
   });
+
+  it("of hosts that stay in their cluster are for clients there; the most specific setting counts", () => {
+    const mesh = meshFrom(
+      `
+mesh: {serviceSettings: [{hosts: ["*.shop.svc.cluster.local"], settings: {clusterLocal: true}}, {hosts: [s1.shop.svc.cluster.local]}]}
+proxies:
+- {name: near, namespace: shop, address: 10.9.0.1, CLUSTER_ID: Kubernetes}
+- {name: far, namespace: shop, address: 10.9.0.2, CLUSTER_ID: elsewhere}
+---${many(2)}`,
+    );
+    const sizes = mesh.proxies.map((proxy) =>
+      [...offered(mesh, proxy, clusters(2)).resources.values()].map(({ body }) => Buffer.from(body).includes("10.1.0.")),
+    );
+    expect(sizes).toEqual([
+      [true, true],
+      [false, true],
+    ]);
+  });
 });

@@ -6,8 +6,9 @@ import { encoded, sameEncoded } from "../../wire/encode.ts";
 import type { Encoded, ResourceSet } from "../../wire/encoded.ts";
 import { ENDPOINT_TYPE } from "../../wire/type-urls.ts";
 import type { NameSet, ResourceProvider, Wanted } from "../../xds/provider.ts";
-import { type ClientClass, clientClassId, clientClassOf, ruleFor } from "../clusters/client-class.ts";
-import { type GenerateContext, type ScopedService, type ScopeKey, scopeId } from "../context.ts";
+import { clientClassOf } from "../clusters/client-class.ts";
+import { type Outlook, outlooksOf, ruleOf, type SeenService } from "../clusters/outlook.ts";
+import type { GenerateContext } from "../context.ts";
 import { definePrepareOnce } from "../prepare-once.ts";
 import { createCollector, policiesBehind, sameResourceSet } from "../resource-set.ts";
 import {
@@ -25,7 +26,7 @@ import {
 import { assignmentsOf } from "./assignments.ts";
 
 interface PlansKey {
-  readonly client: ClientClass;
+  readonly outlook: Outlook;
   readonly names: NameSet;
 }
 
@@ -38,18 +39,19 @@ interface PlacedKey extends PlansKey {
   readonly place: Place;
 }
 
-const plansId = ({ client, names }: PlansKey): string => `${names.id}|${clientClassId(client)}`;
+const plansId = ({ outlook, names }: PlansKey): string => `${names.id}|${outlook.id}`;
 const placedId = (key: PlacedKey): string => `${plansId(key)}|${JSON.stringify(key.place)}`;
 
 /**
- * Load assignments by cluster name. Work is split so that each kind of change costs what it must: a changed rule plans a class again, a
+ * Load assignments by cluster name. Work is split so that each kind of change costs what it must: a changed rule plans an outlook again, a
  * changed endpoint re-runs the assignments of its service and the sets that hold them, which then only look their members up.
  */
 export function createEndpointProvider(ctx: GenerateContext): ResourceProvider {
-  const { hosts, planOne, plans, keys, assignment, set } = defineEndpointQueries(ctx);
+  const { planOne, plans, keys, assignment, set } = defineEndpointQueries(ctx);
   const prepareOnce = definePrepareOnce(ctx.engine);
+  const outlooks = outlooksOf(ctx);
   const placed = (view: ProxyView, wanted: Wanted): PlacedKey => {
-    const key: PlansKey = { client: clientClassOf(ctx, view), names: wanted.names };
+    const key: PlansKey = { outlook: outlooks.of(clientClassOf(ctx, view)), names: wanted.names };
     return { ...key, place: placeOf(view, plans(key).needs) };
   };
   return {
@@ -66,8 +68,7 @@ export function createEndpointProvider(ctx: GenerateContext): ResourceProvider {
     },
     offered: (view, wanted) => set(keys(placed(view, wanted))),
     provenance(view, name) {
-      const client = clientClassOf(ctx, view);
-      const planned = planOne(name, client, hosts({ namespace: client.namespace, sidecar: client.sidecar }));
+      const planned = planOne(name, outlooks.byHost(outlooks.of(clientClassOf(ctx, view))));
       if (planned?.plan === undefined) return [];
       const place = placeOf(view, needsOf([planned.plan], assignmentsOf(ctx).networked("")));
       const key = assignmentKey(planned.plan, place);
@@ -79,26 +80,22 @@ export function createEndpointProvider(ctx: GenerateContext): ResourceProvider {
 function defineEndpointQueries(ctx: GenerateContext) {
   const { engine } = ctx;
   const assignments = assignmentsOf(ctx);
-  const hosts = engine.query<ScopeKey, ReadonlyMap<string, ScopedService>>({
-    name: "endpoints.hosts",
-    id: scopeId,
-    compute: (key) => new Map(ctx.lookups.scope(key).services.map((service) => [service.host, service])),
-  });
-  const planOne = (name: string, client: ClientClass, known: ReadonlyMap<string, ScopedService>) => {
+  const planOne = (name: string, known: ReadonlyMap<string, SeenService>) => {
     const cluster = parseOutboundClusterName(name);
-    const service = cluster === undefined ? undefined : known.get(cluster.host);
-    if (cluster === undefined || service === undefined) return undefined;
-    const rule = ruleFor(ctx, client, service);
+    const seen = cluster === undefined ? undefined : known.get(cluster.host);
+    if (cluster === undefined || seen === undefined) return undefined;
+    const { service } = seen;
+    const rule = ruleOf(ctx, seen);
     const traits = assignments.traitsIn(service.namespace).get(service.host);
     return { rule, plan: traits && assignments.plan({ name, cluster, sni: cluster.sni, service, rule, traits }) };
   };
   const plans = engine.query<PlansKey, Plans>({
     name: "endpoints.plans",
     id: plansId,
-    compute: ({ client, names }) => {
-      const known = hosts({ namespace: client.namespace, sidecar: client.sidecar });
+    compute: ({ outlook, names }) => {
+      const known = outlooksOf(ctx).byHost(outlook);
       const planned = [...names.names].flatMap((name) => {
-        const plan = planOne(name, client, known)?.plan;
+        const plan = planOne(name, known)?.plan;
         return plan === undefined ? [] : [sharedPlan(plan)];
       });
       return { plans: planned, needs: needsOf(planned, assignments.networked("")) };
@@ -126,7 +123,7 @@ function defineEndpointQueries(ctx: GenerateContext) {
     },
     same: sameResourceSet,
   });
-  return { hosts, planOne, plans, keys, assignment, set };
+  return { planOne, plans, keys, assignment, set };
 }
 
 const encodedAssignment = (name: string, input: Parameters<typeof buildLoadAssignment>[0]): Encoded =>

@@ -3,17 +3,26 @@ import type { ServiceSpec } from "../../config/kinds/service/service.ts";
 import type { ConfigObject } from "../../config/object.ts";
 import type { Query } from "../../engine/index.ts";
 import type { GenerateContext } from "../context.ts";
-import { type GatewayService, gatewaysOf, type NetworkGateways } from "./network-gateways.ts";
+import { type GatewayService, gatewayNames, gatewaysOf, type NetworkGateways, resolvedGateways } from "./network-gateways.ts";
 
 type Context = Pick<GenerateContext, "engine" | "inputs" | "registry" | "settings">;
 
 const NETWORK_LABEL = "topology.istio.io/network";
 const PORT_LABEL = "networking.istio.io/gatewayPort";
 
+export interface NetworkGatewayQueries {
+  /** Gateways as they are named: host names count, where a proxy resolves them itself. */
+  readonly namedGateways: Query<"", NetworkGateways>;
+  /** Gateways by address. */
+  readonly networkGateways: Query<"", NetworkGateways>;
+  /** Host names of gateways, which somebody has to resolve. */
+  readonly gatewayNames: Query<"", readonly string[]>;
+}
+
 /** Gateways into the networks of the mesh. Services that say nothing of networks re-run their namespace's list and nothing above it. */
-export function defineNetworkGateways(ctx: Context): Query<"", NetworkGateways> {
+export function defineNetworkGateways(ctx: Context): NetworkGatewayQueries {
   const named = ctx.engine.query<"", readonly string[]>({
-    name: "endpoints.namedGateways",
+    name: "endpoints.gatewayServiceHosts",
     compute: () =>
       Object.values(ctx.inputs.networks.get("networks")?.networks ?? {}).flatMap(({ gateways }) =>
         gateways.flatMap(({ gw }) => (gw.case === "registryServiceName" ? [gw.value] : [])),
@@ -30,14 +39,25 @@ export function defineNetworkGateways(ctx: Context): Query<"", NetworkGateways> 
       });
     },
   });
-  return ctx.engine.query<"", NetworkGateways>({
-    name: "endpoints.networkGateways",
+  const namedGateways = ctx.engine.query<"", NetworkGateways>({
+    name: "endpoints.namedGateways",
     compute: () =>
       gatewaysOf(
         ctx.inputs.networks.get("networks"),
         ctx.registry.namespaces().flatMap((namespace) => inNamespace(namespace)),
       ),
   });
+  return {
+    namedGateways,
+    networkGateways: ctx.engine.query<"", NetworkGateways>({
+      name: "endpoints.networkGateways",
+      compute: () => resolvedGateways(namedGateways(""), (name) => ctx.inputs.names.get(name) ?? []),
+    }),
+    gatewayNames: ctx.engine.query<"", readonly string[]>({
+      name: "endpoints.gatewayNames",
+      compute: () => gatewayNames(namedGateways("")),
+    }),
+  };
 }
 
 function gatewayService({ name, namespace, labels, spec }: ConfigObject<ServiceSpec>, domain: string): GatewayService {

@@ -2,7 +2,15 @@ import { fromJson, type JsonObject } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { MeshNetworksSchema } from "../../gen/istio/mesh/v1alpha1/mesh_networks_pb.js";
 import { NO_LOCALITY } from "../../model/locality.ts";
-import { type GatewayService, gatewaysOf, inOwnNetwork, type NetworkedEndpoint, throughGateways } from "./network-gateways.ts";
+import {
+  type GatewayService,
+  gatewayNames,
+  gatewaysOf,
+  inOwnNetwork,
+  type NetworkedEndpoint,
+  resolvedGateways,
+  throughGateways,
+} from "./network-gateways.ts";
 
 const networks = (json: JsonObject, services: readonly GatewayService[] = [PLAIN_SERVICE]) =>
   gatewaysOf(fromJson(MeshNetworksSchema, { networks: json }), services);
@@ -81,10 +89,23 @@ describe("endpoints in other networks", () => {
   it("are none of the business of the gateway of this one", () =>
     expect(inOwnNetwork(world, { own: "a", view: [] }).map(({ endpoint }) => endpoint.address)).toEqual(["near", "unknown"]));
 
-  it("need a gateway with an address; a Service may have it", () =>
-    expect(
-      networks({ b: { gateways: [{ registryServiceName: "gw.edge.svc.cluster.local" }, { address: "gw.example.com" }] } }).get("b"),
-    ).toEqual([{ address: "192.0.2.7", port: 15_443 }]));
+  it("need a gateway with an address; a Service may have it, and names must have been resolved", () => {
+    const named = networks({
+      b: { gateways: [{ registryServiceName: "gw.edge.svc.cluster.local" }, { address: "gw.example.com", port: 443 }] },
+    });
+    expect(gatewayNames(named)).toEqual(["gw.example.com", "lb.example.com"]);
+    expect(resolvedGateways(named, () => []).get("b")).toEqual([{ address: "192.0.2.7", port: 15_443 }]);
+    expect(resolvedGateways(named, (name) => (name === "gw.example.com" ? ["192.0.2.9", "2001:db8::9"] : [])).get("b")).toEqual([
+      { address: "192.0.2.7", port: 15_443 },
+      { address: "192.0.2.9", port: 443 },
+      { address: "2001:db8::9", port: 443 },
+    ]);
+    expect(sent([endpoint("far", "b")], named, { network: { own: "a", view: [] } })).toEqual([
+      "192.0.2.7:15443 w1",
+      "gw.example.com:443 w1",
+      "lb.example.com:15443 w1",
+    ]);
+  });
 
   it("may have a gateway that says so by its labels", () =>
     expect(networks({}, [LABELLED_SERVICE]).get("c")).toEqual([

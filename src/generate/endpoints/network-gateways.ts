@@ -28,8 +28,8 @@ export interface GatewayService {
 }
 
 /**
- * Gateways of each network that have an address proxies can connect to: those the mesh's networks name by address or by Service, and
- * Services that say by label which network they lead into. Names of load balancers are not resolved here, so they do not count.
+ * Gateways of each network: those the mesh's networks name by address or by Service, and Services that say by label which network they lead
+ * into. An address may be a host name.
  */
 export function gatewaysOf(networks: MeshNetworks | undefined, services: readonly GatewayService[]): NetworkGateways {
   const found = Object.entries(networks?.networks ?? {}).flatMap(([network, { gateways }]) =>
@@ -42,14 +42,28 @@ export function gatewaysOf(networks: MeshNetworks | undefined, services: readonl
   const labelled = services.flatMap(({ addresses, network, port }) =>
     network === undefined ? [] : addresses.map((address) => ({ network, address, port: port ?? DEFAULT_GATEWAY_PORT })),
   );
-  const distinct = new Map(
-    [...found, ...labelled]
-      .filter(({ address }) => isIp(address))
-      .map((gateway) => [`${gateway.network} ${gateway.address}:${gateway.port}`, gateway]),
+  return byNetwork([...found, ...labelled]);
+}
+
+/** The host names among the addresses of gateways. */
+export const gatewayNames = (gateways: NetworkGateways): readonly string[] =>
+  [...new Set([...gateways.values()].flat().map(({ address }) => address))].filter((address) => !isIp(address)).sort();
+
+/** Gateways with addresses in place of host names; a name that has none yet is no way into its network. */
+export function resolvedGateways(gateways: NetworkGateways, addressesOf: (name: string) => readonly string[]): NetworkGateways {
+  const all = [...gateways].flatMap(([network, list]) =>
+    list.flatMap(({ address, port }) =>
+      (isIp(address) ? [address] : addressesOf(address)).map((found) => ({ network, address: found, port })),
+    ),
   );
+  return byNetwork(all);
+}
+
+function byNetwork(gateways: readonly (NetworkGateway & { readonly network: string })[]): NetworkGateways {
+  const distinct = new Map(gateways.map((gateway) => [`${gateway.network} ${gateway.address}:${gateway.port}`, gateway]));
   const sorted = [...distinct].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, gateway]) => gateway);
-  const byNetwork = Map.groupBy(sorted, ({ network }) => network);
-  return new Map([...byNetwork].map(([network, list]) => [network, list.map(({ address, port }) => ({ address, port }))]));
+  const groups = Map.groupBy(sorted, ({ network }) => network);
+  return new Map([...groups].map(([network, list]) => [network, list.map(({ address, port }) => ({ address, port }))]));
 }
 
 /** Endpoints a gateway may forward to: those of its own network, since it is the way in. */
@@ -83,9 +97,9 @@ export function throughGateways(
   return [...result.values()];
 }
 
-/** Whether a client with addresses of some families can connect to an address. */
+/** Whether a client with addresses of some families can connect to an address. What a host name resolves to is seen when it is. */
 export const canReach = (family: AddressFamily, address: string): boolean =>
-  family === "all" || (family === "v6") === address.includes(":");
+  family === "all" || !isIp(address) || (family === "v6") === address.includes(":");
 
 function gatewayEndpoint({ address, port }: NetworkGateway, weight: number): WeighedEndpoint {
   return { address, port, unixPath: false, weight, health: "healthy", mutualTls: true, workload: "" };

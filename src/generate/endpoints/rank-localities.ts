@@ -21,7 +21,7 @@ export interface PlacedEndpoint {
 
 /**
  * Groups endpoints by locality and gives each group its priority and weight. Groups are sorted, so equal endpoints give equal bytes. A
- * client that does not know where it is has no near and far.
+ * client that does not know where it is is near to endpoints that do not either, as in Istio.
  */
 export function rankLocalities(
   endpoints: readonly PlacedEndpoint[],
@@ -37,8 +37,7 @@ export function rankLocalities(
       return to === undefined ? all : distributed(all, to);
     }
     case "failover": {
-      const { locality: own } = place;
-      if (own === undefined || own.region === "") return grouped(endpoints, () => 0);
+      const own = place.locality ?? NO_LOCALITY;
       return withoutGaps(grouped(endpoints, ({ locality }) => distance(own, locality, rules.regions)));
     }
     case "priority": {

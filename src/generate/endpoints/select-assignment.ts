@@ -1,39 +1,61 @@
 import { isIp } from "../../base/address.ts";
 import { matchesLabels } from "../../base/labels.ts";
 import type { Query } from "../../engine/index.ts";
-import type { LoadAssignmentInput } from "../../envoy/endpoint/load-assignment.ts";
+import type { LoadAssignmentInput, LocalityInput } from "../../envoy/endpoint/load-assignment.ts";
 import type { Endpoint } from "../../model/endpoint.ts";
+import { formatLocality } from "../../model/locality.ts";
+import { type SessionSettings, saysDraining } from "../../model/session.ts";
 import type { GenerateContext } from "../context.ts";
 import { type AddressFamily, type AssignmentKey, type AssignmentPlan, type Place, topologyLabels } from "./assignment-key.ts";
-import { canReach, inOwnNetwork, type NetworkedEndpoint, type NetworkGateways, throughGateways } from "./network-gateways.ts";
+import type { NetworkGatewayQueries } from "./gateway-services.ts";
+import { canReach, inOwnNetwork, type NetworkedEndpoint, throughGateways } from "./network-gateways.ts";
 import { definePeerModes, type PeerModes, refusesMutualTls } from "./peer-modes.ts";
 import { type PlacedEndpoint, rankLocalities, type WeighedEndpoint } from "./rank-localities.ts";
 
 /** Chooses, ranks and weighs the endpoints of a cluster. */
 export interface AssignmentSelection {
   readonly peerModes: Query<string, PeerModes>;
-  /** Call inside a query: reads are recorded. `resolved`: addresses must be IP addresses, since nobody will look names up. */
-  select(key: AssignmentKey, options: { readonly resolved: boolean }): LoadAssignmentInput;
+  /**
+   * Call inside a query: reads are recorded. `resolved`: addresses must be IP addresses, since nobody will look names up. `direct`: only
+   * endpoints that the client reaches by itself over the network, each address once: gRPC, which has no proxy to do more.
+   */
+  select(key: AssignmentKey, options: { readonly resolved: boolean; readonly direct?: boolean }): LoadAssignmentInput;
 }
 
-export function defineAssignmentSelection(ctx: GenerateContext, networkGateways: Query<"", NetworkGateways>): AssignmentSelection {
+export function defineAssignmentSelection(
+  ctx: GenerateContext,
+  { networkGateways, namedGateways }: Pick<NetworkGatewayQueries, "networkGateways" | "namedGateways">,
+): AssignmentSelection {
   const peerModes = definePeerModes(ctx);
-  const acrossNetworks = (endpoints: readonly NetworkedEndpoint[], place: Place): readonly PlacedEndpoint[] =>
-    place.network === undefined ? endpoints : throughGateways(endpoints, networkGateways(""), place);
+  const acrossNetworks = (endpoints: readonly NetworkedEndpoint[], place: Place, resolved: boolean): readonly PlacedEndpoint[] =>
+    place.network === undefined ? endpoints : throughGateways(endpoints, resolved ? networkGateways("") : namedGateways(""), place);
   return {
     peerModes,
-    select({ plan, place }, { resolved }) {
+    select({ plan, place }, { resolved, direct = false }) {
       const chosen = ctx.registry
         .endpoints(plan.service, plan.port)
+        .map((endpoint) => withLabelledHealth(endpoint, ctx.settings.sessions))
         .filter((endpoint) => isWanted(endpoint, plan, place) && (!resolved || endpoint.unixPath || isIp(endpoint.address)));
-      const placed = ofOwnFamilies(chosen, place.family ?? "v4").map((endpoint) => placedEndpoint(endpoint, plan, peerModes));
-      const reachable =
-        plan.mutualTls === "only"
-          ? inOwnNetwork(placed, place.network).filter(({ endpoint }) => endpoint.mutualTls)
-          : acrossNetworks(placed, place);
-      return { clusterName: plan.cluster, localities: rankLocalities(reachable, plan.locality, place) };
+      const placed = ofOwnFamilies(direct ? distinctAddresses(chosen) : chosen, place.family ?? "v4").map((endpoint) =>
+        placedEndpoint(endpoint, plan, peerModes),
+      );
+      const only = plan.mutualTls === "only";
+      const reachable = only || direct ? inOwnNetwork(placed, place.network) : acrossNetworks(placed, place, resolved);
+      const used = only ? reachable.filter(({ endpoint }) => endpoint.mutualTls) : reachable;
+      const localities = rankLocalities(used, plan.locality, place);
+      return { clusterName: plan.cluster, localities: only ? [...localities, ...emptied(reachable, used)] : localities };
     },
   };
+}
+
+/** Localities of which nobody is used are named all the same, as in Istio. */
+function emptied(all: readonly PlacedEndpoint[], used: readonly PlacedEndpoint[]): readonly LocalityInput[] {
+  const kept = new Set(used.map(({ locality }) => formatLocality(locality)));
+  const left = new Map(all.map(({ locality }) => [formatLocality(locality), locality]));
+  return [...left]
+    .filter(([name]) => !kept.has(name))
+    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .map(([, locality]) => ({ locality, priority: 0, weight: undefined, endpoints: [] }));
 }
 
 /** Of a service with endpoints of both families a client gets those it can reach; where it could reach none, all: there may be a way we do not see. */
@@ -43,23 +65,33 @@ function ofOwnFamilies(endpoints: readonly Endpoint[], family: AddressFamily): r
   return reachable.length === 0 ? endpoints : reachable;
 }
 
+function distinctAddresses(endpoints: readonly Endpoint[]): readonly Endpoint[] {
+  const seen = new Set<string>();
+  return endpoints.filter(({ address, port, unixPath }) => !unixPath && seen.size < seen.add(`${address} ${port}`).size);
+}
+
 function isWanted(endpoint: Endpoint, plan: AssignmentPlan, place: Place): boolean {
-  // What is going away is not sent at all: it may finish what it has, and counts in nobody's share of healthy hosts.
-  if (endpoint.health === "terminating" || endpoint.health === "draining") return false;
+  // What is going away is not sent at all: it may finish what it has, and counts in nobody's share of healthy hosts. Sessions are kept to the end.
+  if (endpoint.health === "terminating" || (endpoint.health === "draining" && !plan.draining)) return false;
   if (endpoint.health === "unhealthy" && !plan.unhealthy) return false;
   if (plan.clusterLocal && endpoint.clusterId !== place.clusterId) return false;
   if (plan.nodeLocal && endpoint.nodeName !== place.nodeName) return false;
   return matchesLabels(plan.labels, endpoint.labels);
 }
 
+/** A workload may say by label that it takes no new sessions. */
+const withLabelledHealth = (endpoint: Endpoint, settings: SessionSettings): Endpoint =>
+  endpoint.health !== "terminating" && saysDraining(endpoint.labels, settings) ? { ...endpoint, health: "draining" } : endpoint;
+
 function placedEndpoint(endpoint: Endpoint, plan: AssignmentPlan, peerModes: (namespace: string) => PeerModes): NetworkedEndpoint {
-  const takesTls = endpoint.tlsMode === "istio" && !refusesMutualTls(peerModes(endpoint.namespace), endpoint.labels, endpoint.port);
+  const refuses = (): boolean => refusesMutualTls(peerModes(endpoint.namespace), endpoint.labels, endpoint.port);
+  const takesTls = endpoint.tlsMode === "istio" && (plan.mutualTls === "demand" || !refuses());
   const input: WeighedEndpoint = {
     address: endpoint.address,
     unixPath: endpoint.unixPath,
     port: endpoint.port,
     weight: Math.max(1, endpoint.weight),
-    health: endpoint.health === "unhealthy" ? "unhealthy" : "healthy",
+    health: endpoint.health === "terminating" ? "unhealthy" : endpoint.health,
     mutualTls: takesTls && plan.mutualTls !== "hide",
     workload: workloadOf(endpoint),
   };

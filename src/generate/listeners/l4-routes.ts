@@ -21,7 +21,8 @@ export interface Target {
   readonly host: string;
   readonly subset: string;
   readonly port: number;
-  readonly serviceNamespace: string;
+  /** Undefined where the client sees no such service; then no rule holds for it. */
+  readonly serviceNamespace: string | undefined;
 }
 
 export interface Forwarding {
@@ -30,7 +31,7 @@ export interface Forwarding {
   /** Port the listener stands for: what a destination means that names none. */
   readonly port: number;
   /** Decode what the port is declared to speak. */
-  readonly decode?: "mongo";
+  readonly decode?: NonNullable<TcpProxyInput["decode"]>;
 }
 
 const clusterOf = ({ host, subset, port }: Target): string => `outbound|${port}|${subset}|${host}`;
@@ -41,23 +42,24 @@ export function toTarget(ctx: Context, target: Target, forwarding: Forwarding): 
   return proxy(cluster, [{ cluster, weight: 0 }], { ctx, target, forwarding });
 }
 
-/** Forwarding by the routes of a VirtualService rule. Statistics are named after the object where several targets share connections. */
+/**
+ * Forwarding by the routes of a VirtualService rule. Where several targets share connections, statistics are named after the object, and
+ * what is said once for all of them comes from the rule of the first one's host.
+ */
 export function byRoutes(
   ctx: Context,
   rule: { readonly routes: readonly RouteDestination[]; readonly title: string },
   forwarding: Forwarding,
 ): TcpProxyInput | undefined {
-  const live = rule.routes.filter(({ weight }) => weight > 0);
-  const used = live.length > 0 ? live : rule.routes.slice(0, 1);
-  const targets = used.flatMap(({ destination, weight }) => {
-    const target = destination === undefined ? undefined : targetOf(ctx, destination, forwarding);
-    return target === undefined ? [] : [{ target, weight }];
-  });
+  const targets = rule.routes.flatMap(({ destination, weight }) =>
+    destination === undefined ? [] : [{ target: targetOf(ctx, destination, forwarding), weight }],
+  );
   const [first] = targets;
   if (first === undefined) return undefined;
-  if (targets.length === 1) return toTarget(ctx, first.target, forwarding);
-  const destinations = targets.map(({ target, weight }) => ({ cluster: clusterOf(target), weight }));
-  return proxy(rule.title, destinations, { ctx, target: first.target, forwarding });
+  const live = targets.filter(({ weight }) => weight > 0);
+  if (targets.length === 1 || live.length === 0) return toTarget(ctx, first.target, forwarding);
+  const destinations = live.map(({ target, weight }) => ({ cluster: clusterOf(target), weight }));
+  return proxy(rule.title, destinations, { ctx, target: { ...first.target, subset: "" }, forwarding });
 }
 
 /** A destination without a port means the only port of its service, or else the port the client connected to. */
@@ -66,7 +68,7 @@ function targetOf(ctx: Context, { host: named, subset, port }: Destination, forw
   const ref = ctx.lookups.visibleService(host, forwarding.client.namespace);
   const ports = ref === undefined ? [] : (ctx.registry.service(ref)?.ports ?? []);
   const only = ports.length === 1 ? ports[0]?.number : undefined;
-  return { host, subset, port: port?.number || only || forwarding.port, serviceNamespace: ref?.namespace ?? forwarding.client.namespace };
+  return { host, subset, port: port?.number || only || forwarding.port, serviceNamespace: ref?.namespace };
 }
 
 interface ProxyParts {
@@ -75,12 +77,13 @@ interface ProxyParts {
   readonly forwarding: Forwarding;
 }
 
+/** Where several targets share connections, what is said of one subset cannot hold for all: a tunnel is the host's then. */
 function proxy(statPrefix: string, destinations: readonly TcpDestination[], { ctx, target, forwarding }: ProxyParts): TcpProxyInput {
   const { general, subset } = policiesOf(ctx, target, forwarding.client);
   const idle = general?.connectionPool?.tcp?.idleTimeout;
   const idleTimeoutMs = idle === undefined ? forwarding.settings.idleTimeoutMs : durationMs(idle);
   const duration = general?.connectionPool?.tcp?.maxConnectionDuration;
-  const tunnel = (target.subset === "" ? general : subset)?.tunnel;
+  const tunnel = (target.subset === "" || destinations.length > 1 ? general : subset)?.tunnel;
   const extensions = extensionsAt(forwarding.settings.extensions, forwarding.port).network;
   return {
     statPrefix,
@@ -102,12 +105,9 @@ function policiesOf(
   target: Target,
   client: Client,
 ): { readonly general: TrafficPolicy | undefined; readonly subset: TrafficPolicy | undefined } {
-  const rule = ctx.lookups.destinationRule({
-    host: target.host,
-    clientNamespace: client.namespace,
-    serviceNamespace: target.serviceNamespace,
-    labels: client.ruleLabels,
-  });
+  const { host, serviceNamespace } = target;
+  if (serviceNamespace === undefined) return { general: undefined, subset: undefined };
+  const rule = ctx.lookups.destinationRule({ host, clientNamespace: client.namespace, serviceNamespace, labels: client.ruleLabels });
   const subset = target.subset === "" ? undefined : rule?.spec.subsets.find(({ name }) => name === target.subset)?.trafficPolicy;
   return { general: rule?.spec.trafficPolicy, subset };
 }

@@ -2,7 +2,7 @@ import type { ProxyView } from "../../model/proxy.ts";
 import { CLUSTER_TYPE, LISTENER_TYPE } from "../../wire/type-urls.ts";
 import type { ResourceProvider } from "../../xds/provider.ts";
 import type { GenerateContext } from "../context.ts";
-import { definePolicyChoice } from "../policies/policy-choice.ts";
+import { policyChoiceOf } from "../policies/policy-choice.ts";
 import { definePolicyFilters } from "../policies/policy-filters.ts";
 import { defineBuiltListener } from "./built-listener.ts";
 import { defineGatewayListeners } from "./gateway/gateway-listeners.ts";
@@ -19,7 +19,7 @@ export function createListenerProvider(ctx: GenerateContext): ResourceProvider {
     built: defineBuiltListener(ctx),
     settings: defineChainSettings(ctx),
     settingsTraits: defineSettingsTraits(ctx, defineTelemetryChoice(ctx)),
-    policiesFor: definePolicyChoice(ctx),
+    policiesFor: policyChoiceOf(ctx),
     policyFilters: definePolicyFilters(ctx),
   };
   const sidecar = defineSidecarListeners(shared);

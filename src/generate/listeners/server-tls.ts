@@ -3,7 +3,7 @@ import {
   credentialRoots,
   type DownstreamTlsInput,
   fileCertificate,
-  fileRoots,
+  fileTrust,
   MESH_ROOTS,
   type PeerValidation,
   type TlsVersion,
@@ -32,12 +32,13 @@ export const passesThrough = (tls: ServerTLSSettings): boolean => tls.mode === M
 
 /**
  * TLS of a Gateway server or a Sidecar's ingress listener, by Istio's reference of ServerTLSSettings; what it does not say of versions,
- * ciphers and curves the mesh's `tlsDefaults` say. Undefined where it names no certificate.
+ * ciphers and curves the mesh's `tlsDefaults` say. Undefined where it names no certificate, or one that only an agent serves and there is none.
  */
-export function serverTls(tls: ServerTLSSettings, mesh: MeshConfig | undefined): DownstreamTlsInput | undefined {
-  const certificates = certificatesOf(tls);
+export function serverTls(tls: ServerTLSSettings, { mesh, agent }: ServerTlsSurroundings): DownstreamTlsInput | undefined {
+  if (tls.mode === Mode.ISTIO_MUTUAL && !agent) return undefined;
+  const certificates = certificatesOf(tls, agent);
   if (certificates.length === 0) return undefined;
-  const validation = validationOf(tls);
+  const validation = validationOf(tls, agent);
   return {
     certificates,
     alpn: ALPN,
@@ -45,6 +46,13 @@ export function serverTls(tls: ServerTLSSettings, mesh: MeshConfig | undefined):
     ...(validation !== undefined && { validation }),
     ...(tls.mode !== Mode.ISTIO_MUTUAL && parametersOf(tls, mesh)),
   };
+}
+
+/** What besides the settings decides how a server speaks TLS. */
+export interface ServerTlsSurroundings {
+  readonly mesh: MeshConfig | undefined;
+  /** An agent beside the proxy serves it certificates. */
+  readonly agent: boolean;
 }
 
 const MESH_VERSIONS = {
@@ -69,30 +77,28 @@ function parametersOf(tls: ServerTLSSettings, mesh: MeshConfig | undefined): Par
   };
 }
 
-function certificatesOf(tls: ServerTLSSettings): readonly string[] {
+function certificatesOf(tls: ServerTLSSettings, agent: boolean): readonly string[] {
   if (tls.mode === Mode.ISTIO_MUTUAL) return [WORKLOAD_CERTIFICATE];
   if (tls.credentialNames.length > 0) return tls.credentialNames.map(credential);
   if (tls.credentialName !== "") return [credential(tls.credentialName)];
   if (tls.tlsCertificates.length > 0)
-    return tls.tlsCertificates.map(({ serverCertificate, privateKey }) => fileCertificate(serverCertificate, privateKey));
-  return tls.serverCertificate === "" ? [] : [fileCertificate(tls.serverCertificate, tls.privateKey)];
+    return tls.tlsCertificates.map(({ serverCertificate, privateKey }) => fileCertificate(serverCertificate, privateKey, agent));
+  return tls.serverCertificate === "" ? [] : [fileCertificate(tls.serverCertificate, tls.privateKey, agent)];
 }
 
-function validationOf(tls: ServerTLSSettings): PeerValidation | undefined {
+function validationOf(tls: ServerTLSSettings, agent: boolean): PeerValidation | undefined {
   if (tls.mode !== Mode.MUTUAL && tls.mode !== Mode.OPTIONAL_MUTUAL && tls.mode !== Mode.ISTIO_MUTUAL) return undefined;
   return {
-    roots: rootsOf(tls),
+    ...trustOf(tls, agent),
     subjectAltNames: tls.subjectAltNames.map((exact) => ({ exact })),
-    ...(tls.caCrl !== "" && { crlFile: tls.caCrl }),
     ...(tls.insecureSkipVerify === true && { untrusted: true }),
     ...(tls.verifyCertificateSpki.length > 0 && { spkiPins: tls.verifyCertificateSpki }),
     ...(tls.verifyCertificateHash.length > 0 && { certificateHashes: tls.verifyCertificateHash }),
   };
 }
 
-function rootsOf(tls: ServerTLSSettings): string {
-  if (tls.mode === Mode.ISTIO_MUTUAL) return MESH_ROOTS;
-  if (tls.caCertCredentialName !== "") return credentialRoots(tls.caCertCredentialName);
-  const name = tls.credentialName || tls.credentialNames[0];
-  return name === undefined || name === "" ? fileRoots(tls.caCertificates) : credentialRoots(name);
+function trustOf(tls: ServerTLSSettings, agent: boolean): Pick<PeerValidation, "roots" | "crlFile"> {
+  const name = tls.caCertCredentialName || tls.credentialName || (tls.credentialNames[0] ?? "");
+  if (tls.mode !== Mode.ISTIO_MUTUAL && name === "") return fileTrust({ roots: tls.caCertificates, revoked: tls.caCrl, agent });
+  return { roots: tls.mode === Mode.ISTIO_MUTUAL ? MESH_ROOTS : credentialRoots(name), ...(tls.caCrl !== "" && { crlFile: tls.caCrl }) };
 }

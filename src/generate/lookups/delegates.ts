@@ -9,7 +9,8 @@ import {
 
 /**
  * Puts a delegate's rules in place of the rule that names it (Istio's reference, VirtualService.delegate): matches are joined pair by
- * pair, pairs that contradict each other are dropped, and settings the delegate leaves open come from the delegating rule.
+ * pair, a rule with a match that the delegating rule cannot let through is left out, and settings the delegate leaves open come from the
+ * delegating rule.
  */
 export function mergeDelegate(root: HTTPRoute, delegates: readonly HTTPRoute[]): readonly HTTPRoute[] {
   const merged: HTTPRoute[] = [];
@@ -38,12 +39,12 @@ function mergeRule(root: HTTPRoute, delegate: HTTPRoute, match: readonly HTTPMat
   return result;
 }
 
-/** Every pair of matches that can hold at once; undefined when no pair can. An empty list on one side means "anything". */
+/** Every pair of matches that can hold at once; undefined where some match of the delegate is in none. An empty list on one side means "anything". */
 function joinMatches(root: readonly HTTPMatchRequest[], delegate: readonly HTTPMatchRequest[]): readonly HTTPMatchRequest[] | undefined {
   if (root.length === 0) return delegate;
   if (delegate.length === 0) return root;
-  const joined = root.flatMap((outer) => delegate.filter((inner) => !contradicts(outer, inner)).map((inner) => joinMatch(outer, inner)));
-  return joined.length === 0 ? undefined : joined;
+  const joined = delegate.map((inner) => root.filter((outer) => !contradicts(outer, inner)).map((outer) => joinMatch(outer, inner)));
+  return joined.some((pairs) => pairs.length === 0) ? undefined : joined.flat();
 }
 
 function joinMatch(outer: HTTPMatchRequest, inner: HTTPMatchRequest): HTTPMatchRequest {
@@ -60,8 +61,7 @@ function joinMatch(outer: HTTPMatchRequest, inner: HTTPMatchRequest): HTTPMatchR
   joined.port = inner.port || outer.port;
   joined.gateways = inner.gateways.length > 0 ? inner.gateways : outer.gateways;
   joined.sourceNamespace = inner.sourceNamespace || outer.sourceNamespace;
-  joined.statPrefix = outer.statPrefix || inner.statPrefix;
-  joined.ignoreUriCase = outer.ignoreUriCase || inner.ignoreUriCase;
+  joined.statPrefix = inner.statPrefix || outer.statPrefix;
   return joined;
 }
 
@@ -72,9 +72,9 @@ function contradicts(outer: HTTPMatchRequest, inner: HTTPMatchRequest): boolean 
   );
   const labels = Object.entries(outer.sourceLabels).some(([name, value]) => (inner.sourceLabels[name] ?? value) !== value);
   const port = outer.port !== 0 && inner.port !== 0 && outer.port !== inner.port;
-  const namespace = outer.sourceNamespace !== "" && inner.sourceNamespace !== "" && outer.sourceNamespace !== inner.sourceNamespace;
+  const namespace = outer.sourceNamespace !== "" && outer.sourceNamespace !== inner.sourceNamespace;
   const gateways = outer.gateways.length > 0 && inner.gateways.some((gateway) => !outer.gateways.includes(gateway));
-  return texts || maps || labels || port || namespace || gateways;
+  return texts || maps || labels || port || namespace || gateways || outer.ignoreUriCase !== inner.ignoreUriCase;
 }
 
 /** The inner match must be at least as narrow as the outer one; two regular expressions cannot be compared and therefore contradict. */

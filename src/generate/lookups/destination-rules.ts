@@ -1,25 +1,38 @@
 import { clone, create } from "@bufbuild/protobuf";
 import { matchesHost, resolveShortName } from "../../base/hostname.ts";
-import { matchesLabels } from "../../base/labels.ts";
+import { type Labels, labelPairs, matchesLabels } from "../../base/labels.ts";
 import { type ConfigObject, objectKey } from "../../config/object.ts";
 import type { Query } from "../../engine/index.ts";
 import { type DestinationRule, DestinationRuleSchema } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
 import type { DestinationRuleQuery, GenerateContext, ResolvedDestinationRule } from "../context.ts";
-import { isExported } from "./export-to.ts";
 import { byPrecedence, compareText } from "./precedence.ts";
 
 export interface DestinationRuleLookups {
   readonly destinationRule: (query: DestinationRuleQuery) => ResolvedDestinationRule | undefined;
+  readonly mergedDestinationRule: (keys: readonly string[], host: string) => ResolvedDestinationRule | undefined;
   readonly destinationRuleKeys: (query: DestinationRuleQuery) => readonly string[];
   readonly hasSelectiveDestinationRules: Query<string, boolean>;
 }
 
 type Context = Pick<GenerateContext, "engine" | "inputs" | "settings">;
 
-/** Rules of one namespace by host: the exact hosts in a map, the wildcards from the most specific to the least. */
+/** Rules of one host that count as one: they say the same of who may use them. The oldest comes first. */
+interface RuleGroup {
+  readonly keys: readonly string[];
+  readonly exportTo: readonly string[];
+  readonly selector: Labels | undefined;
+}
+
+/** Rules by host: the exact hosts in a map, the wildcards from the most specific to the least. */
 interface HostIndex {
-  readonly exact: Readonly<Record<string, readonly string[]>>;
-  readonly wildcards: readonly { readonly host: string; readonly keys: readonly string[] }[];
+  readonly exact: Readonly<Record<string, readonly RuleGroup[]>>;
+  readonly wildcards: readonly { readonly host: string; readonly groups: readonly RuleGroup[] }[];
+}
+
+/** What one namespace has for its own workloads, and what it lets others see. */
+interface NamespaceRules {
+  readonly own: HostIndex;
+  readonly exported: HostIndex;
 }
 
 /** What choosing a rule depends on; its policies are read only once it is chosen. */
@@ -30,54 +43,68 @@ interface RuleTraits {
   readonly createdAt: number;
   readonly host: string;
   readonly exportTo: readonly string[];
-  readonly selector: Readonly<Record<string, string>> | undefined;
+  readonly selector: Labels | undefined;
 }
 
 /**
  * Finds the DestinationRule a client uses for a host: the client's own namespace first, then the service's, then the root namespace
- * (Istio's documentation, "Configuration Scoping"). Choosing costs a few look-ups and keeps nothing, since every client namespace
- * asks for every host; what is kept is the merged rule, which most clients share.
+ * (Istio's documentation, "Configuration Scoping"). The first that has a rule for the host decides, even where none of its rules selects
+ * the client. Choosing costs a few look-ups and keeps nothing, since every client namespace asks for every host; what is kept is the
+ * merged rule, which most clients share.
  */
 export function defineDestinationRules(ctx: Context): DestinationRuleLookups {
   const traits = ctx.engine.query<string, RuleTraits | undefined>({ name: "destinationRuleTraits", compute: (key) => traitsOf(ctx, key) });
-  const index = ctx.engine.query<string, HostIndex>({
+  const traitsIn = (namespace: string): readonly RuleTraits[] =>
+    ctx.inputs.objects.keys("kindNamespace", `DestinationRule/${namespace}`).flatMap((key) => traits(key) ?? []);
+  const rulesIn = ctx.engine.query<string, NamespaceRules>({
     name: "destinationRuleHosts",
-    compute: (namespace) =>
-      indexOf(ctx.inputs.objects.keys("kindNamespace", `DestinationRule/${namespace}`), (key) => traits(key)?.host ?? ""),
+    compute: (namespace) => {
+      const mesh = ctx.inputs.mesh.get("mesh");
+      const privateByDefault = mesh?.defaultDestinationRuleExportTo.includes(".") === true;
+      const root = namespace === (mesh?.rootNamespace ?? "istio-system");
+      const rules = traitsIn(namespace);
+      const isPrivate = (rule: RuleTraits): boolean => isPrivateRule(rule, privateByDefault);
+      // What the root namespace exports is for everybody; for its own workloads it must not hide the rules of the service's namespace.
+      const own = rules.filter((rule) => isOwnRule(rule) && (!root || isPrivate(rule)));
+      return { own: indexOf(own), exported: indexOf(rules.filter((rule) => !isPrivate(rule))) };
+    },
   });
   const merged = defineMerged(ctx);
-  const candidates = (namespace: string, host: string): readonly RuleTraits[] =>
-    mostSpecific(index(namespace), host)
-      .map((key) => traits(key))
-      .filter((rule) => rule !== undefined);
-  const visible = (rules: readonly RuleTraits[], viewer: string): readonly RuleTraits[] => {
-    if (rules.length === 0) return rules;
-    const fallback = ctx.inputs.mesh.get("mesh")?.defaultDestinationRuleExportTo ?? [];
-    return rules.filter(({ exportTo, namespace }) => isExported(exportTo, fallback, { owner: namespace, viewer }));
-  };
-  const choose = ({ host, clientNamespace, serviceNamespace, labels }: DestinationRuleQuery): readonly RuleTraits[] => {
+  const exportedBy = (namespace: string, { host, clientNamespace }: DestinationRuleQuery): readonly RuleGroup[] =>
+    mostSpecific(rulesIn(namespace).exported, host).filter(({ exportTo }) => isVisible(exportTo, clientNamespace));
+  const keysOf = (query: DestinationRuleQuery): readonly string[] => {
     const root = ctx.inputs.mesh.get("mesh")?.rootNamespace ?? "istio-system";
-    const own = clientNamespace === root ? [] : selectFor(candidates(clientNamespace, host), labels);
-    if (own.length > 0) return own;
-    const shared =
-      serviceNamespace === clientNamespace ? [] : selectFor(visible(candidates(serviceNamespace, host), clientNamespace), undefined);
-    if (shared.length > 0) return shared;
-    return selectFor(visible(candidates(root, host), clientNamespace), clientNamespace === root ? labels : undefined);
+    const own = mostSpecific(rulesIn(query.clientNamespace).own, query.host);
+    if (own.length > 0) return selectFor(own, query.labels);
+    const ofService = exportedBy(query.serviceNamespace, query);
+    return selectFor(ofService.length > 0 ? ofService : exportedBy(root, query), undefined);
   };
-  const keysOf = (query: DestinationRuleQuery): readonly string[] => choose(query).map(({ key }) => key);
   return {
     destinationRuleKeys: keysOf,
+    mergedDestinationRule: (keys, host) => merged({ keys, host }),
     destinationRule: (query) => {
       const keys = keysOf(query);
       return keys.length === 0 ? undefined : merged({ keys, host: query.host });
     },
     hasSelectiveDestinationRules: ctx.engine.query<string, boolean>({
       name: "hasSelectiveDestinationRules",
-      compute: (namespace) =>
-        ctx.inputs.objects.keys("kindNamespace", `DestinationRule/${namespace}`).some((key) => traits(key)?.selector !== undefined),
+      compute: (namespace) => traitsIn(namespace).some(({ selector }) => selector !== undefined),
     }),
   };
 }
+
+/** Whether workloads of the rule's own namespace may use it. One that selects workloads is for those alone, whatever it exports. */
+const isOwnRule = ({ exportTo, namespace, selector }: RuleTraits): boolean =>
+  selector !== undefined || exportTo.length === 0 || exportTo.some((entry) => entry === "*" || entry === "." || entry === namespace);
+
+/** Whether nobody else may. */
+function isPrivateRule({ exportTo, namespace, selector }: RuleTraits, byDefault: boolean): boolean {
+  if (selector !== undefined) return true;
+  return exportTo.length === 0 ? byDefault : exportTo.every((entry) => entry === "." || entry === namespace);
+}
+
+const isVisible = (exportTo: readonly string[], viewer: string): boolean =>
+  exportTo.length === 0 || exportTo.includes("*") || exportTo.includes(viewer);
 
 const ruleAt = (ctx: Context, key: string): ConfigObject<DestinationRule> | undefined =>
   ctx.inputs.objects.get(key) as ConfigObject<DestinationRule> | undefined;
@@ -111,28 +138,44 @@ function defineMerged(
   });
 }
 
-function indexOf(keys: readonly string[], hostOf: (key: string) => string): HostIndex {
-  const byHost = Map.groupBy(keys, hostOf);
+function indexOf(rules: readonly RuleTraits[]): HostIndex {
+  const byHost = Map.groupBy(rules.toSorted(byPrecedence), ({ host }) => host);
   const hosts = [...byHost.keys()].sort((a, b) => b.length - a.length || compareText(a, b));
+  const groupsOf = (host: string): readonly RuleGroup[] => grouped(byHost.get(host) ?? []);
   const wildcards = hosts.filter((host) => host.startsWith("*"));
   return {
-    exact: Object.fromEntries(hosts.filter((host) => !host.startsWith("*")).map((host) => [host, byHost.get(host) ?? []])),
-    wildcards: wildcards.map((host) => ({ host, keys: byHost.get(host) ?? [] })),
+    exact: Object.fromEntries(hosts.filter((host) => !host.startsWith("*")).map((host) => [host, groupsOf(host)])),
+    wildcards: wildcards.map((host) => ({ host, groups: groupsOf(host) })),
   };
 }
 
-function mostSpecific(index: HostIndex, host: string): readonly string[] {
-  const exact = index.exact[host];
-  if (exact !== undefined) return exact;
-  return index.wildcards.find((entry) => entry.host === host || matchesHost(entry.host, host))?.keys ?? [];
+/**
+ * Rules that are exported alike and select alike are merged; the others stand side by side. One that selects workloads is completed by
+ * those that say they are for the namespace, as in Istio.
+ */
+function grouped(rules: readonly RuleTraits[]): readonly RuleGroup[] {
+  const audience = ({ exportTo, selector }: RuleTraits): string =>
+    selector === undefined ? exportTo.toSorted().join() : `select:${labelPairs(selector).join()}`;
+  const ofNamespace = rules.filter(({ exportTo, selector }) => selector === undefined && exportTo.includes("."));
+  return [...Map.groupBy(rules, audience).values()].flatMap((group) => {
+    const [first] = group;
+    if (first === undefined) return [];
+    const members = first.selector === undefined ? group : [...group, ...ofNamespace];
+    return [{ keys: members.map(({ key }) => key), exportTo: first.exportTo, selector: first.selector }];
+  });
 }
 
-/** A rule with a workloadSelector goes before one without, for the workloads it selects; for all others it does not exist. */
-function selectFor(rules: readonly RuleTraits[], labels: Readonly<Record<string, string>> | undefined): readonly RuleTraits[] {
-  if (rules.length === 0) return rules;
-  const sorted = rules.toSorted(byPrecedence);
-  const selecting = labels === undefined ? [] : sorted.filter(({ selector }) => selector !== undefined && matchesLabels(selector, labels));
-  return selecting.length > 0 ? selecting : sorted.filter(({ selector }) => selector === undefined);
+function mostSpecific(index: HostIndex, host: string): readonly RuleGroup[] {
+  const exact = index.exact[host];
+  if (exact !== undefined) return exact;
+  return index.wildcards.find((entry) => entry.host === host || matchesHost(entry.host, host))?.groups ?? [];
+}
+
+/** The rules for a workload: the oldest that select it, else the youngest of those that select nothing, which is Istio's choice. */
+function selectFor(groups: readonly RuleGroup[], labels: Labels | undefined): readonly string[] {
+  const selecting =
+    labels === undefined ? undefined : groups.find(({ selector }) => selector !== undefined && matchesLabels(selector, labels));
+  return (selecting ?? groups.findLast(({ selector }) => selector === undefined))?.keys ?? [];
 }
 
 /** Several rules for one host add up: subsets are collected (the first of a name stands), the first traffic policy stands. */

@@ -21,6 +21,7 @@ export function createLookups(ctx: Omit<GenerateContext, "lookups">): Lookups {
     extensionsFor: defineExtensionChoice(ctx),
     aliases: defineServiceAliases(ctx),
     destinationRule: rules.destinationRule,
+    mergedDestinationRule: rules.mergedDestinationRule,
     destinationRuleKeys: rules.destinationRuleKeys,
     hasSelectiveDestinationRules: rules.hasSelectiveDestinationRules,
   };

@@ -64,7 +64,8 @@ function serversOf(gateway: ConfigObject<Gateway>, server: Server, query: Gatewa
     server,
     family,
     port,
-    bind: server.bind,
+    // All addresses, said or not, are one listener.
+    bind: server.bind === "0.0.0.0" ? "" : server.bind,
     hosts: server.hosts.map((text) => hostOf(text, gateway.namespace)),
     routeName: routeNameOf({ family, port, number, gateway, server }),
     http3: family === "https" && query.udpPorts?.includes(number) === true,
@@ -101,13 +102,38 @@ function routeNameOf({ family, port, number, gateway, server }: RouteNameParts):
   return family === "https" ? `https.${number}.${server.port?.name ?? ""}.${gateway.name}.${gateway.namespace}${bind}` : undefined;
 }
 
-/** The first server of a port decides whether it carries plain HTTP, TLS or raw TCP; servers that do not fit are left out. */
-function mergePort(servers: readonly GatewayServer[]): readonly GatewayPort[] {
+/**
+ * Servers with TLS are told apart by the names clients say. The first one without takes what says none, and from there on only more HTTP
+ * beside HTTP fits; what does not fit is left out.
+ */
+function mergePort(all: readonly GatewayServer[]): readonly GatewayPort[] {
+  const servers = withOwnHosts(all);
   const [first] = servers;
   if (first === undefined) return [];
-  const kind = kindOf(first);
-  const fitting = servers.filter((server) => kindOf(server) === kind);
-  return [{ port: first.port, bind: first.bind, kind, servers: kind === "tcp" ? fitting.slice(0, 1) : fitting }];
+  const at = servers.findIndex((server) => kindOf(server) !== "tls");
+  const [secured, rest] = at < 0 ? [servers, []] : [servers.slice(0, at), servers.slice(at)];
+  const [plain] = rest;
+  const fitting =
+    plain?.family === "http"
+      ? rest.filter(({ family }) => family === "http").map((server) => ({ ...server, routeName: plain.routeName }))
+      : rest.slice(0, 1);
+  return [{ port: first.port, bind: first.bind, kind: kindOf(first), servers: [...secured, ...fitting] }];
 }
 
-const kindOf = ({ family }: GatewayServer): GatewayPort["kind"] => (family === "https" || family === "tls" ? "tls" : family);
+/** A server with TLS settings that lists a host which an earlier one has is left out, as in Istio. */
+function withOwnHosts(servers: readonly GatewayServer[]): readonly GatewayServer[] {
+  const seen = new Set<string>();
+  return servers.filter(({ server, hosts }) => {
+    if (server.tls === undefined) return true;
+    const names = hosts.map(({ namespace, host }) => `${namespace}/${host}`);
+    if (names.some((name) => seen.has(name))) return false;
+    for (const name of names) seen.add(name);
+    return true;
+  });
+}
+
+const kindOf = ({ family }: Pick<GatewayServer, "family">): GatewayPort["kind"] =>
+  family === "https" || family === "tls" ? "tls" : family;
+
+/** What a server makes of its port. */
+export const serverKind = (server: Server): GatewayPort["kind"] => kindOf({ family: familyOf(server) });

@@ -8,6 +8,7 @@ import {
   OutboundTrafficPolicy_Mode,
   type Sidecar,
 } from "../../gen/istio/networking/v1alpha3/sidecar_pb.js";
+import type { HTTPMatchRequest } from "../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
 import type { ServiceRef } from "../../model/service.ts";
 import { type EgressScope, type GenerateContext, type Scope, type ScopedService, type ScopeKey, scopeId } from "../context.ts";
 import { compareText } from "./precedence.ts";
@@ -67,10 +68,12 @@ function importedBy(parts: Parts, namespace: string, listener: IstioEgressListen
   const virtualServices = parts.virtualServices.boundTo({ gateway: MESH_GATEWAY, namespace }).filter((key) => {
     const resolved = parts.virtualServices.virtualService(key);
     return (
-      resolved?.spec.hosts.some((host) =>
-        patterns.some(
-          (pattern) => (pattern.namespace === "*" || pattern.namespace === resolved.namespace) && hostsOverlap(pattern.host, host),
-        ),
+      resolved?.spec.hosts.some(
+        (host) =>
+          !matches(unwanted, resolved.namespace, host) &&
+          patterns.some(
+            (pattern) => (pattern.namespace === "*" || pattern.namespace === resolved.namespace) && hostsOverlap(pattern.host, host),
+          ),
       ) === true
     );
   });
@@ -82,7 +85,9 @@ function importedBy(parts: Parts, namespace: string, listener: IstioEgressListen
   const number = port?.protocol === "HTTP_PROXY" ? undefined : port?.number || undefined;
   const direct = importedServices(parts, namespace, wanted).flatMap((ref) => atPort(parts.ctx, ref, number));
   const hosts = new Set(direct.map(({ host }) => host));
-  const behind = destinationsOf(parts, virtualServices, namespace).filter(({ host }) => !hosts.has(host));
+  const behind = destinationsOf(parts, virtualServices, namespace)
+    .filter(({ host }) => !hosts.has(host))
+    .flatMap((destination) => (number === undefined ? destination : atPort(parts.ctx, destination, number)));
   return {
     port,
     bind: listener.bind,
@@ -102,7 +107,7 @@ function patternOf(text: string, own: string): HostPattern {
   return { namespace: namespace === "." ? own : namespace || "*", host: text.slice(slash + 1), excludes };
 }
 
-/** All visible declarations of a host are candidates here: a pattern may name the namespace, and the own namespace is preferred. */
+/** All visible declarations of a host are candidates here: a pattern may name the namespace. */
 function importedServices(
   { ctx, services }: Parts,
   viewer: string,
@@ -110,8 +115,7 @@ function importedServices(
 ): readonly ServiceRef[] {
   return services.visibleTo(viewer).flatMap((ref) => {
     if (ctx.registry.servicesByHost(ref.host).length === 1) return wanted(ref.namespace, ref.host) ? [ref] : [];
-    const rivals = services.declarations({ host: ref.host, namespace: viewer }).filter((rival) => wanted(rival.namespace, rival.host));
-    return rivals.find(({ namespace }) => namespace === viewer) ?? rivals[0] ?? [];
+    return services.declarations({ host: ref.host, namespace: viewer }).find((rival) => wanted(rival.namespace, rival.host)) ?? [];
   });
 }
 
@@ -133,9 +137,10 @@ function destinationsOf({ services, virtualServices }: Parts, keys: readonly str
   for (const key of keys) {
     const spec = virtualServices.virtualService(key)?.spec;
     if (spec === undefined) continue;
-    for (const { destination } of [...spec.http, ...spec.tcp, ...spec.tls].flatMap((rule) => [...rule.route]))
+    const http = spec.http.filter(({ match }) => isForNamespace(match, viewer));
+    for (const { destination } of [...http, ...spec.tcp, ...spec.tls].flatMap((rule) => [...rule.route]))
       note(destination?.host, destination?.port?.number);
-    for (const rule of spec.http) {
+    for (const rule of http) {
       note(rule.mirror?.host, rule.mirror?.port?.number);
       for (const { destination } of rule.mirrors) note(destination?.host, destination?.port?.number);
     }
@@ -147,6 +152,10 @@ function destinationsOf({ services, virtualServices }: Parts, keys: readonly str
       : [{ namespace: ref.namespace, host, ports: numbers === undefined ? undefined : [...numbers].sort((a, b) => a - b) }];
   });
 }
+
+/** Whether some match of a rule may hold for clients of a namespace. */
+const isForNamespace = (matches: readonly HTTPMatchRequest[], namespace: string): boolean =>
+  matches.length === 0 || matches.some(({ sourceNamespace }) => sourceNamespace === "" || sourceNamespace === namespace);
 
 function union(egress: readonly EgressScope[]): readonly ScopedService[] {
   const [only] = egress;

@@ -110,7 +110,7 @@ function withFullHosts(original: VirtualService, namespace: string, domain: stri
   const fill = (destination: Destination | undefined): void => {
     if (destination !== undefined) destination.host = full(destination.host);
   };
-  spec.hosts = spec.hosts.map(full);
+  spec.hosts = spec.hosts.map((host) => full(host).toLowerCase());
   spec.gateways = spec.gateways.map((gateway) => fullGateway(gateway, namespace));
   for (const rule of spec.http) {
     for (const route of rule.route) fill(route.destination);

@@ -9,7 +9,7 @@ type Context = Pick<GenerateContext, "engine" | "registry">;
 export interface VisibleServices {
   /** Services a namespace may see, one per host, sorted by host. */
   readonly visibleTo: Query<string, readonly ScopedService[]>;
-  /** What declares a host and is visible in a namespace, in order of precedence: Kubernetes, what is meant for the namespace, the rest by age. */
+  /** What declares a host and is visible in a namespace, in order of precedence: its own, Kubernetes, what is meant for it, the rest by age. */
   readonly declarations: (query: { readonly host: string; readonly namespace: string }) => readonly ServiceRef[];
   /** The service a host means in a namespace. */
   readonly visibleService: (query: { readonly host: string; readonly namespace: string }) => ServiceRef | undefined;
@@ -26,13 +26,18 @@ interface Bucket {
  */
 export function defineVisibleServices(ctx: Context): VisibleServices {
   const bucket = ctx.engine.query<string, Bucket>({ name: "exportedServices", compute: (namespace) => bucketOf(ctx, namespace) });
+  const publicRefs = (): readonly ServiceRef[] => ctx.registry.namespaces().flatMap((namespace) => bucket(namespace).everyone);
   const everyone = ctx.engine.query<"all", readonly ScopedService[]>({
     name: "publicServices",
     compute: () =>
-      onePerHost(
-        ctx.registry.namespaces().flatMap((namespace) => bucket(namespace).everyone),
-        (host, rivals) => ctx.registry.servicesByHost(host).find((ref) => rivals.some(({ namespace }) => namespace === ref.namespace)),
+      onePerHost(publicRefs(), (host, rivals) =>
+        ctx.registry.servicesByHost(host).find((ref) => rivals.some(({ namespace }) => namespace === ref.namespace)),
       ),
+  });
+  /** Public services of hosts that several namespaces declare. Each of these namespaces means its own; nearly always there are none. */
+  const contested = ctx.engine.query<"all", readonly ServiceRef[]>({
+    name: "contestedServices",
+    compute: () => [...Map.groupBy(publicRefs(), ({ host }) => host).values()].filter((rivals) => rivals.length > 1).flat(),
   });
   const standing = ctx.engine.query<ServiceRef, Standing | undefined>({
     name: "serviceStanding",
@@ -49,7 +54,7 @@ export function defineVisibleServices(ctx: Context): VisibleServices {
         const { exportTo, isKubernetes } = standing(ref) ?? HIDDEN;
         const namespaces = { owner: ref.namespace, viewer };
         if (!isExported(exportTo, [], namespaces)) return [];
-        return [{ ref, rank: isKubernetes ? -1 : exportRank(exportTo, [], namespaces) }];
+        return [{ ref, rank: ref.namespace === viewer ? -2 : isKubernetes ? -1 : exportRank(exportTo, [], namespaces) }];
       })
       .sort((a, b) => a.rank - b.rank)
       .map(({ ref }) => ref);
@@ -62,8 +67,9 @@ export function defineVisibleServices(ctx: Context): VisibleServices {
           .restricted.filter(({ exportTo }) => isExported(exportTo, [], { owner, viewer }))
           .map(({ ref }) => ref),
       );
-      if (restricted.length === 0) return everyone("all");
-      return onePerHost([...everyone("all"), ...restricted], (host) => visibleService({ host, namespace: viewer }));
+      const special = [...restricted, ...contested("all").filter(({ namespace }) => namespace === viewer)];
+      if (special.length === 0) return everyone("all");
+      return onePerHost([...everyone("all"), ...special], (host) => visibleService({ host, namespace: viewer }));
     },
   });
   return { visibleTo, declarations, visibleService };

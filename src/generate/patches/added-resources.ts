@@ -19,12 +19,13 @@ export function addResources(scene: Scene, rules: KindRules, present: ResourceSe
   const adding = scene.patches.filter((patch) => patch.operation === "ADD" && scene.adds(patch));
   if (adding.length === 0) return [];
   const all = new Map(present);
-  return adding.flatMap((patch) => {
-    const resource = resourceOf(patch, rules.typeUrl);
-    if (resource === undefined) return [];
+  const each = adding.flatMap((patch) =>
+    (rules.added?.(patch, present) ?? plainlyAdded(patch, rules.typeUrl)).map((resource) => ({ patch, resource })),
+  );
+  return each.map(({ patch, resource }) => {
     const fault = all.has(resource.name) ? `there is a resource named ${resource.name} already` : rules.clash(resource, all);
     if (fault === undefined) all.set(resource.name, resource);
-    return [{ patch: patch.id, resource, fault }];
+    return { patch: patch.id, resource, fault };
   });
 }
 
@@ -33,12 +34,12 @@ export const nameOf = ({ value }: Patch): string | undefined =>
   value !== undefined && "name" in value && typeof value.name === "string" ? value.name : undefined;
 
 /** The content of a patch as a resource: encoded once, like any other. */
-function resourceOf(patch: Patch, typeUrl: string): Encoded | undefined {
+function plainlyAdded(patch: Patch, typeUrl: string): readonly Encoded[] {
   const { applyTo, value } = patch;
   const name = nameOf(patch);
-  if (value === undefined || name === undefined) return undefined;
+  if (value === undefined || name === undefined) return [];
   const schema: DescMessage = PATCHED_TYPES[applyTo].schema;
   const resource = made.get(value) ?? encoded(typeUrl, name, schema, value as MessageShape<typeof schema>);
   made.set(value, resource);
-  return resource;
+  return [resource];
 }

@@ -113,10 +113,13 @@ function compilePatch({ applyTo: kind, match, patch }: ObjectPatch, { index, id,
     operation,
     patch: faults.length === 0 ? compiled() : undefined,
     faults,
-    notes: value?.notes ?? [],
+    notes: [...(applyTo === "BOOTSTRAP" ? [AT_START] : []), ...(value?.notes ?? [])],
     types: value?.types ?? [],
   };
 }
+
+/** What a running proxy shows nothing of. */
+const AT_START = "takes effect when the bootstrap of a proxy is made, before the proxy starts";
 
 const LONGEST_EXPRESSION = 1024;
 
@@ -128,7 +131,6 @@ function versionFaults(expression: string): readonly string[] {
 
 /** Combinations that nothing comes of. */
 function ineffective({ applyTo, operation, context }: Pick<CompiledPatch, "applyTo" | "operation" | "context">): readonly string[] {
-  if (applyTo === "BOOTSTRAP") return ["a proxy's bootstrap is patched where it is made, beside the proxy"];
   if (context === "WAYPOINT") return ["waypoints are not served here"];
   return PATCHED_TYPES[applyTo].operations.includes(operation) ? [] : [`${operation} does nothing to ${applyTo}`];
 }

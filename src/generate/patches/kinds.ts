@@ -6,11 +6,11 @@ import { type GatewayPorts, matchesTable } from "../../envoy/patch/match-route.t
 import { type ApplyTo, inContext, type Patch, type PatchContext } from "../../envoy/patch/patch.ts";
 import { matchesCluster, patchCluster, servicesOf } from "../../envoy/patch/patch-cluster.ts";
 import { patchListener } from "../../envoy/patch/patch-listener.ts";
-import { patchRoutes } from "../../envoy/patch/patch-routes.ts";
+import { patchTable } from "../../envoy/patch/patch-table.ts";
 import { NO_OUTCOME } from "../../envoy/patch/trace.ts";
+import { isDivided } from "../../envoy/route/route-table.ts";
 import { ClusterSchema } from "../../gen/envoy/config/cluster/v3/cluster_pb.js";
 import { ListenerSchema } from "../../gen/envoy/config/listener/v3/listener_pb.js";
-import { RouteConfigurationSchema } from "../../gen/envoy/config/route/v3/route_pb.js";
 import type { ProxyView } from "../../model/proxy.ts";
 import type { Encoded } from "../../wire/encoded.ts";
 import { CLUSTER_TYPE, EXTENSION_CONFIG_TYPE, LISTENER_TYPE, ROUTE_TYPE } from "../../wire/type-urls.ts";
@@ -119,6 +119,9 @@ export const routeRules = (portsOf: (view: ProxyView) => GatewayPorts): KindRule
   scene: (plan, view) => routeScene(plan, view, portsOf),
 });
 
+/** Hosts are added to a table that leaves its hosts to discovery as such hosts, see `virtualHostRules`. */
+export const addsHost = ({ applyTo, operation }: Patch): boolean => applyTo === "VIRTUAL_HOST" && operation === "ADD";
+
 function routeScene(plan: PatchPlan, view: ProxyView, portsOf: (view: ProxyView) => GatewayPorts): Scene {
   const context: PatchContext = isRouter(view) ? "GATEWAY" : "SIDECAR_OUTBOUND";
   const patches = plan.patches.filter((patch) => ROUTE_PARTS.has(patch.applyTo) && inContext(patch, context));
@@ -128,17 +131,10 @@ function routeScene(plan: PatchPlan, view: ProxyView, portsOf: (view: ProxyView)
     id: `routes@${context}${asksForPort ? JSON.stringify(ports) : ""}`,
     patches,
     adds: () => false,
-    concerning: ({ name }) => ({ context, patches: patches.filter((patch) => matchesTable(patch, name, { context, ports })) }),
-    apply: ({ body }, list) =>
-      applyPatches({
-        schema: RouteConfigurationSchema,
-        body,
-        patches: list,
-        registry: plan.registry,
-        patch: (table, some, trace) => {
-          patchRoutes(table, { context, ports, patches: some, trace });
-          return table;
-        },
-      }),
+    concerning: (table) => {
+      const here = patches.filter((patch) => matchesTable(patch, table.name, { context, ports }));
+      return { context, patches: here.some(addsHost) && isDivided(table) ? here.filter((patch) => !addsHost(patch)) : here };
+    },
+    apply: ({ body }, list) => patchTable({ body, context, ports, patches: list, registry: plan.registry }),
   };
 }

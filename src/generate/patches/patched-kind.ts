@@ -19,8 +19,8 @@ export interface Scene {
   readonly adds: (patch: Patch) => boolean;
   /** The side a resource stands on and the patches that may concern it, by what is cheap to know. */
   readonly concerning: (resource: Encoded) => { readonly context: PatchContext; readonly patches: readonly Patch[] };
-  /** Applies patches to a resource. Called once per resource and list of patches. */
-  readonly apply: (resource: Encoded, patches: readonly Patch[], context: PatchContext) => Applied;
+  /** Applies patches to a resource, at once, or in steps where there may be much of it. Called once per resource and list of patches. */
+  readonly apply: (resource: Encoded, patches: readonly Patch[], context: PatchContext) => Applied | Generator<void, Applied>;
 }
 
 /** How one kind of resource is patched. */
@@ -30,6 +30,10 @@ export interface KindRules {
   readonly scene: (plan: PatchPlan, view: ProxyView) => Scene | undefined;
   /** Why a resource cannot be added beside those that are there. */
   readonly clash: (added: Encoded, present: ResourceSet["resources"]) => string | undefined;
+  /** The resources that a patch adds to those that are there, where that is not its content under its own name. */
+  readonly added?: (patch: Patch, present: ResourceSet["resources"]) => readonly Encoded[];
+  /** The name that a resource has in patches, where that is another. */
+  readonly patchName?: (name: string) => string;
 }
 
 /** One resource after patches. */
@@ -99,7 +103,7 @@ export class PatchedKind {
     const scene = this.#sceneOf(plan, view);
     if (scene === undefined) return;
     for (const resource of set.resources.values()) {
-      leafOf(scene, resource);
+      yield* leafSteps(scene, resource);
       yield;
     }
   }
@@ -120,7 +124,8 @@ export class PatchedKind {
   behind(plan: PatchPlan, view: ProxyView, resource: Encoded | { readonly name: string }): readonly string[] {
     const scene = this.#sceneOf(plan, view);
     if (scene === undefined) return [];
-    const adding = scene.patches.filter((patch) => patch.operation === "ADD" && scene.adds(patch) && nameOf(patch) === resource.name);
+    const name = this.#rules.patchName?.(resource.name) ?? resource.name;
+    const adding = scene.patches.filter((patch) => patch.operation === "ADD" && scene.adds(patch) && nameOf(patch) === name);
     const applied =
       "body" in resource
         ? [...leafOf(scene, resource).outcome.applied]
@@ -182,6 +187,14 @@ function patchMembers(scene: LiveScene, resources: ResourceSet["resources"]): Re
 }
 
 function leafOf(scene: LiveScene, resource: Encoded): PatchedLeaf {
+  const steps = leafSteps(scene, resource);
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+function* leafSteps(scene: LiveScene, resource: Encoded): Generator<void, PatchedLeaf> {
   const { context, patches } = scene.concerning(resource);
   if (patches.length === 0) return { resource, outcome: NO_OUTCOME };
   const id = `${scene.id}|${context}|${patches.map((patch) => patch.id).join()}`;
@@ -189,15 +202,16 @@ function leafOf(scene: LiveScene, resource: Encoded): PatchedLeaf {
   scene.lists.set(id, list);
   let leaf = list.leaves.get(resource);
   if (leaf === undefined) {
-    leaf = makeLeaf(scene, resource, list);
+    leaf = yield* makeLeaf(scene, resource, list);
     for (const { patch, reason } of leaf.outcome.faults) scene.tell({ patch, resource: resource.name, reason });
     list.leaves.set(resource, leaf);
   }
   return leaf;
 }
 
-function makeLeaf(scene: Scene, resource: Encoded, { patches, context }: PatchList): PatchedLeaf {
-  const { body, outcome } = scene.apply(resource, patches, context);
+function* makeLeaf(scene: Scene, resource: Encoded, { patches, context }: PatchList): Generator<void, PatchedLeaf> {
+  const applying = scene.apply(resource, patches, context);
+  const { body, outcome } = "next" in applying ? yield* applying : applying;
   if (body === undefined) return { resource: undefined, outcome };
   if (body === resource.body) return { resource, outcome };
   const patched = encodedBytes(resource.typeUrl, resource.name, body);

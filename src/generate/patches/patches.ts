@@ -5,6 +5,7 @@ import type { CompiledFilter } from "./compile.ts";
 import { clusterRules, extensionRules, listenerRules, routeRules } from "./kinds.ts";
 import { type LeftOut, PatchedKind } from "./patched-kind.ts";
 import { definePlans, type Plans } from "./plan.ts";
+import { virtualHostRules } from "./virtual-host-rules.ts";
 
 /** EnvoyFilters, put into effect. */
 export interface Patches {
@@ -13,6 +14,7 @@ export interface Patches {
   readonly clusters: PatchedKind;
   readonly listeners: PatchedKind;
   readonly routes: PatchedKind;
+  readonly virtualHosts: PatchedKind;
   readonly extensions: PatchedKind;
   /** All EnvoyFilters in force. */
   filters(): readonly CompiledFilter[];
@@ -33,6 +35,7 @@ export function createPatches(ctx: GenerateContext, tell: (fault: LeftOut) => vo
       routeRules((view) => gatewayQueryOf(ctx, view).targetPorts),
       tell,
     ),
+    virtualHosts: new PatchedKind(virtualHostRules, tell),
     extensions: new PatchedKind(extensionRules, tell),
     filters: () => inputs.objects.keys("kind", "EnvoyFilter").flatMap((key) => plans.compiled(key) ?? []),
     use: (registry) => descriptors.set("all", registry),

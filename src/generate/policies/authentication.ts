@@ -62,8 +62,13 @@ function keysOf({ rule, namespace }: WrittenRule, context: AuthenticationContext
   }
   const timeoutMs = rule.timeout === undefined ? FETCH_TIMEOUT_MS : durationMs(rule.timeout);
   const uri = rule.jwks === "" ? rule.jwksUri : "";
-  return { uri: uri || rule.issuer, cluster: uri === "" ? NOWHERE : keyServer(uri, namespace, context), timeoutMs };
+  return { uri: fetchable(uri || rule.issuer), cluster: uri === "" ? NOWHERE : keyServer(uri, namespace, context), timeoutMs };
 }
+
+/** An issuer need not be a URL (`somebody@example.com`), and Envoy refuses the whole listener for keys that are to be fetched from none. */
+const fetchable = (uri: string): string => (/^https?:/i.test(uri) && URL.canParse(uri) ? uri : NO_URI);
+
+const NO_URI = "https://keys.invalid/";
 
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { "http:": 80, "https:": 443 };
 

@@ -19,7 +19,7 @@ export interface AuthorizationContext extends AuthorizerContext {
 /** What all AuthorizationPolicies of a workload come to. */
 export interface Authorization {
   readonly custom: readonly CustomRules[];
-  /** What denies, then what allows, then what is only noted: the order in which Istio documents they are tried. */
+  /** What is only noted, then what denies, then what allows: requests that are refused are noted too. */
   readonly rbac: readonly RbacInput[];
 }
 
@@ -28,9 +28,9 @@ export function authorizationOf(policies: readonly AuthorizationObject[], contex
   return {
     custom: customRules(of(Action.CUSTOM), context),
     rbac: [
+      ...enforced(of(Action.AUDIT), "LOG", context),
       ...withDryRun(of(Action.DENY), "DENY", context),
       ...withDryRun(of(Action.ALLOW), "ALLOW", context),
-      ...enforced(of(Action.AUDIT), "LOG", context),
     ],
   };
 }
@@ -82,6 +82,5 @@ function customRules(policies: readonly AuthorizationObject[], context: Authoriz
       // Names of providers may begin alike: beside others the prefix goes on to where the name ends.
       return { prefix: several ? `${prefix}-ns[` : prefix, rules, authorizer: externalAuthorizer(provider, context) };
     });
-  if (!several || context.severalAuthorizers) return groups;
-  return [{ prefix: "istio-ext-authz-", rules: groups.flatMap(({ rules }) => rules), authorizer: undefined }];
+  return several && !context.severalAuthorizers ? groups.map((group) => ({ ...group, authorizer: undefined })) : groups;
 }

@@ -14,6 +14,26 @@ describe("usableKeySet", () => {
 
   it("takes a shared secret", () => expect(usableKeySet(set({ kty: "oct", k: "c2VjcmV0" }))).toBeDefined());
 
+  it("takes keys of all sorts that Envoy knows, with algorithms that fit", () => {
+    const rsa = generateKeyPairSync("rsa", { modulusLength: 2048 }).publicKey.export({ format: "jwk" });
+    const okp = generateKeyPairSync("ed25519").publicKey.export({ format: "jwk" });
+    for (const good of [rsa, { ...rsa, alg: "PS256" }, okp, { ...okp, alg: "EdDSA" }, { ...key, alg: "ES256" }])
+      expect(usableKeySet(set(good))).toBeDefined();
+    const even = Buffer.from(rsa.n ?? "", "base64url");
+    even[even.length - 1] = 2;
+    for (const bad of [
+      { ...rsa, e: "AQ" },
+      { ...rsa, n: "AQAB" },
+      { ...rsa, n: even.toString("base64url") },
+      { ...rsa, n: `${rsa.n}==` },
+      { ...rsa, alg: "ES256" },
+      { ...key, alg: "RS256" },
+      { ...key, crv: "P-999" },
+      { n: rsa.n, e: rsa.e },
+    ])
+      expect(usableKeySet(set(bad))).toBeUndefined();
+  });
+
   for (const text of ["", "no JSON", "[]", "null", set(), set(null), set({ kty: "RSA" }), set({ kty: "oct" }), set({ ...key, x: "AA" })]) {
     it(`refuses ${JSON.stringify(text).slice(0, 40)}`, () => expect(usableKeySet(text)).toBeUndefined());
   }

@@ -16,10 +16,35 @@ export function usableKeySet(text: string): string | undefined {
   return Array.isArray(json.keys) && json.keys.some(isUsable) ? text : undefined;
 }
 
+/** What Envoy asks of a key beyond what makes it one; the first letters of the algorithm, where it names one. */
+const KINDS: Readonly<Record<string, { readonly alg: RegExp; readonly fits: (key: JsonWebKey) => boolean }>> = {
+  RSA: { alg: /^(RS|PS)/, fits: ({ n, e }) => isModulus(bytesOf(n)) && isExponent(bytesOf(e)) },
+  EC: {
+    alg: /^ES/,
+    fits: ({ crv, alg, x, y }) => {
+      const own = CURVES.get(crv ?? "");
+      return own !== undefined && (alg ?? own) === own && bytesOf(x).length > 0 && bytesOf(y).length > 0;
+    },
+  },
+  OKP: { alg: /^EdDSA$/, fits: ({ crv, x }) => crv === "Ed25519" && bytesOf(x).length > 0 },
+  oct: { alg: /^HS/, fits: ({ k }) => bytesOf(k).length > 0 },
+};
+
+/** Each curve has one algorithm. */
+const CURVES: ReadonlyMap<string, string> = new Map([
+  ["P-256", "ES256"],
+  ["P-384", "ES384"],
+  ["P-521", "ES512"],
+]);
+const SHORTEST_MODULUS = 64;
+
 function isUsable(value: unknown): boolean {
   if (typeof value !== "object" || value === null) return false;
   const key = value as JsonWebKey;
-  if (key.kty === "oct") return typeof key.k === "string" && /^[\w-]+$/.test(key.k);
+  const kind = typeof key.kty === "string" ? KINDS[key.kty] : undefined;
+  if (kind === undefined || !kind.fits(key)) return false;
+  if (key.alg !== undefined && !(typeof key.alg === "string" && kind.alg.test(key.alg))) return false;
+  if (key.kty === "oct") return true;
   try {
     createPublicKey({ key, format: "jwk" });
     return true;
@@ -27,3 +52,12 @@ function isUsable(value: unknown): boolean {
     return false;
   }
 }
+
+/** Bytes in the alphabet that is safe in URLs, as keys have them; none where the text has another letter. */
+function bytesOf(text: unknown): Buffer {
+  return typeof text === "string" && /^[\w-]+$/.test(text) ? Buffer.from(text, "base64url") : Buffer.alloc(0);
+}
+
+const isOdd = (bytes: Buffer): boolean => ((bytes.at(-1) ?? 0) & 1) === 1;
+const isModulus = (bytes: Buffer): boolean => bytes.length >= SHORTEST_MODULUS && isOdd(bytes);
+const isExponent = (bytes: Buffer): boolean => isOdd(bytes) && bytes.some((byte, index) => byte > (index === bytes.length - 1 ? 1 : 0));

@@ -1,6 +1,6 @@
 import { type Labels, matchesLabels } from "../../base/labels.ts";
 import { type ConfigObject, objectKey } from "../../config/object.ts";
-import type { Query } from "../../engine/index.ts";
+import type { Engine, Query } from "../../engine/index.ts";
 import type { AuthorizationPolicy } from "../../gen/istio/security/v1beta1/authorization_policy_pb.js";
 import type { RequestAuthentication } from "../../gen/istio/security/v1beta1/request_authentication_pb.js";
 import type { PolicyTargetReference } from "../../gen/istio/type/v1beta1/selector_pb.js";
@@ -22,12 +22,23 @@ export interface PolicyQuery {
   readonly labels: Labels;
 }
 
+type PolicyChoice = (query: PolicyQuery) => PolicyKeys;
+
+const defined = new WeakMap<Engine, PolicyChoice>();
+
+/** The choice of an engine; defined on first use, since servers behind Envoy and those without a proxy ask for it alike. */
+export function policyChoiceOf(ctx: Pick<GenerateContext, "engine" | "inputs">): PolicyChoice {
+  const known = defined.get(ctx.engine) ?? definePolicyChoice(ctx);
+  defined.set(ctx.engine, known);
+  return known;
+}
+
 /**
  * The RequestAuthentications and AuthorizationPolicies that apply to a workload, as Istio's references of the two say: those of the root
  * namespace, then those of its own; of each, those without a selector and those whose selector or target it is. Workloads of namespaces
  * without policies are not told apart by their labels.
  */
-export function definePolicyChoice(ctx: Pick<GenerateContext, "engine" | "inputs">): (query: PolicyQuery) => PolicyKeys {
+function definePolicyChoice(ctx: Pick<GenerateContext, "engine" | "inputs">): PolicyChoice {
   const inNamespace = ctx.engine.query<string, readonly ConfigObject<SecurityPolicy>[]>({
     name: "securityPoliciesIn",
     compute: (kindNamespace) =>

@@ -42,7 +42,8 @@ const authenticationContext = ({ lookups, registry, settings }: Context) => ({
   envoyFetchesKeys: settings.envoyFetchesKeys,
 });
 
-function authorizationContext({ inputs, registry, settings }: Context) {
+/** What AuthorizationPolicies are read with. Call inside a query. */
+export function authorizationContext({ inputs, registry, settings }: Context) {
   const mesh = inputs.mesh.get("mesh");
   if (mesh === undefined) throw new Error("there is no MeshConfig");
   return {

@@ -20,7 +20,7 @@ export function domainsOf(service: NamedService, nearness: Nearness, dnsCapture:
   const addresses = service.addresses.length > 0 || !dnsCapture ? service.addresses : service.autoAddresses;
   const names = [host, `${host}.`, ...shortNames(host, nearness)];
   const pods = service.headless && service.source === "Kubernetes" ? names.map((name) => `*.${name}`) : [];
-  return [...names, ...pods, ...addresses.filter(isIp).map(literal)];
+  return [...names, ...pods, ...(addresses.length === 1 ? addresses : addresses.filter(isIp)).map(literal)];
 }
 
 const literal = (address: string): string => (address.includes(":") ? `[${address}]` : address);

@@ -1,7 +1,8 @@
-import { matchesHost } from "../../base/hostname.ts";
+import { compareSpecificity, matchesHost } from "../../base/hostname.ts";
 import type { HeaderChanges, RouteInput, VirtualHostInput } from "../../envoy/route/route-input.ts";
+import type { Session } from "../../model/session.ts";
 import type { GatewayQuery, GatewayServer, GenerateContext, ResolvedVirtualService } from "../context.ts";
-import { blackHoleHost, siteFor, virtualHost } from "./hosts.ts";
+import { blackHoleHost, sessionOfHost, siteFor, virtualHost } from "./hosts.ts";
 import type { RouteHeaders } from "./route-headers.ts";
 import { takesEverything } from "./translate/match.ts";
 import { translateRules } from "./translate/rule.ts";
@@ -38,18 +39,30 @@ export function gatewayHosts(ctx: GenerateContext, key: GatewayTableKey): readon
   const hosts = new Map<string, HostParts>();
   for (const server of servers) addServer(ctx, { key, server, hosts });
   if (hosts.size === 0) return [{ input: blackHoleHost(first.server.port?.number ?? first.port), domains: ["*"] }];
-  return collapsed(hosts, key.headers);
+  return collapsed(hosts, key.headers, (host) => sessionOfHost(ctx, host, key.query.namespace));
 }
 
-/** Hosts with the same routes are one virtual host with several domains, named after the first: routes are large, domains are not. */
-function collapsed(hosts: ReadonlyMap<string, HostParts>, headers: RouteHeaders): readonly GatewayHost[] {
-  const sorted = [...hosts].sort(([a], [b]) => (a < b ? -1 : 1));
-  const groups = Map.groupBy(sorted, ([, { sources, requireTls }]) => `${requireTls} ${sources.join()}`);
+/** Hosts with the same routes are one virtual host with several domains, named after the most specific: routes are large, domains are not. */
+function collapsed(
+  hosts: ReadonlyMap<string, HostParts>,
+  headers: RouteHeaders,
+  sessionOf: (host: string) => Session | undefined,
+): readonly GatewayHost[] {
+  const sorted = [...hosts].sort(([a], [b]) => compareSpecificity(a, b));
+  const groups = Map.groupBy(
+    sorted,
+    ([host, { sources, requireTls }]) => `${requireTls} ${sources.join()} ${JSON.stringify(sessionOf(host)) ?? ""}`,
+  );
   return [...groups.values()].flatMap((members) => {
     const [first] = members;
     if (first === undefined) return [];
     const [host, { port, routes, requireTls }] = first;
-    const input = { ...virtualHost(`${host}:${port}`, catchAllsLast(routes), headers), requireTls };
+    const session = sessionOf(host);
+    const input = {
+      ...virtualHost(`${host}:${port}`, catchAllsLast(routes), headers),
+      requireTls,
+      ...(session !== undefined && { session }),
+    };
     return [{ input, domains: members.map(([domain]) => domain) }];
   });
 }

@@ -7,6 +7,7 @@ import { buildVirtualHost } from "../../envoy/route/virtual-host.ts";
 import { VirtualHostSchema } from "../../gen/envoy/config/route/v3/route_components_pb.js";
 import type { HTTPRetry } from "../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
 import type { ServiceRef } from "../../model/service.ts";
+import { type Session, sessionOf } from "../../model/session.ts";
 import { encode } from "../../wire/encode.ts";
 import type { GenerateContext, Scope } from "../context.ts";
 import type { RouteHeaders } from "./route-headers.ts";
@@ -40,9 +41,10 @@ export interface RouteTarget {
   readonly namespace?: string;
 }
 
-/** The hash policy a client's DestinationRule gives a destination. */
+/** The hash policy a client's DestinationRule gives a destination it can see. */
 export function destinationHash(ctx: GenerateContext, client: RouteClient, target: RouteTarget): HashPolicyInput | undefined {
-  const serviceNamespace = target.namespace ?? ctx.lookups.visibleService(target.host, client.namespace)?.namespace ?? client.namespace;
+  const serviceNamespace = target.namespace ?? ctx.lookups.visibleService(target.host, client.namespace)?.namespace;
+  if (serviceNamespace === undefined) return undefined;
   const labels = client.labels !== undefined && ctx.lookups.hasSelectiveDestinationRules(client.namespace) ? client.labels : undefined;
   return hashPolicyOf(
     ctx.lookups.destinationRule({ host: target.host, clientNamespace: client.namespace, serviceNamespace, labels }),
@@ -65,12 +67,21 @@ export function siteFor(
     forwardHost: client.headers.forwardHost,
     defaultTimeoutMs: ctx.settings.defaultRequestTimeoutMs,
     defaultRetry: meshRetry(ctx),
+    sessionOf: (host) => sessionOfHost(ctx, ctx.lookups.aliases.targetOf(host) ?? host, client.namespace),
     resolve: ({ host: named, subset, port }) => {
       const host = ctx.lookups.aliases.targetOf(named) ?? named;
       const target = { host, subset, port: port?.number || place.defaultPort(host) };
       return { cluster: outboundClusterName(target), hashPolicy: destinationHash(ctx, client, target) };
     },
   };
+}
+
+/** How requests to a host are kept at one endpoint, as a client in a namespace sees it. */
+export function sessionOfHost(ctx: GenerateContext, host: string, namespace: string): Session | undefined {
+  if (!ctx.settings.sessions.enabled) return undefined;
+  const ref = ctx.lookups.visibleService(host, namespace);
+  const service = ref && ctx.registry.service(ref);
+  return service && sessionOf(service, ctx.settings.sessions);
 }
 
 /** A service without rules of its own: everything goes to its cluster. */
@@ -94,7 +105,9 @@ export function plainHost(ctx: GenerateContext, client: RouteClient, target: Ser
     hashPolicies: hashPolicy === undefined ? [] : [hashPolicy],
   };
   const routes = [{ ...BARE_ROUTE, name: "default", action, operation: `${target.host}:${target.port}/*` }];
-  return virtualHost(`${target.host}:${target.port}`, routes, client.headers);
+  const service = ctx.settings.sessions.enabled ? ctx.registry.service(target) : undefined;
+  const session = service && sessionOf(service, ctx.settings.sessions);
+  return { ...virtualHost(`${target.host}:${target.port}`, routes, client.headers), ...(session !== undefined && { session }) };
 }
 
 export const virtualHost = (name: string, routes: readonly RouteInput[], headers: RouteHeaders): VirtualHostInput => ({

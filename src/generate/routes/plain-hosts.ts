@@ -3,7 +3,8 @@ import type { VirtualHostInput } from "../../envoy/route/route-input.ts";
 import { type EncodedDomains, encodeDomains } from "../../envoy/route/route-table.ts";
 import { isHttp } from "../../model/protocol.ts";
 import { type ServiceRef, serviceKey } from "../../model/service.ts";
-import type { GenerateContext } from "../context.ts";
+import { type Outlook, outlooksOf } from "../clusters/outlook.ts";
+import type { GenerateContext, ScopeKey } from "../context.ts";
 import { domainsOf, type NamedService, type Nearness } from "./domains.ts";
 import { plainHost } from "./hosts.ts";
 import { type RouteHeaders, routeHeadersId } from "./route-headers.ts";
@@ -53,9 +54,22 @@ export function definePlainHosts(
   });
 }
 
-/** The DestinationRules a client uses for a host, as one text to compare. */
-export const rulesOf = (ctx: GenerateContext, client: string, { host, namespace }: ServiceRef): string =>
-  ctx.lookups.destinationRuleKeys({ host, clientNamespace: client, serviceNamespace: namespace, labels: undefined }).join();
+/** The DestinationRules that clients of a scope use for each service they see, as texts to compare. Scopes with one outlook share the answer. */
+export function defineRulesIn(ctx: GenerateContext): (scope: ScopeKey) => ReadonlyMap<string, string> {
+  const outlooks = outlooksOf(ctx);
+  const rules = ctx.engine.query<Outlook, ReadonlyMap<string, string>>({
+    name: "rulesByService",
+    id: ({ id }) => id,
+    compute: ({ services }) => new Map(services.map((seen) => [serviceKey(seen.service), textOf(seen.rules)])),
+  });
+  return ({ namespace, sidecar }) => rules(outlooks.of({ namespace, sidecar, labels: undefined }));
+}
+
+const textOf = (rules: readonly string[]): string => rules.join();
+
+/** The same for clients without rules of their own. */
+const outsidersRules = (ctx: GenerateContext, { host, namespace }: ServiceRef): string =>
+  textOf(ctx.lookups.destinationRuleKeys({ host, clientNamespace: OUTSIDER, serviceNamespace: namespace, labels: undefined }));
 
 function hostAt(ctx: GenerateContext, body: Query<VirtualHostInput, Uint8Array>, key: ServiceRef & PortQuery): PlainHost | undefined {
   const service = ctx.registry.service(key);
@@ -67,7 +81,7 @@ function hostAt(ctx: GenerateContext, body: Query<VirtualHostInput, Uint8Array>,
     namespace: key.namespace,
     host: key.host,
     body: body(plainHost(ctx, { namespace: OUTSIDER, labels: undefined, headers: key.headers }, key)),
-    rules: rulesOf(ctx, OUTSIDER, key),
+    rules: outsidersRules(ctx, key),
     domains: domainsByNearness(service, key.dnsCapture),
     aliases:
       aliases.length === 0

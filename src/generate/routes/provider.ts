@@ -1,19 +1,36 @@
-import type { Query } from "../../engine/index.ts";
-import { assembleRouteTable, encodeDomains } from "../../envoy/route/route-table.ts";
+import {
+  assembleRouteTable,
+  encodeDomains,
+  noVirtualHost,
+  splitVirtualHostName,
+  virtualHostResource,
+  withDistinctDomains,
+} from "../../envoy/route/route-table.ts";
 import type { ProxyView } from "../../model/proxy.ts";
 import { encodedPieces, sameEncoded } from "../../wire/encode.ts";
 import type { Encoded, ResourceSet } from "../../wire/encoded.ts";
-import { CLUSTER_TYPE, ROUTE_TYPE } from "../../wire/type-urls.ts";
+import { CLUSTER_TYPE, ROUTE_TYPE, VIRTUAL_HOST_TYPE } from "../../wire/type-urls.ts";
 import type { NameSet, ResourceProvider } from "../../xds/provider.ts";
 import { type GatewayQuery, type GenerateContext, type ScopeKey, scopeId } from "../context.ts";
+import { keyListId } from "../lookups/key-list.ts";
 import { gatewayQueryOf } from "../lookups/merged-gateway.ts";
+import { definePrepareOnce } from "../prepare-once.ts";
 import { createCollector, objectsBehind, sameResourceSet } from "../resource-set.ts";
 import { type GatewayTableKey, gatewayHosts } from "./gateway-table.ts";
 import { defineHostBody } from "./hosts.ts";
-import { definePlainHosts } from "./plain-hosts.ts";
+import { definePlainHosts, defineRulesIn } from "./plain-hosts.ts";
 import { defineRouteHeaders, type RouteHeaders, routeHeadersId } from "./route-headers.ts";
 import { defineRuledHosts } from "./ruled-hosts.ts";
-import { type SidecarTableKey, sidecarHosts, type TableHosts, type TableParts } from "./sidecar-table.ts";
+import { defineSidecarPlan, isSharedTable } from "./sidecar-plan.ts";
+import {
+  behindHost,
+  inlineHosts,
+  madeHosts,
+  type SidecarTableKey,
+  sidecarHosts,
+  type TableHosts,
+  type TableParts,
+} from "./sidecar-table.ts";
 
 /** What decides which tables a proxy has, whatever their names. */
 type TableOwner =
@@ -25,56 +42,194 @@ interface TableKey {
   readonly name: string;
 }
 
-/** Route tables, asked for by name: listeners name the tables they use. */
-export function createRouteProvider(ctx: GenerateContext): ResourceProvider {
-  const table = defineTable(ctx);
+/** Tables that a proxy asks for. Those that many hosts share are divided where it can be sent their hosts one by one. */
+interface TablesKey {
+  readonly owner: TableOwner;
+  readonly names: NameSet;
+  readonly divided: boolean;
+}
+
+/** Some hosts of a table, by their place in its plan. */
+interface HostRunKey {
+  readonly table: SidecarTableKey;
+  readonly owner: string;
+  readonly run: number;
+}
+
+/** Hosts are made in runs of this many: a change of one costs the run it is in, and runs are few enough to be remembered for every namespace. */
+const RUN_LENGTH = 32;
+
+/**
+ * Route tables, asked for by name (listeners name the tables they use), and their virtual hosts for proxies that say they take them one by one
+ * (node metadata `VHDS`): then a change of one route is one small resource. Which tables that are goes by their kind, not by how many hosts they
+ * have at the moment: Envoy refuses a domain that is in a table and in a discovered host, so on the way from a whole table to a divided one calls
+ * would meet neither (measured on 1.40). Gateways have whole tables: they are few, and the host for everything comes and goes with their rules.
+ */
+export function createRouteProviders(ctx: GenerateContext): { readonly routes: ResourceProvider; readonly virtualHosts: ResourceProvider } {
+  const queries = defineTables(ctx);
   const ownerOf = defineOwner(ctx);
-  const set = ctx.engine.query<{ readonly owner: TableOwner; readonly names: NameSet }, ResourceSet>({
-    name: "routeTables",
-    id: ({ owner, names }) => `${names.id}|${ownerId(owner)}`,
-    same: sameResourceSet,
-    compute: ({ owner, names }) => {
-      const collector = createCollector();
+  const keyOf = (view: ProxyView, names: NameSet): TablesKey => ({ owner: ownerOf(view), names, divided: takesHosts(view) });
+  return { routes: routeProvider(ctx, queries, keyOf), virtualHosts: virtualHostProvider(ctx, queries, keyOf) };
+}
+
+type Tables = ReturnType<typeof defineTables>;
+type KeyOf = (view: ProxyView, names: NameSet) => TablesKey;
+
+const takesHosts = ({ type, metadata }: ProxyView): boolean => type === "sidecar" && metadata.vhds;
+
+function routeProvider(ctx: GenerateContext, { table, divided, tableOf, tableSet }: Tables, keyOf: KeyOf): ResourceProvider {
+  return {
+    typeUrl: ROUTE_TYPE,
+    sendAfter: [CLUSTER_TYPE],
+    *prepare(view, { names }) {
+      const key = keyOf(view, names);
       for (const name of names.names) {
-        const result = table.try({ owner, name });
+        tableOf(key, name);
+        yield;
+      }
+    },
+    offered: (view, { names }) => tableSet(keyOf(view, names)),
+    provenance: (view, name) => {
+      const { owner, divided: divides } = keyOf(view, NO_NAMES);
+      const key = { owner, name };
+      return divides && isSharedTable(name) ? objectsBehind(ctx.engine, divided, key) : objectsBehind(ctx.engine, table, key);
+    },
+  };
+}
+
+/** What is wanted are the tables that a proxy has asked for; all their hosts are offered, for Envoy asks for none by name. */
+function virtualHostProvider({ engine }: GenerateContext, { parts, run, runs, hostSet }: Tables, keyOf: KeyOf): ResourceProvider {
+  const prepareOnce = definePrepareOnce(engine);
+  return {
+    typeUrl: VIRTUAL_HOST_TYPE,
+    partOf: ROUTE_TYPE,
+    askedBy: takesHosts,
+    sendAfter: [CLUSTER_TYPE, ROUTE_TYPE],
+    prepare(view, { names }) {
+      if (!takesHosts(view)) return [];
+      const shared = runs(keyOf(view, names));
+      return prepareOnce(shared, function* () {
+        for (const one of shared) {
+          run.try(one);
+          yield;
+        }
+      });
+    },
+    offered: (view, { names, wildcard }) => (wildcard && takesHosts(view) ? hostSet(keyOf(view, names)) : EMPTY_SET),
+    provenance(view, name) {
+      const { table, host } = splitVirtualHostName(name);
+      const { owner } = keyOf(view, NO_NAMES);
+      return owner.kind === "sidecar" ? behindHost(parts, { ...owner.table, name: table }, host) : [];
+    },
+  };
+}
+
+const NO_NAMES: NameSet = { id: 0, names: new Set() };
+const EMPTY_SET: ResourceSet = { resources: new Map(), failed: [] };
+
+function defineTables(ctx: GenerateContext) {
+  const { engine } = ctx;
+  const parts = tableParts(ctx);
+  const tableId = ({ owner, name }: TableKey): string => `${name}|${ownerId(owner)}`;
+  const tablesId = ({ owner, names, divided: divides }: TablesKey): string => `${names.id}|${divides}|${ownerId(owner)}`;
+  const table = engine.query<TableKey, Encoded | undefined>({
+    name: "routeTable",
+    id: tableId,
+    same: sameIfMade,
+    compute: ({ owner, name }) => {
+      const made = owner.kind === "sidecar" ? sidecarHosts(parts, { ...owner.table, name }) : routerHosts(parts, { ...owner, name });
+      return made && encodedPieces(ROUTE_TYPE, name, assembleRouteTable({ name, divided: false, ...made }));
+    },
+  });
+  const divided = engine.query<TableKey, Encoded | undefined>({
+    name: "dividedRouteTable",
+    id: tableId,
+    same: sameIfMade,
+    compute: ({ owner, name }) => {
+      if (owner.kind !== "sidecar") return undefined;
+      const key = { ...owner.table, name };
+      const { ignorePort } = parts.plan(key);
+      return encodedPieces(ROUTE_TYPE, name, assembleRouteTable({ name, divided: true, hosts: inlineHosts(parts, key), ignorePort }));
+    },
+  });
+  const tableOf = ({ owner, divided: divides }: TablesKey, name: string) =>
+    (divides && isSharedTable(name) ? divided : table).try({ owner, name });
+  const tableSet = engine.query<TablesKey, ResourceSet>({
+    name: "routeTables",
+    id: tablesId,
+    same: sameResourceSet,
+    compute: (key) => {
+      const collector = createCollector();
+      for (const name of key.names.names) {
+        const result = tableOf(key, name);
         if (!result.ok) collector.fail(name, result.error.message);
         else if (result.value !== undefined) collector.add(result.value);
       }
       return collector.set;
     },
   });
-  return {
-    typeUrl: ROUTE_TYPE,
-    sendAfter: [CLUSTER_TYPE],
-    *prepare(view, { names }) {
-      const owner = ownerOf(view);
-      for (const name of names.names) {
-        table.try({ owner, name });
-        yield;
-      }
-    },
-    offered: (view, { names }) => set({ owner: ownerOf(view), names }),
-    provenance: (view, name) => objectsBehind(ctx.engine, table, { owner: ownerOf(view), name }),
-  };
+  return { parts, table, divided, tableOf, tableSet, ...defineHostSets(ctx, parts, tablesId) };
 }
 
-function defineTable(ctx: GenerateContext): Query<TableKey, Encoded | undefined> {
+function tableParts(ctx: GenerateContext): TableParts {
   const body = defineHostBody(ctx);
-  const parts: TableParts = { ctx, body, plainHosts: definePlainHosts(ctx, body), ruledHost: defineRuledHosts(ctx, body) };
-  return ctx.engine.query<TableKey, Encoded | undefined>({
-    name: "routeTable",
-    id: ({ owner, name }) => `${name}|${ownerId(owner)}`,
-    same: (a, b) => a === b || (a !== undefined && b !== undefined && sameEncoded(a, b)),
-    compute: ({ owner, name }) => {
-      const made = owner.kind === "sidecar" ? sidecarHosts(parts, { ...owner.table, name }) : routerHosts(parts, { ...owner, name });
-      return made === undefined ? undefined : encodedPieces(ROUTE_TYPE, name, assembleRouteTable({ name, ...made }));
+  const plan = defineSidecarPlan(ctx, definePlainHosts(ctx, body));
+  return { ctx, body, plan, ruledHosts: defineRuledHosts(ctx, body), rulesIn: defineRulesIn(ctx) };
+}
+
+function defineHostSets({ engine }: GenerateContext, parts: TableParts, id: (key: TablesKey) => string) {
+  const planned = ({ table, run: index }: HostRunKey) => parts.plan(table).hosts.slice(index * RUN_LENGTH, (index + 1) * RUN_LENGTH);
+  const run = engine.query<HostRunKey, readonly Encoded[]>({
+    name: "virtualHostRun",
+    id: ({ table, owner, run: index }) => `${index}|${table.name}|${owner}`,
+    same: sameMembers,
+    compute: (key) => madeHosts(parts, key.table, planned(key)).map((host) => virtualHostResource(key.table.name, host)),
+  });
+  const runs = engine.query<TablesKey, readonly HostRunKey[]>({
+    name: "virtualHostRuns",
+    id,
+    compute: ({ owner, names }) => {
+      if (owner.kind !== "sidecar") return [];
+      return [...names.names].filter(isSharedTable).flatMap((name) => {
+        const table = { ...owner.table, name };
+        const count = Math.ceil(parts.plan(table).hosts.length / RUN_LENGTH);
+        return Array.from({ length: count }, (_, index) => ({ table, owner: ownerId(owner), run: index }));
+      });
     },
   });
+  const hostSet = engine.query<TablesKey, ResourceSet>({
+    name: "virtualHosts",
+    id,
+    same: sameResourceSet,
+    compute: (key) => {
+      const collector = createCollector();
+      const tables = new Set(key.owner.kind === "sidecar" ? [...key.names.names].filter(isSharedTable) : []);
+      for (const one of runs(key)) {
+        const made = run.try(one);
+        if (made.ok) for (const host of made.value) collector.add(host);
+        else for (const { name } of planned(one)) collector.fail(`${one.table.name}/${name}`, made.error.message);
+        if (!made.ok || made.value.length > 0) tables.delete(one.table.name);
+      }
+      for (const name of tables) collector.add(noVirtualHost(name));
+      return collector.set;
+    },
+  });
+  return { run, runs, hostSet };
 }
 
+const sameIfMade = (a: Encoded | undefined, b: Encoded | undefined): boolean =>
+  a === b || (a !== undefined && b !== undefined && sameEncoded(a, b));
+
+const sameMembers = (a: readonly Encoded[], b: readonly Encoded[]): boolean =>
+  a.length === b.length && a.every((member, index) => member === b[index]);
+
 function routerHosts({ ctx, body }: TableParts, key: GatewayTableKey): TableHosts | undefined {
-  const hosts = gatewayHosts(ctx, key)?.map(({ input, domains }) => ({ body: body(input), domains: encodeDomains(domains) }));
-  return hosts === undefined ? undefined : { hosts, ignorePort: true };
+  const hosts = gatewayHosts(ctx, key)?.map(({ input, domains }) => ({
+    name: input.name,
+    body: body(input),
+    domains: encodeDomains(domains),
+  }));
+  return hosts && { hosts: withDistinctDomains(hosts), ignorePort: true };
 }
 
 function ownerId(owner: TableOwner): string {
@@ -93,12 +248,17 @@ function defineOwner(ctx: GenerateContext): (view: ProxyView) => TableOwner {
         .virtualService(key)
         ?.spec.http.some((rule) => rule.match.some(({ sourceLabels }) => Object.keys(sourceLabels).length > 0)) === true,
   });
+  const someAsk = ctx.engine.query<readonly string[], boolean>({
+    name: "virtualServicesAskForLabels",
+    id: keyListId,
+    compute: (keys) => keys.some((vs) => ruleAsks(vs)),
+  });
   const asksForLabels = ctx.engine.query<ScopeKey, boolean>({
     name: "routesAskForLabels",
     id: scopeId,
     compute: (key) =>
       ctx.lookups.hasSelectiveDestinationRules(key.namespace) ||
-      ctx.lookups.scope(key).egress.some(({ virtualServices }) => virtualServices.some((vs) => ruleAsks(vs))),
+      ctx.lookups.scope(key).egress.some(({ virtualServices }) => someAsk(virtualServices)),
   });
   const headersOf = defineRouteHeaders(ctx);
   return (view) => {

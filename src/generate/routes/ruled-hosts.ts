@@ -1,8 +1,10 @@
 import type { Query } from "../../engine/index.ts";
 import type { VirtualHostInput } from "../../envoy/route/route-input.ts";
+import { outlooksOf } from "../clusters/outlook.ts";
 import type { GenerateContext } from "../context.ts";
 import { MESH_GATEWAY } from "../lookups/virtual-services.ts";
-import { type RouteClient, siteFor, virtualHost } from "./hosts.ts";
+import { isPolicy, objectsBehind } from "../resource-set.ts";
+import { type RouteClient, sessionOfHost, siteFor, virtualHost } from "./hosts.ts";
 import { routeHeadersId } from "./route-headers.ts";
 import { translateRules } from "./translate/rule.ts";
 
@@ -11,6 +13,8 @@ export interface RuledHostKey {
   readonly vs: string;
   readonly host: string;
   readonly port: number;
+  /** Set where the listener stands for all ports: a destination that names none then means its only one. */
+  readonly anyPort?: true;
   readonly client: RouteClient;
 }
 
@@ -18,50 +22,76 @@ export interface RuledHostKey {
 interface Questions {
   readonly namespace: boolean;
   readonly labels: boolean;
-  readonly destinations: readonly string[];
+  /** Where its rules lead, and what is found there by clients without rules of their own. */
+  readonly destinations: readonly { readonly host: string; readonly found: string }[];
+}
+
+/** Bodies of hosts with rules. */
+export interface RuledHosts {
+  /** Undefined where none of the rules applies. */
+  of(key: RuledHostKey): Uint8Array | undefined;
+  /** Keys of the rules that such a body is made from. */
+  behind(key: RuledHostKey): readonly string[];
 }
 
 /**
  * Bodies of hosts with rules. Most rules ask nothing of the client, so one body serves all namespaces; a client is part of the key
  * only where a rule matches its namespace or labels, or its own DestinationRules may change how a destination is chosen.
  */
-export function defineRuledHosts(
-  ctx: GenerateContext,
-  body: Query<VirtualHostInput, Uint8Array>,
-): (key: RuledHostKey) => Uint8Array | undefined {
+export function defineRuledHosts(ctx: GenerateContext, body: Query<VirtualHostInput, Uint8Array>): RuledHosts {
   const questions = ctx.engine.query<string, Questions>({ name: "virtualServiceQuestions", compute: (vs) => questionsOf(ctx, vs) });
   const ruled = ctx.engine.query<RuledHostKey, Uint8Array | undefined>({
     name: "ruledHost",
-    id: ({ vs, host, port, client }) =>
-      `${vs}|${host}|${port}|${client.namespace}|${client.labels === undefined ? "" : JSON.stringify(client.labels)}${routeHeadersId(client.headers)}`,
-    compute: ({ vs, host, port, client }) => {
+    id: ({ vs, host, port, anyPort, client }) =>
+      `${vs}|${host}|${port}${anyPort === true ? "*" : ""}|${client.namespace}|${client.labels === undefined ? "" : JSON.stringify(client.labels)}${routeHeadersId(client.headers)}`,
+    compute: ({ vs, host, port, anyPort, client }) => {
       const resolved = ctx.lookups.virtualService(vs);
       if (resolved === undefined) return undefined;
-      const routes = translateRules(
-        resolved,
-        siteFor(ctx, client, { gateway: MESH_GATEWAY, port, secure: false, defaultPort: () => port }),
-      );
-      return routes.length === 0 ? undefined : body(virtualHost(`${host}:${port}`, routes, client.headers));
+      const defaultPort = (to: string): number => (anyPort === true ? onlyPort(ctx, client, to) : undefined) ?? port;
+      const routes = translateRules(resolved, siteFor(ctx, client, { gateway: MESH_GATEWAY, port, secure: false, defaultPort }));
+      if (routes.length === 0) return undefined;
+      const session = sessionOfHost(ctx, host, client.namespace);
+      return body({ ...virtualHost(`${host}:${port}`, routes, client.headers), ...(session !== undefined && { session }) });
     },
   });
-  return (key) => ruled({ ...key, client: clientFor(ctx, questions(key.vs), key.client) });
+  const shared = (key: RuledHostKey): RuledHostKey => ({ ...key, client: clientFor(ctx, questions(key.vs), key.client) });
+  return { of: (key) => ruled(shared(key)), behind: (key) => objectsBehind(ctx.engine, ruled, shared(key)).filter(isPolicy) };
+}
+
+function onlyPort(ctx: GenerateContext, client: RouteClient, host: string): number | undefined {
+  const ref = ctx.lookups.visibleService(host, client.namespace);
+  const [first, ...others] = (ref && ctx.registry.service(ref)?.ports) ?? [];
+  return others.length === 0 ? first?.number : undefined;
 }
 
 const ANYONE: Pick<RouteClient, "namespace" | "labels"> = { namespace: "", labels: undefined };
 
 function clientFor(ctx: GenerateContext, asked: Questions, client: RouteClient): RouteClient {
   if (asked.labels) return client;
-  const own = asked.namespace || asked.destinations.some((host) => ownRule(ctx, client, host));
+  const own = asked.namespace || ctx.lookups.hasSelectiveDestinationRules(client.namespace) || findsOther(ctx, client, asked);
   return own ? client : { ...ANYONE, headers: client.headers };
 }
 
-/** Whether a client's DestinationRule or view of a host differs from that of clients without rules of their own. */
-function ownRule(ctx: GenerateContext, client: RouteClient, host: string): boolean {
-  const keys = ({ namespace }: Pick<RouteClient, "namespace">): string => {
-    const serviceNamespace = ctx.lookups.visibleService(host, namespace)?.namespace ?? namespace;
-    return ctx.lookups.destinationRuleKeys({ host, clientNamespace: namespace, serviceNamespace, labels: undefined }).join();
-  };
-  return ctx.lookups.hasSelectiveDestinationRules(client.namespace) || keys(client) !== keys(ANYONE);
+/** Whether a client finds another service, or has other DestinationRules, where the rules lead. */
+function findsOther(ctx: GenerateContext, { namespace }: RouteClient, { destinations }: Questions): boolean {
+  const outlooks = outlooksOf(ctx);
+  const seen = outlooks.byHost(outlooks.of({ namespace, sidecar: undefined, labels: undefined }));
+  return destinations.some(({ host, found }) => {
+    const own = seen.get(host);
+    return found !== (own === undefined ? "" : foundText(own.service.namespace, own.rules));
+  });
+}
+
+const foundText = (namespace: string, rules: readonly string[]): string => `${namespace}|${rules.join()}`;
+
+/** The service a host means to clients without rules of their own, and the DestinationRules they use for it. */
+function foundByAnyone({ lookups }: GenerateContext, host: string): string {
+  const serviceNamespace = lookups.visibleService(host, ANYONE.namespace)?.namespace;
+  if (serviceNamespace === undefined) return "";
+  return foundText(
+    serviceNamespace,
+    lookups.destinationRuleKeys({ host, clientNamespace: ANYONE.namespace, serviceNamespace, labels: undefined }),
+  );
 }
 
 function questionsOf(ctx: GenerateContext, vs: string): Questions {
@@ -70,6 +100,9 @@ function questionsOf(ctx: GenerateContext, vs: string): Questions {
   return {
     namespace: matches.some(({ sourceNamespace }) => sourceNamespace !== ""),
     labels: matches.some(({ sourceLabels }) => Object.keys(sourceLabels).length > 0),
-    destinations: [...new Set(rules.flatMap(({ route }) => route.map(({ destination }) => destination?.host ?? "")))],
+    destinations: [...new Set(rules.flatMap(({ route }) => route.map(({ destination }) => destination?.host ?? "")))].map((host) => ({
+      host,
+      found: foundByAnyone(ctx, host),
+    })),
   };
 }

@@ -28,6 +28,7 @@ const base = istioKind({
   plural: "authorizationpolicies",
   singular: "authorizationpolicy",
   shortNames: ["ap"],
+  columns: { Action: ".spec.action", Age: ".metadata.creationTimestamp" },
   schema: AuthorizationPolicySchema,
   rules: {
     ...TARGET_RULES,

@@ -17,6 +17,7 @@ export const destinationRule = istioKind({
   plural: "destinationrules",
   singular: "destinationrule",
   shortNames: ["dr"],
+  columns: { Host: ".spec.host", Age: ".metadata.creationTimestamp" },
   schema: DestinationRuleSchema,
   rules: {
     "trafficPolicy.portLevelSettings": { maxItems: 4096 },

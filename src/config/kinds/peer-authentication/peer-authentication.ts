@@ -13,6 +13,7 @@ export const peerAuthentication = istioKind({
   plural: "peerauthentications",
   singular: "peerauthentication",
   shortNames: ["pa"],
+  columns: { Mode: ".spec.mtls.mode", Age: ".metadata.creationTimestamp" },
   schema: PeerAuthenticationSchema,
   rules: { "selector.matchLabels": SELECTOR_RULES, portLevelMtls: { minProperties: 1 } },
   check: checkPeerAuthentication,

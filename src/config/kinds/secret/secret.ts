@@ -1,5 +1,8 @@
 import { createHmac, randomBytes } from "node:crypto";
 import { Secret } from "../../../base/secret.ts";
+import { keyPairFault } from "../../../pki/key-pair.ts";
+import type { Report } from "../../kind-def.ts";
+import type { ConfigObject } from "../../object.ts";
 import { defined } from "../../parse/defined.ts";
 import { kubeKind } from "../kube-kind.ts";
 
@@ -9,6 +12,8 @@ export interface KubernetesSecret {
   /** Names of the entries, sorted. */
   readonly names: readonly string[];
   readonly data: Readonly<Record<string, Secret>>;
+  /** Names of the entries that were written as text, under `stringData`. */
+  readonly texts: readonly string[];
   /** Changes whenever a value does. Keyed with a number of this process alone, so that it tells nobody anything. */
   readonly fingerprint: string;
 }
@@ -32,11 +37,36 @@ export const secret = kubeKind<KubernetesSecret>({
       else if (!texts.has(name)) texts.set(name, Buffer.from(text, "base64"));
     }
     const names = [...texts.keys()].sort();
+    const written = Object.keys(document.map("stringData")).sort();
     for (const name of names) {
       const value = new Uint8Array(texts.get(name) ?? []);
       data[name] = new Secret(value);
       fingerprint.update(`${name.length}:${name}${value.length}:`).update(value);
     }
-    return defined({ type: document.text("type"), names, data, fingerprint: fingerprint.digest("base64url") });
+    return defined({ type: document.text("type"), names, data, texts: written, fingerprint: fingerprint.digest("base64url") });
   },
+  validate: judgeKeyPairs,
 });
+
+/**
+ * A certificate and a key that no proxy would take are a fault of the document, so that the last good version of it stays in force. Entries of
+ * the generic names are judged only where they look the part: others use these names for other things.
+ */
+function judgeKeyPairs({ spec }: ConfigObject<KubernetesSecret>, report: Report): void {
+  for (const names of PAIRS) {
+    const [chain, key, staple] = [textOf(spec, names.chain), textOf(spec, names.key), spec.data[names.staple]?.reveal()];
+    if (chain === "" || key === "" || !(names.always || chain.includes(PEM) || key.includes(PEM))) continue;
+    const fault = keyPairFault({ chain, key, ...(staple !== undefined && staple.length > 0 && { staple }) });
+    if (fault === undefined) continue;
+    const name = names[fault.part];
+    report("field.invalid", [spec.texts.includes(name) ? "stringData" : "data", name], fault.message);
+  }
+}
+
+const PAIRS = [
+  { chain: "tls.crt", key: "tls.key", staple: "tls.ocsp-staple", always: true },
+  { chain: "cert", key: "key", staple: "", always: false },
+] as const;
+const PEM = "-----BEGIN";
+
+const textOf = ({ data }: KubernetesSecret, name: string): string => Buffer.from(data[name]?.reveal() ?? []).toString("latin1");

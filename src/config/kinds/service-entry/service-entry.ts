@@ -23,6 +23,7 @@ export const serviceEntry = istioKind({
   plural: "serviceentries",
   singular: "serviceentry",
   shortNames: ["se"],
+  columns: { Hosts: ".spec.hosts", Location: ".spec.location", Resolution: ".spec.resolution", Age: ".metadata.creationTimestamp" },
   schema: ServiceEntrySchema,
   rules: {
     hosts: { maxItems: 256 },

@@ -27,6 +27,8 @@ export const telemetry = istioKind({
   plural: "telemetries",
   singular: "telemetry",
   shortNames: ["telemetry"],
+  storedVersion: "v1alpha1",
+  columns: { Age: ".metadata.creationTimestamp" },
   schema: TelemetrySchema,
   rules: {
     ...TARGET_RULES,

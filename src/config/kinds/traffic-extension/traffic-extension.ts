@@ -15,6 +15,7 @@ export const trafficExtension = istioKind({
   plural: "trafficextensions",
   singular: "trafficextension",
   shortNames: [],
+  columns: { Age: ".metadata.creationTimestamp" },
   schema: TrafficExtensionSchema,
   rules: { ...TARGET_RULES, ...wasmRules("wasm."), "match[].ports": { uniqueBy: "number" } },
   needsSpec: true,

@@ -107,4 +107,8 @@ export function checkDestinations(
     total += one.weight;
   }
   if (destinations.length > 1 && total === 0 && !gatewayApi) place.fault("field.invalid", "the weights add up to 0");
+  if (total > LARGEST_TOTAL) place.fault("field.range", `the weights add up to ${total}; Envoy takes at most ${LARGEST_TOTAL}`);
 }
+
+/** Envoy refuses the whole route table otherwise. */
+const LARGEST_TOTAL = 4_294_967_295;

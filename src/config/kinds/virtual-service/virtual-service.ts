@@ -26,6 +26,7 @@ export const virtualService = istioKind({
   plural: "virtualservices",
   singular: "virtualservice",
   shortNames: ["vs"],
+  columns: { Gateways: ".spec.gateways", Hosts: ".spec.hosts", Age: ".metadata.creationTimestamp" },
   schema: VirtualServiceSchema,
   rules: {},
   check: checkVirtualService,

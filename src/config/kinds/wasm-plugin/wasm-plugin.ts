@@ -13,6 +13,7 @@ export const wasmPlugin = istioKind({
   plural: "wasmplugins",
   singular: "wasmplugin",
   shortNames: [],
+  columns: { Age: ".metadata.creationTimestamp" },
   schema: WasmPluginSchema,
   rules: { ...TARGET_RULES, ...wasmRules(""), "match[].ports": { uniqueBy: "number" } },
   needsSpec: true,

@@ -31,6 +31,7 @@ export const workloadEntry = istioKind({
   plural: "workloadentries",
   singular: "workloadentry",
   shortNames: ["we"],
+  columns: { Age: ".metadata.creationTimestamp", Address: ".spec.address" },
   schema: WorkloadEntrySchema,
   rules: endpointRules(""),
   needsSpec: true,

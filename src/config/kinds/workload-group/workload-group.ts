@@ -22,6 +22,7 @@ export const workloadGroup = istioKind({
   plural: "workloadgroups",
   singular: "workloadgroup",
   shortNames: ["wg"],
+  columns: { Age: ".metadata.creationTimestamp" },
   schema: WorkloadGroupSchema,
   rules: {
     "metadata.labels": { maxProperties: 256 },

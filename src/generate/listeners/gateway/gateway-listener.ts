@@ -12,7 +12,7 @@ import { matchesSubject } from "../outbound/l4-rules.ts";
 import { HANDSHAKE_TIMEOUT_MS } from "../outbound/tcp-chains.ts";
 import { withoutOverlaps } from "../overlaps.ts";
 import { passesThrough, serverTls } from "../server-tls.ts";
-import type { ChainSettings } from "../settings/chain-settings.ts";
+import { type ChainSettings, decodeOf } from "../settings/chain-settings.ts";
 import { type Families, listenerName, wildcards } from "../traits.ts";
 import { sniRoutedChains } from "./auto-passthrough.ts";
 
@@ -36,17 +36,20 @@ export const gatewayListenerName = (port: Pick<GatewayPort, "bind" | "port">, fa
 export function gatewayListener(parts: GatewayListenerParts): ListenerInput | undefined {
   const { port, families, settings } = parts;
   const name = gatewayListenerName(port, families);
-  const chains = withoutOverlaps(
-    port.kind === "http" ? plainHttp(parts, name) : ownHosts(port.servers).flatMap((server) => serverChains(parts, server, name)),
-  ).map((one) => withPolicies(one, parts.policies));
+  const chainsOf = (servers: readonly GatewayServer[]) => servers.flatMap((server) => serverChains(parts, server, name));
+  const { secured = [], plain = [] } = Object.groupBy(port.servers, ({ family }) =>
+    family === "https" || family === "tls" ? "secured" : "plain",
+  );
+  const ofTls = chainsOf(secured);
+  // Plain HTTP of a port is one chain, and one route table, for all its servers.
+  const chains = withoutOverlaps([...ofTls, ...chainsOf(plain.slice(0, 1))]).map((one) => withPolicies(one, parts.policies));
   if (chains.length === 0) return undefined;
-  const tls = chains.some(({ match, tls: ended }) => match.serverNames !== undefined || ended !== undefined);
   return {
     name,
     bind: { addresses: port.bind === "" ? wildcards(families) : [port.bind], port: port.port },
     direction: "outbound",
     bindToPort: true,
-    filters: { ...(settings.proxyProtocol && { proxyProtocol: true }), ...(tls && { tls: { on: "all" } }) },
+    filters: { ...(settings.proxyProtocol && { proxyProtocol: true }), ...(ofTls.length > 0 && { tls: { on: "all" } }) },
     chains,
     accessLogs: settings.listenerAccessLogs,
     ...(settings.bufferLimitBytes !== undefined && { bufferLimitBytes: settings.bufferLimitBytes }),
@@ -61,9 +64,7 @@ export function quicListener(parts: GatewayListenerParts): ListenerInput | undef
   const { port, families, settings } = parts;
   const name = quicListenerName(gatewayListenerName(port, families));
   const chains = withoutOverlaps(
-    ownHosts(port.servers)
-      .filter(({ http3 }) => http3)
-      .flatMap((server) => serverChains(parts, server, name).map(overQuic)),
+    port.servers.filter(({ http3 }) => http3).flatMap((server) => serverChains(parts, server, name).map(overQuic)),
   ).map((one) => withPolicies(one, parts.policies));
   if (chains.length === 0) return undefined;
   return {
@@ -99,28 +100,15 @@ function withPolicies(chain: FilterChainInput, policies: PolicyFilters | undefin
   };
 }
 
-/** A server that lists a host which an earlier server of the port has is left out, as in Istio. */
-function ownHosts(servers: readonly GatewayServer[]): readonly GatewayServer[] {
-  const seen = new Set<string>();
-  return servers.filter(({ server }) => {
-    if (server.hosts.some((host) => seen.has(host))) return false;
-    for (const host of server.hosts) seen.add(host);
-    return true;
-  });
-}
-
-function plainHttp(parts: GatewayListenerParts, name: string): readonly FilterChainInput[] {
-  const [first] = parts.port.servers;
-  if (first?.routeName === undefined) return [];
-  return [{ match: {}, content: httpContent(parts, first, { name, rds: first.routeName }), handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS }];
-}
-
 function serverChains(parts: GatewayListenerParts, server: GatewayServer, name: string): readonly FilterChainInput[] {
   const { tls } = server.server;
   if (tls?.mode === Mode.AUTO_PASSTHROUGH) return sniRoutedChains(parts, server);
   if (server.family === "tcp") return chain(tcpContent(parts, server), {});
+  if (server.family === "http") {
+    return server.routeName === undefined ? [] : chain(httpContent(parts, server, { name, rds: server.routeName }), {});
+  }
   if (tls === undefined || passesThrough(tls)) return throughChains(parts, server);
-  const ended = tls.mode === Mode.ISTIO_MUTUAL && !parts.hasIdentity ? undefined : serverTls(tls, parts.mesh);
+  const ended = serverTls(tls, { mesh: parts.mesh, agent: parts.hasIdentity });
   if (ended === undefined) return [];
   const serverNames = sniOf(server);
   const content = server.routeName === undefined ? tcpContent(parts, server) : httpContent(parts, server, { name, rds: server.routeName });
@@ -190,7 +178,7 @@ const forwardingOf = ({ client, settings }: GatewayListenerParts, { server }: Ga
   client,
   settings,
   port: server.port?.number ?? 0,
-  ...(server.port?.protocol.toUpperCase() === "MONGO" && { decode: "mongo" }),
+  ...decodeOf(server.port?.protocol ?? "", settings),
 });
 
 function chain(content: FilterChainInput["content"] | undefined, match: FilterChainInput["match"]): readonly FilterChainInput[] {

@@ -10,7 +10,7 @@ import { isHttp2 } from "../../../model/protocol.ts";
 import type { Interception } from "../../../model/proxy.ts";
 import { extensionsAt } from "../../extensions/chain-extensions.ts";
 import { withoutOverlaps } from "../overlaps.ts";
-import { type ChainSettings, http1Options } from "../settings/chain-settings.ts";
+import { type ChainSettings, decodeOf, http1Options } from "../settings/chain-settings.ts";
 import { type Families, listenerName, wildcards } from "../traits.ts";
 import type { InboundPort } from "./inbound-ports.ts";
 import type { MtlsModes } from "./mtls-mode.ts";
@@ -38,13 +38,13 @@ export function inboundListeners(parts: InboundParts): readonly ListenerInput[] 
 function virtualInbound(parts: InboundParts): ListenerInput {
   const { mesh, settings, families } = parts;
   const port = mesh.proxyInboundListenPort;
-  const redirected = parts.ports.filter(({ bindToPort }) => !bindToPort);
+  const redirected = parts.ports.filter((one) => !one.bindToPort && one.port !== port);
   const undeclared = parts.modes.ports.filter(({ port: number }) => !redirected.some((one) => one.port === number));
   const chains = withoutOverlaps([
     blackHole(port),
     ...inboundChains(passthrough(parts, undefined, parts.modes.mode)),
     ...undeclared.flatMap(({ port: number, mode }) => inboundChains(passthrough(parts, number, mode))),
-    ...redirected.flatMap((one) => inboundChains(portInput(parts, one, one.port))),
+    ...redirected.flatMap((one) => inboundChains(portInput(parts, one))),
   ]);
   return {
     name: "virtualInbound",
@@ -60,7 +60,7 @@ function virtualInbound(parts: InboundParts): ListenerInput {
 }
 
 function ownListener(parts: InboundParts, port: InboundPort): ListenerInput {
-  const chains = inboundChains(portInput(parts, port, undefined));
+  const chains = inboundChains(portInput(parts, port));
   const address = port.bind ?? wildcards(parts.families)[0] ?? "0.0.0.0";
   return {
     name: listenerName(address, port.port),
@@ -100,12 +100,12 @@ function passthrough(parts: InboundParts, port: number | undefined, mode: MtlsMo
   };
 }
 
-function portInput(parts: InboundParts, port: InboundPort, destinationPort: number | undefined): InboundPortInput {
+function portInput(parts: InboundParts, port: InboundPort): InboundPortInput {
   const cluster = `inbound|${port.port}||`;
   const name = listenerName(port.bind ?? wildcards(parts.families)[0] ?? "", port.port);
   const grpc = port.protocol === "GRPC" || port.protocol === "GRPC-WEB";
   return {
-    port: destinationPort,
+    port: port.port,
     kind: port.kind,
     mode: parts.modes.ports.find((one) => one.port === port.port)?.mode ?? parts.modes.mode,
     names: { http: name, tcp: name },
@@ -116,7 +116,7 @@ function portInput(parts: InboundParts, port: InboundPort, destinationPort: numb
       http2: isHttp2(port.protocol),
     }),
     ...networkExtensions(parts, port.port),
-    tcp: { ...forward(parts, port.port, cluster), ...(port.protocol === "MONGO" && { decode: "mongo" as const }) },
+    tcp: { ...forward(parts, port.port, cluster), ...decodeOf(port.protocol, parts.settings) },
     mtls: meshTls(parts.mesh),
     ...(port.tls !== undefined && { ownTls: port.tls }),
   };

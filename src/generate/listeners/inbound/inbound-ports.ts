@@ -26,7 +26,7 @@ export interface InboundPort {
   readonly tls: DownstreamTlsInput | undefined;
 }
 
-export type PortsQuery = Pick<ProxyView, "namespace" | "sidecar" | "interception" | "addresses">;
+export type PortsQuery = Pick<ProxyView, "namespace" | "sidecar" | "interception" | "addresses" | "hasIdentity">;
 
 /** Ports of the workload at an address. What a Sidecar declares takes the place of what services say. */
 export function defineInboundPorts(
@@ -34,7 +34,8 @@ export function defineInboundPorts(
 ): Query<PortsQuery, readonly InboundPort[]> {
   return ctx.engine.query<PortsQuery, readonly InboundPort[]>({
     name: "inboundPorts",
-    id: ({ namespace, sidecar, interception, addresses }) => [namespace, sidecar ?? "", interception, ...addresses].join("|"),
+    id: ({ namespace, sidecar, interception, hasIdentity, addresses }) =>
+      [namespace, sidecar ?? "", interception, hasIdentity, ...addresses].join("|"),
     compute: (query) => {
       const sidecar =
         query.sidecar === undefined ? undefined : (ctx.inputs.objects.get(query.sidecar) as ConfigObject<Sidecar> | undefined)?.spec;
@@ -98,7 +99,7 @@ function declaredPorts(
         kind: kindOf(protocol, settings.sniffInbound),
         bind: bind || (bindToPort ? (query.addresses[0] ?? "127.0.0.1") : undefined),
         bindToPort,
-        tls: tls === undefined ? undefined : serverTls(tls, inputs.mesh.get("mesh")),
+        tls: tls === undefined ? undefined : serverTls(tls, { mesh: inputs.mesh.get("mesh"), agent: query.hasIdentity }),
       },
     ];
   });

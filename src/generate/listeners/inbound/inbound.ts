@@ -6,7 +6,7 @@ import type { ListenerTools } from "../listener-source.ts";
 import { boundFamilies, canonical, type Families, familiesOf, type SettingsTraits } from "../traits.ts";
 import { inboundListeners } from "./inbound-listeners.ts";
 import { defineInboundPorts, type PortsQuery } from "./inbound-ports.ts";
-import { defineMtlsModes } from "./mtls-mode.ts";
+import { mtlsModesOf } from "./mtls-mode.ts";
 
 /** Attributes of a sidecar that decide its inbound listeners. */
 export interface InboundTraits {
@@ -20,7 +20,13 @@ export interface InboundTraits {
 
 export const inboundTraits = (view: ProxyView, settings: SettingsTraits): InboundTraits => ({
   settings,
-  ports: { namespace: view.namespace, sidecar: view.sidecar, interception: view.interception, addresses: view.addresses },
+  ports: {
+    namespace: view.namespace,
+    sidecar: view.sidecar,
+    interception: view.interception,
+    addresses: view.addresses,
+    hasIdentity: view.hasIdentity,
+  },
   families: familiesOf(view),
   labels: view.labels,
   hasIdentity: view.hasIdentity,
@@ -44,7 +50,7 @@ export interface Inbound {
 export function defineInbound(tools: ListenerTools): Query<InboundTraits, Inbound> {
   const { ctx } = tools;
   const portsOf = defineInboundPorts(ctx);
-  const modesOf = defineMtlsModes(ctx);
+  const modesOf = mtlsModesOf(ctx);
   return ctx.engine.query<InboundTraits, Inbound>({
     name: "inboundListeners",
     id: canonical,

@@ -1,6 +1,6 @@
 import { type Labels, matchesLabels } from "../../../base/labels.ts";
 import type { ConfigObject } from "../../../config/object.ts";
-import type { Query } from "../../../engine/index.ts";
+import type { Engine, Query } from "../../../engine/index.ts";
 import type { MtlsMode } from "../../../envoy/listener/inbound-chains.ts";
 import {
   PeerAuthentication_MutualTLS_Mode as Mode,
@@ -25,13 +25,22 @@ const MODES = {
 
 const modeOf = (mtls: PeerAuthentication["mtls"]): MtlsMode | undefined => (mtls === undefined ? undefined : MODES[mtls.mode]);
 
+type ModesQuery = Query<{ readonly namespace: string; readonly labels: Labels }, MtlsModes>;
+
+const defined = new WeakMap<Engine, ModesQuery>();
+
+/** The modes of an engine's workloads; defined on first use, since servers behind Envoy and those without a proxy ask for them alike. */
+export function mtlsModesOf(ctx: Pick<GenerateContext, "engine" | "inputs">): ModesQuery {
+  const known = defined.get(ctx.engine) ?? defineMtlsModes(ctx);
+  defined.set(ctx.engine, known);
+  return known;
+}
+
 /**
  * Modes by Istio's reference of PeerAuthentication: the workload's policy over the namespace's over the mesh's (the root namespace's),
  * the oldest of each level; what a level leaves unset it inherits; permissive where nobody says anything.
  */
-export function defineMtlsModes(
-  ctx: Pick<GenerateContext, "engine" | "inputs">,
-): Query<{ readonly namespace: string; readonly labels: Labels }, MtlsModes> {
+function defineMtlsModes(ctx: Pick<GenerateContext, "engine" | "inputs">): ModesQuery {
   const inNamespace = ctx.engine.query<string, readonly ConfigObject<PeerAuthentication>[]>({
     name: "peerAuthenticationsIn",
     compute: (namespace) =>

@@ -3,6 +3,7 @@ import { matchesLabels } from "../../../base/labels.ts";
 import type { Query } from "../../../engine/index.ts";
 import type { L4MatchAttributes, TLSMatchAttributes } from "../../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
 import { type GenerateContext, type ScopeKey, scopeId } from "../../context.ts";
+import { keyListId } from "../../lookups/key-list.ts";
 
 /** The gateway name that means all sidecars. */
 const MESH = "mesh";
@@ -19,16 +20,24 @@ export interface L4Rules {
   readonly sourceLabelKeys: Query<ScopeKey, readonly string[]>;
 }
 
+/** A VirtualService with rules for connections. */
+interface L4VirtualService {
+  readonly key: string;
+  readonly hosts: readonly string[];
+}
+
 export function defineL4Rules(ctx: Pick<GenerateContext, "engine" | "lookups">): L4Rules {
-  const ofEgress = ctx.engine.query<EgressQuery, readonly { readonly key: string; readonly hosts: readonly string[] }[]>({
+  const ofList = ctx.engine.query<readonly string[], readonly L4VirtualService[]>({
     name: "l4VirtualServices",
-    id: (query) => `${scopeId(query)}#${query.egress}`,
-    compute: ({ egress, ...key }) =>
-      (ctx.lookups.scope(key).egress[egress]?.virtualServices ?? []).flatMap((name) => {
-        const spec = ctx.lookups.virtualService(name)?.spec;
-        return spec === undefined || spec.tcp.length + spec.tls.length === 0 ? [] : [{ key: name, hosts: spec.hosts }];
+    id: keyListId,
+    compute: (keys) =>
+      keys.flatMap((key) => {
+        const spec = ctx.lookups.virtualService(key)?.spec;
+        return spec === undefined || spec.tcp.length + spec.tls.length === 0 ? [] : [{ key, hosts: spec.hosts }];
       }),
   });
+  const ofEgress = ({ egress, ...key }: EgressQuery): readonly L4VirtualService[] =>
+    ofList(ctx.lookups.scope(key).egress[egress]?.virtualServices ?? []);
   return {
     forHost: (query, host) =>
       ofEgress(query)

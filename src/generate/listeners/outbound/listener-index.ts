@@ -100,4 +100,7 @@ function indexOf(
 }
 
 const winnerFirst = (a: Slot, b: Slot): number =>
-  a.egress - b.egress || a.age - b.age || (a.title < b.title ? -1 : a.title > b.title ? 1 : a.port - b.port);
+  a.egress - b.egress ||
+  Number(a.public) - Number(b.public) ||
+  a.age - b.age ||
+  (a.title < b.title ? -1 : a.title > b.title ? 1 : a.port - b.port);

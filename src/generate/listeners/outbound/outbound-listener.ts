@@ -24,20 +24,24 @@ export interface OutboundListenerParts {
 
 /**
  * Puts the slots of one listener together as Istio does: HTTP services share one connection manager, whose routes tell them apart; TCP
- * services are told apart by address range or SNI, and of those that cannot be the first wins; HTTP and TCP on one port are told apart by
- * looking at the first bytes.
+ * services are told apart by address range or SNI, and of those that cannot be the first wins; HTTP and TCP on one captured port are told
+ * apart by looking at the first bytes.
  */
 export function outboundListener(parts: OutboundListenerParts): ListenerInput | undefined {
-  const slots = parts.sniff ? parts.slots : ofFirstKind(parts.slots);
+  const slots = withFirst(parts.slots, parts.sniff);
   const [first] = slots;
   if (first === undefined) return undefined;
-  const tcp = withoutOverlaps(slots.filter(({ kind }) => kind !== "http").flatMap(parts.tcpChains));
   const http = slots.find(({ kind }) => kind !== "tcp");
-  const sniffed = http !== undefined && (tcp.length > 0 || (first.wildcard && !first.bindToPort));
-  // Envoy never goes back from "raw bytes, and HTTP" to a chain that asks for nothing: beside a sniffed chain, what takes all must be the default.
-  const fallback = sniffed ? tcp.find(({ match }) => takesAll(match)) : undefined;
-  const others = tcp.filter((chain) => chain !== fallback);
-  const chains = http === undefined ? others : [httpChain(parts, http, sniffed), ...others];
+  const sniffed = http !== undefined && looksAtFirstBytes(first, slots);
+  const all = withoutOverlaps(
+    slots.flatMap((slot) => [
+      ...(slot === http ? [httpChain(parts, http, sniffed)] : []),
+      ...(slot.kind === "http" ? [] : parts.tcpChains(slot)),
+    ]),
+  );
+  // Envoy never goes back from a chain that matched in part to one that asks for nothing: beside others, what takes all must be the default.
+  const fallback = all.length > 1 ? all.find(({ match }) => takesAll(match)) : undefined;
+  const chains = all.filter((chain) => chain !== fallback);
   const bySni = chains.some(({ match }) => match.serverNames !== undefined);
   const defaultChain =
     fallback ??
@@ -56,8 +60,27 @@ export function outboundListener(parts: OutboundListenerParts): ListenerInput | 
   };
 }
 
-/** Where sniffing is off, HTTP and TCP cannot share a port: the first service decides what it is. */
-const ofFirstKind = (slots: readonly Slot[]): readonly Slot[] => slots.filter(({ kind }) => kind === slots[0]?.kind);
+/**
+ * Whether HTTP is told from other bytes by looking at them. On captured ports anything may come, except from clients of an explicit proxy; a port
+ * that is opened for a service carries what that service declares.
+ */
+function looksAtFirstBytes(first: Slot, slots: readonly Slot[]): boolean {
+  if (!first.wildcard) return slots.some(({ kind }) => kind === "auto");
+  return (!first.bindToPort && first.protocol !== "HTTP_PROXY") || slots.some(({ kind }) => kind !== "http");
+}
+
+/** Protocols whose server speaks first: looking at the client's first bytes would keep both waiting, so they share a port with nothing else. */
+const SERVER_FIRST: ReadonlySet<string> = new Set(["MYSQL", "MONGO"]);
+
+/** The slots that can share a port with the first one, which decides. Where sniffing is off, HTTP and TCP cannot. */
+function withFirst(slots: readonly Slot[], sniff: boolean): readonly Slot[] {
+  const [first] = slots;
+  if (first === undefined) return slots;
+  const alone = ({ protocol }: Slot): boolean => SERVER_FIRST.has(protocol);
+  return slots.filter(
+    (slot) => (sniff || slot.kind === first.kind) && (slot.protocol === first.protocol || !(alone(slot) || alone(first))),
+  );
+}
 
 function httpChain(listener: OutboundListenerParts, slot: Slot, sniffed: boolean): FilterChainInput {
   const { name, settings } = listener;

@@ -115,7 +115,8 @@ function defineListener(tools: ListenerTools): Query<ListenerKey, Encoded | unde
     compute: (key) => {
       const input = inputOf(tools, key);
       if (input === undefined) return undefined;
-      return tools.built(key.traits.exactBalance ? { ...input, exactBalance: true } : input);
+      // Connections are balanced where they end up, not where they are handed on from.
+      return tools.built(key.traits.exactBalance && key.name !== VIRTUAL_OUTBOUND ? { ...input, exactBalance: true } : input);
     },
   });
 }

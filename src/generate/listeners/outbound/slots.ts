@@ -36,9 +36,12 @@ export interface Slot {
   readonly byName?: true;
   /** The service has no address of its own. */
   readonly addressless: boolean;
+  /** The service has ranges of addresses, and this listener stands for more than one address. */
+  readonly ranged: boolean;
   /** Address of the endpoint this slot is for, where clients connect to endpoints directly. */
   readonly endpoint: string | undefined;
-  /** Older services win conflicts; names settle ties. */
+  /** Services meant for some namespaces win conflicts against those for all, then the older; names settle ties. */
+  readonly public: boolean;
   readonly age: number;
   readonly title: string;
   /** Index of the egress listener it came through. */
@@ -78,11 +81,9 @@ function slotsOf(ctx: Context, placing: Placing): readonly Slot[] {
   const asked = query.listener.port;
   const protocol = asked === undefined ? port.protocol : (parseProtocol(asked.protocol) ?? "Auto");
   const number = asked?.number ?? port.number;
-  const bindToPort =
-    query.listener.bind.startsWith("unix://") ||
-    query.listener.captureMode === "NONE" ||
-    (query.listener.captureMode === "DEFAULT" && query.bindsPorts);
+  const bindToPort = query.bindsPorts || query.listener.bind.startsWith("unix://") || query.listener.captureMode === "NONE";
   if (bindToPort && query.unprivileged && number > 0 && number < 1024) return [];
+  const addresses = addressesFor(service, query);
   const base = {
     bindToPort,
     kind: kindOf(protocol, ctx.settings.sniffOutbound),
@@ -91,10 +92,12 @@ function slotsOf(ctx: Context, placing: Placing): readonly Slot[] {
     port: number,
     ranges: [],
     ...(service.resolution === "dynamicDns" && { byName: true as const }),
-    addressless: addressesFor(service, query).length === 0,
+    addressless: addresses.length === 0,
+    ranged: addresses.some((address) => address.includes("/")),
     endpoint: undefined,
+    public: service.exportTo.length === 0 || service.exportTo.includes("*"),
     age: service.createdAt,
-    title: `${service.name}.${service.namespace}`,
+    title: `${service.source === "Kubernetes" ? service.name : service.host}.${service.namespace}`,
     egress: query.egress,
   };
   const reserved = reservedPorts(ctx);
@@ -104,7 +107,7 @@ function slotsOf(ctx: Context, placing: Placing): readonly Slot[] {
 const kindOf = (protocol: Protocol, sniff: boolean): Slot["kind"] =>
   isHttp(protocol) ? "http" : protocol === "Auto" && sniff ? "auto" : "tcp";
 
-type Binding = Pick<Slot, "listener" | "bind" | "wildcard"> & Partial<Pick<Slot, "ranges" | "endpoint">>;
+type Binding = Pick<Slot, "listener" | "bind" | "wildcard"> & Partial<Pick<Slot, "ranges" | "ranged" | "endpoint">>;
 
 function bindingsOf(ctx: Context, { query, service, port }: Placing, base: Pick<Slot, "kind" | "port" | "bindToPort">): readonly Binding[] {
   const { bind } = query.listener;
@@ -140,15 +143,18 @@ function addressBindings(service: Service, addresses: readonly string[], { at, e
   const ranges = addresses.filter((address) => address.includes("/"));
   const listeners =
     service.source === "Kubernetes" && single.length > 0 ? [at(single, false)] : single.map((address) => at([address], false));
-  return ranges.length === 0 ? listeners : [...listeners, { ...everywhere, ranges }];
+  return [...listeners.map((listener) => ({ ...listener, ranged: false })), ...ranges.map((range) => ({ ...everywhere, ranges: [range] }))];
 }
 
-/** Addresses a client connects to, of families the proxy has; a range of one is an address. */
+/** Addresses a client connects to; of those nobody wrote for this proxy, only the ones of its families. A range of one is an address. */
 function addressesFor(service: Service, { families, dnsCapture }: PlacementTraits): readonly string[] {
   const own = service.addresses.map((address) =>
     address.endsWith(address.includes(":") ? "/128" : "/32") ? address.slice(0, address.lastIndexOf("/")) : address,
   );
   const known = own.length > 0 || !dnsCapture ? own : service.autoAddresses;
+  if (own.length > 0 && service.source !== "Kubernetes") return own.filter(isSpecific);
   const reachable = known.filter((address) => families.includes(ipFamily(address.split("/", 1)[0] ?? "") as 4 | 6));
-  return (reachable.length > 0 ? reachable : known).filter((address) => address !== "0.0.0.0" && address !== "::");
+  return (reachable.length > 0 ? reachable : known).filter(isSpecific);
 }
+
+const isSpecific = (address: string): boolean => address !== "0.0.0.0" && address !== "::";

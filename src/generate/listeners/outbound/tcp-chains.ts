@@ -5,7 +5,7 @@ import type { Service } from "../../../model/service.ts";
 import type { GenerateContext, ResolvedVirtualService } from "../../context.ts";
 import { serviceDnsCache } from "../../dynamic-dns.ts";
 import { byRoutes, type Forwarding, toTarget } from "../l4-routes.ts";
-import type { ChainSettings } from "../settings/chain-settings.ts";
+import { type ChainSettings, decodeOf } from "../settings/chain-settings.ts";
 import { matchesSubject, meshSubject } from "./l4-rules.ts";
 import type { Slot } from "./slots.ts";
 
@@ -42,7 +42,7 @@ export function tcpChains(context: TcpChainContext, slot: Slot): readonly Filter
     client: { namespace: context.namespace, ruleLabels: context.ruleLabels },
     settings: context.settings,
     port: slot.port,
-    ...(slot.protocol === "MONGO" && { decode: "mongo" }),
+    ...decodeOf(slot.protocol, context.settings),
   };
   const virtualServices = context
     .rulesFor(slot)
@@ -68,7 +68,7 @@ function tlsChains(chaining: Chaining): readonly FilterChainInput[] {
     ),
   );
   if (chains.length > 0) return chains;
-  const bySni = slot.byName === true || slot.ranges.length > 0 || (slot.addressless && slot.wildcard);
+  const bySni = slot.byName === true || slot.ranged || (slot.addressless && slot.wildcard);
   return [
     chain(
       { tcp: { ...toTarget(ctx, ownTarget(chaining), forwarding), ...(slot.byName === true && { bySni: namedBySni(chaining) }) } },

@@ -6,6 +6,7 @@ import type { Scope } from "../../context.ts";
 import type { ChainSettings } from "../settings/chain-settings.ts";
 import { type Families, listenerName, loopbacks, wildcards } from "../traits.ts";
 import { anyNameCaches, httpContent, unknownTraffic } from "./outbound-listener.ts";
+import { HANDSHAKE_TIMEOUT_MS } from "./tcp-chains.ts";
 
 export interface VirtualOutboundParts {
   readonly families: Families;
@@ -89,6 +90,7 @@ export function httpProxyListener({
           dnsCaches: anyNameCaches(scope, lookupFamily),
           http1: { allowAbsoluteUrl: true },
         }),
+        handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
       },
     ],
     accessLogs: [],

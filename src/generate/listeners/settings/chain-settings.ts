@@ -9,6 +9,7 @@ import type {
   HttpManagerInput,
   HttpSettings,
 } from "../../../envoy/filters/http-connection-manager.ts";
+import type { TcpProxyInput } from "../../../envoy/filters/tcp-proxy.ts";
 import {
   type MeshConfig,
   MeshConfig_ProxyPathNormalization_NormalizationType as Normalization,
@@ -48,8 +49,16 @@ export interface ChainSettings {
   readonly bufferLimitBytes: number | undefined;
   /** WasmPlugins and TrafficExtensions that are for this side. */
   readonly extensions: readonly ExtensionRule[];
+  /** Protocols that connections are decoded in. */
+  readonly decodes: readonly ("mongo" | "redis")[];
   /** Ranges of the mesh's networks, for connection managers that look at the client's address. */
   readonly internalRanges: readonly string[] | undefined;
+}
+
+/** How what a port speaks is decoded in passing, if it is. */
+export function decodeOf(protocol: string, { decodes }: Pick<ChainSettings, "decodes">): Pick<TcpProxyInput, "decode"> {
+  const decode = decodes.find((one) => one === protocol.toLowerCase());
+  return decode === undefined ? {} : { decode };
 }
 
 export type SettingsKey = SettingsTraits & { readonly side: Side };
@@ -91,7 +100,7 @@ interface SettingsSources {
 }
 
 function settingsOf({ mesh, networks, telemetry, extensions, key, ctx }: SettingsSources): ChainSettings {
-  const { http10, traceSampling } = ctx.settings;
+  const { http10, traceSampling, sessions, mongoFilter, redisFilter } = ctx.settings;
   const lookup = providerLookup(ctx, key.unreachable);
   const proxyConfig = proxyConfigOf(mesh, key.proxyConfig);
   const headers = proxyConfig?.proxyHeaders;
@@ -106,6 +115,7 @@ function settingsOf({ mesh, networks, telemetry, extensions, key, ctx }: Setting
       ...tracingOf({ mesh, proxyConfig, telemetry, side: key.side, workload: key.traced, lookup, defaultSampling: traceSampling }),
       generateRequestId: headers?.requestId?.disabled !== true,
       suppressEnvoyHeaders: headers?.envoyDebugHeaders?.disabled === true,
+      ...(sessions.enabled && key.side !== "server" && { sessions: true }),
       ...(Object.keys(connection.http).length > 0 && { connection: connection.http }),
       ...(headers?.preserveHttp1HeaderCase === true && { preserveHeaderCase: true }),
       ...(headers?.xForwardedPort?.enabled === true && { forwardPort: true }),
@@ -121,6 +131,7 @@ function settingsOf({ mesh, networks, telemetry, extensions, key, ctx }: Setting
     inspectionTimeoutMs: mesh.protocolDetectionTimeout === undefined ? 0 : durationMs(mesh.protocolDetectionTimeout),
     bufferLimitBytes: connection.bufferLimitBytes,
     extensions: rulesForSide(extensions, key.side),
+    decodes: [...(mongoFilter ? (["mongo"] as const) : []), ...(redisFilter ? (["redis"] as const) : [])],
     internalRanges: internalRangesOf(networks),
   };
 }

@@ -1,6 +1,7 @@
 import { msOfDuration } from "../../../base/duration.ts";
 import { matchesLabels } from "../../../base/labels.ts";
 import { parseOutboundClusterName } from "../../../envoy/cluster/index.ts";
+import { soleDestination } from "../../../envoy/route/action.ts";
 import type {
   ActionInput,
   DestinationInput,
@@ -16,6 +17,7 @@ import {
   type HTTPRetry,
   type HTTPRoute,
 } from "../../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
+import type { Session } from "../../../model/session.ts";
 import type { ResolvedVirtualService } from "../../context.ts";
 import { shareOf, translateCors, translateFault } from "./filters.ts";
 import { hostRewriteOf, joinChanges, requestChanges, responseChanges } from "./headers.ts";
@@ -35,6 +37,8 @@ export interface RuleSite {
   readonly defaultRetry: HTTPRetry | undefined;
   /** The cluster a destination means here, and the hash policy its DestinationRule asks for. */
   readonly resolve: (destination: Destination) => { readonly cluster: string; readonly hashPolicy: HashPolicyInput | undefined };
+  /** How requests to a host are kept at one endpoint, if they are. */
+  readonly sessionOf: (host: string) => Session | undefined;
   /** Rewritten hosts are passed on in `x-forwarded-host`. */
   readonly forwardHost: boolean;
 }
@@ -71,8 +75,8 @@ function routeOf(
   const action = actionOf(rule, site);
   if (action === undefined) return undefined;
   const translated = match === undefined ? ANY_REQUEST : translateMatch(match);
-  const [only] = rule.route;
-  const single = action.kind === "route" && action.destinations.length === 1 ? only?.headers : undefined;
+  const [only, ...others] = rule.route;
+  const single = action.kind === "route" && others.length === 0 ? only?.headers : undefined;
   return {
     name: match?.name ? `${rule.name}.${match.name}` : rule.name,
     match: translated,
@@ -81,16 +85,27 @@ function routeOf(
     response: joinChanges(responseChanges(rule.headers), responseChanges(single)),
     cors: translateCors(rule.corsPolicy),
     fault: translateFault(rule.fault),
+    ...sessionOfRule(rule, action, site),
     statPrefix: match?.statPrefix ?? "",
     operation: `${operationTarget(action) ?? `${service.name}:${site.port}`}${operationPath(translated.path)}`,
     origin: `/apis/networking.istio.io/v1/namespaces/${service.namespace}/virtual-service/${service.name}`,
   };
 }
 
+/** A route has one session: of several destinations, that of the first that has any. */
+function sessionOfRule(rule: HTTPRoute, action: ActionInput, site: RuleSite): Pick<RouteInput, "session"> {
+  if (action.kind !== "route") return {};
+  for (const { destination } of rule.route) {
+    const session = destination && site.sessionOf(destination.host);
+    if (session !== undefined) return { session };
+  }
+  return {};
+}
+
 /** Traces name requests after where they go, or after the VirtualService where that is more than one place. */
 function operationTarget(action: ActionInput): string | undefined {
-  const [only, ...others] = action.kind === "route" ? action.destinations : [];
-  const cluster = only === undefined || others.length > 0 ? undefined : parseOutboundClusterName(only.cluster);
+  const only = action.kind === "route" ? soleDestination(action) : undefined;
+  const cluster = only === undefined ? undefined : parseOutboundClusterName(only.cluster);
   return cluster === undefined ? undefined : `${cluster.host}:${cluster.port}`;
 }
 
@@ -108,7 +123,7 @@ function actionOf(rule: HTTPRoute, site: RuleSite): ActionInput | undefined {
   const hashPolicies = resolved.map(({ target }) => target.hashPolicy).filter((policy) => policy !== undefined);
   const destinations: DestinationInput[] = resolved.map(({ route, target }) => ({
     cluster: target.cluster,
-    weight: route.weight,
+    weight: rule.route.length === 1 ? 0 : route.weight,
     request: requestChanges(route.headers),
     response: responseChanges(route.headers),
     hostRewrite: hostRewriteOf(route.headers),

@@ -1,0 +1,105 @@
+import type { LoadLine } from "./xdsload.ts";
+
+/** What one contestant was measured at. Lines are by mode; `start` is what the bench saw itself. */
+export interface Run {
+  readonly lines: ReadonlyMap<string, LoadLine>;
+  readonly start: { readonly readyMs: number; readonly rssMb: number };
+}
+
+/** Who was measured how: ours as it is, ours with virtual-host discovery, ours after a restart; the same of the peer where it can. */
+export type RunName = "plain" | "vhds" | "restart";
+
+/** One number that is compared. */
+export interface Figure {
+  readonly scenario: string;
+  readonly unit: "ms" | "CPU s" | "MB" | "proxies";
+  /** Which run of ours it is read from; the peer's comes from the run of that name, or the plain one. */
+  readonly run: RunName;
+  read(run: Run): number | undefined;
+  /** The peer's number is to be so many times ours. */
+  readonly times?: number;
+  /** Ours is to stay at or under this. */
+  readonly limit?: number;
+}
+
+const MB = 1_000_000;
+
+const line = (mode: string, read: (line: LoadLine) => number | undefined) => (run: Run) => {
+  const found = run.lines.get(mode);
+  return found === undefined ? undefined : read(found);
+};
+const changeMs = (mode: string) => line(mode, ({ median_last_ms }) => median_last_ms);
+const changeCpu = (mode: string) => line(mode, ({ srv_cpu_s_per_change }) => srv_cpu_s_per_change);
+const changeMb = (mode: string) => line(mode, ({ iterations = [] }) => (iterations.at(-1)?.received?.total?.bytes ?? 0) / MB);
+
+/** The rows that are to be reached, in the order in which they are told. */
+export const FIGURES: readonly Figure[] = [
+  { scenario: "start to ready", unit: "ms", run: "plain", read: ({ start }) => start.readyMs, limit: 1_000 },
+  { scenario: "memory when ready", unit: "MB", run: "plain", read: ({ start }) => start.rssMb, limit: 120 },
+  { scenario: "all proxies initialised", unit: "ms", run: "plain", read: line("init", (one) => one.init_total_ms), times: 8 },
+  { scenario: "all proxies initialised", unit: "CPU s", run: "plain", read: line("init", (one) => one.srv_cpu_until_init_s), times: 10 },
+  { scenario: "all proxies initialised, peak", unit: "MB", run: "plain", read: line("init", (one) => one.srv_rss_phase_peak_mb), times: 4 },
+  { scenario: "route change to the last proxy", unit: "ms", run: "plain", read: changeMs("route-change"), times: 5 },
+  { scenario: "route change", unit: "CPU s", run: "plain", read: changeCpu("route-change"), times: 6 },
+  { scenario: "route change, sent", unit: "MB", run: "plain", read: changeMb("route-change") },
+  { scenario: "memory after the route changes", unit: "MB", run: "plain", read: line("route-change", (one) => one.srv_rss_mb), limit: 250 },
+  { scenario: "route change to the last proxy, VHDS", unit: "ms", run: "vhds", read: changeMs("route-change"), times: 15 },
+  { scenario: "route change, VHDS", unit: "CPU s", run: "vhds", read: changeCpu("route-change"), times: 15 },
+  { scenario: "route change, VHDS, sent", unit: "MB", run: "vhds", read: changeMb("route-change") },
+  { scenario: "endpoint change to the last proxy", unit: "ms", run: "plain", read: changeMs("endpoint-change"), times: 5 },
+  { scenario: "endpoint change", unit: "CPU s", run: "plain", read: changeCpu("endpoint-change"), times: 15 },
+  { scenario: "change for 10 of 500 to the last of them", unit: "ms", run: "plain", read: changeMs("noop-change"), times: 5 },
+  { scenario: "change for 10 of 500", unit: "CPU s", run: "plain", read: changeCpu("noop-change"), times: 15 },
+  { scenario: "change for 10 of 500, others touched", unit: "proxies", run: "plain", read: line("noop-change", othersTouched), limit: 0 },
+  { scenario: "change without effect", unit: "CPU s", run: "plain", read: changeCpu("null-change"), times: 25 },
+  { scenario: "change without effect, sent", unit: "MB", run: "plain", read: changeMb("null-change"), limit: 0 },
+  { scenario: "5 changes a second for 10 s, lag p50", unit: "ms", run: "plain", read: line("churn", ({ lag }) => lag?.p50_ms), times: 10 },
+  { scenario: "5 changes a second for 10 s, to drain", unit: "ms", run: "plain", read: line("churn", (one) => one.drain_ms), limit: 1_000 },
+  { scenario: "restart, sent again", unit: "MB", run: "restart", read: line("restart", resentMb), limit: 0 },
+  {
+    scenario: "restart, last proxy served",
+    unit: "ms",
+    run: "restart",
+    read: line("restart", ({ served }) => served?.last_ms),
+    limit: 2_000,
+  },
+  { scenario: "restart", unit: "CPU s", run: "restart", read: line("restart", (one) => one.srv_cpu_s), limit: 0.5 },
+];
+
+function othersTouched({ iterations = [] }: LoadLine): number {
+  return Math.max(0, ...iterations.map(({ others_touched }) => others_touched ?? 0));
+}
+
+function resentMb({ resent }: LoadLine): number {
+  return (resent?.total?.bytes ?? 0) / MB;
+}
+
+/** A figure of both, and whether ours is where it should be. */
+export interface Compared {
+  readonly scenario: string;
+  readonly unit: Figure["unit"] | "CPU s of the floor";
+  readonly ours: number;
+  readonly peer?: number;
+  readonly ratio?: number;
+  readonly goal?: string;
+  readonly ok?: boolean;
+}
+
+export function compare(figure: Figure, ours: ReadonlyMap<RunName, Run>, peer: ReadonlyMap<RunName, Run>): Compared | undefined {
+  const own = ours.get(figure.run);
+  const mine = own && figure.read(own);
+  if (mine === undefined) return undefined;
+  const other = peer.get(figure.run === "vhds" ? "plain" : figure.run);
+  const theirs = other && figure.read(other);
+  const ratio = theirs === undefined || mine === 0 ? undefined : theirs / mine;
+  const { scenario, unit, times, limit } = figure;
+  return {
+    scenario,
+    unit,
+    ours: mine,
+    ...(theirs !== undefined && { peer: theirs }),
+    ...(ratio !== undefined && { ratio }),
+    ...(times !== undefined && { goal: `${times}×`, ...(ratio !== undefined && { ok: ratio >= times }) }),
+    ...(limit !== undefined && { goal: `at most ${limit} ${unit}`, ok: mine <= limit }),
+  };
+}

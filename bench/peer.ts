@@ -1,0 +1,147 @@
+import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { type Contestant, startOurs, startPeer } from "./contestant.ts";
+import { round } from "./measurement.ts";
+import { type Compared, compare, FIGURES, type Run, type RunName } from "./peer-figures.ts";
+import { type LoadClient, type LoadLine, type LoadShape, loadClient } from "./xdsload.ts";
+
+/** The mesh that is compared in, and the smaller one that is restarted. */
+export interface PeerExtent {
+  readonly scene: LoadShape;
+  readonly restarted: LoadShape;
+}
+
+export const FULL_PEER: PeerExtent = {
+  scene: { services: 1000, endpoints: 10, virtualServices: 200, destinationRules: 200, namespaces: 50, proxies: 500, classes: 50 },
+  restarted: { services: 500, endpoints: 5, virtualServices: 100, destinationRules: 100, namespaces: 20, proxies: 200, classes: 20 },
+};
+
+const MODES = {
+  plain: "init,route-change:5,endpoint-change:5,noop-change:3,null-change:4,churn",
+  vhds: "init,route-change:5",
+  restart: "init,restart",
+} as const satisfies Record<RunName, string>;
+
+/** How many times what a bare server needs for the same bytes ours may take. */
+const FLOOR_TIMES = 1.5;
+
+/** Measures ours, and a peer where there is one, one after the other with the same client and the same files. */
+export async function comparePeer(
+  command: string | undefined,
+  extent: PeerExtent,
+  told: (row: Compared) => void,
+): Promise<readonly Compared[]> {
+  const client = loadClient();
+  const work = mkdtempSync(join(tmpdir(), "bench-peer-"));
+  try {
+    const ours = await runAll(["plain", "vhds", "restart"], { client, extent, work, start: startOurs });
+    const start = (scene: string, directory: string) => startPeer(command ?? "", scene, directory);
+    const peer: ReadonlyMap<RunName, Run> =
+      command === undefined ? new Map() : await runAll(["plain", "restart"], { client, extent, work, start });
+    const rows = [...FIGURES.flatMap((figure) => compare(figure, ours, peer) ?? []), ...(await floors(client, ours, extent.scene))];
+    for (const row of rows) told(row);
+    return rows;
+  } finally {
+    rmSync(work, { recursive: true, force: true });
+  }
+}
+
+interface Match {
+  readonly client: LoadClient;
+  readonly extent: PeerExtent;
+  readonly work: string;
+  readonly start: (scene: string, work: string) => Promise<Contestant>;
+}
+
+async function runAll(names: readonly RunName[], match: Match): Promise<ReadonlyMap<RunName, Run>> {
+  const runs = new Map<RunName, Run>();
+  for (const name of names) runs.set(name, await runOne(name, match));
+  return runs;
+}
+
+async function runOne(name: RunName, { client, extent, work, start }: Match): Promise<Run> {
+  const directory = mkdtempSync(join(work, `${name}-`));
+  const shape = name === "restart" ? extent.restarted : extent.scene;
+  const scene = join(directory, "scene");
+  mkdirSync(scene);
+  client.generate(scene, shape);
+  const contestant = await start(scene, directory);
+  try {
+    const lines = await client.run("run", [
+      ...["--address", `127.0.0.1:${contestant.grpcPort}`, "--gen", scene, "--pid-file", contestant.pidFile],
+      ...["--proxies", String(shape.proxies), "--classes", String(shape.classes), "--mode", MODES[name]],
+      ...(name === "vhds" ? ["--vhds"] : []),
+      ...(name === "restart" ? ["--restart-cmd", `${client.restartScript} ${contestant.pidFile} ${contestant.readyUrl}`] : []),
+    ]);
+    return { lines: byMode(lines), start: { readyMs: contestant.readyMs, rssMb: contestant.rssAtReadyMb } };
+  } finally {
+    await contestant.stop();
+  }
+}
+
+const byMode = (lines: readonly LoadLine[]): ReadonlyMap<string, LoadLine> => new Map(lines.map((line) => [line.mode, line]));
+
+/** What a server that only sends bytes needs for those that ours sent. */
+async function floors(client: LoadClient, ours: ReadonlyMap<RunName, Run>, { proxies }: LoadShape): Promise<readonly Compared[]> {
+  const lines = ours.get("plain")?.lines;
+  const rows: Compared[] = [];
+  for (const { scenario, mode, cpu, received } of [
+    {
+      scenario: "all proxies initialised",
+      mode: "init",
+      cpu: lines?.get("init")?.srv_cpu_until_init_s,
+      received: lines?.get("init")?.received?.total,
+    },
+    {
+      scenario: "route change",
+      mode: "route-change",
+      cpu: lines?.get("route-change")?.srv_cpu_s_per_change,
+      received: lines?.get("route-change")?.iterations?.at(-1)?.received?.total,
+    },
+  ]) {
+    if (cpu === undefined || received === undefined) continue;
+    const messages = Math.max(1, Math.round(received.messages / proxies));
+    const bytes = Math.round(received.bytes / proxies / messages);
+    const args = ["--proxies", String(proxies), "--bytes", String(bytes), "--messages", String(messages), "--node", process.execPath];
+    const [floor] = await client.run("floor", [...args, "--script", join(client.restartScript, "../floor.mjs"), "--label", mode]);
+    if (floor?.server === undefined) continue;
+    const { send_cpu_s, accept_cpu_s } = floor.server;
+    const needed = mode === "init" ? send_cpu_s + accept_cpu_s : send_cpu_s;
+    const ratio = cpu / needed;
+    const goal = `at most ${FLOOR_TIMES}×`;
+    rows.push({
+      scenario: `${scenario}, ours against the floor`,
+      unit: "CPU s of the floor",
+      ours: cpu,
+      peer: needed,
+      ratio,
+      goal,
+      ok: ratio <= FLOOR_TIMES,
+    });
+  }
+  return rows;
+}
+
+/** The JSON line of a row. */
+export const comparedLine = (row: Compared): string =>
+  JSON.stringify({
+    bench: "peer",
+    ...row,
+    ours: round(row.ours),
+    ...(row.peer !== undefined && { peer: round(row.peer) }),
+    ...(row.ratio !== undefined && { ratio: round(row.ratio) }),
+  });
+
+/** The rows as a table. */
+export function comparedTable(rows: readonly Compared[]): readonly string[] {
+  return [
+    "| scenario | unit | ours | peer | ratio | goal |",
+    "| --- | --- | --- | --- | --- | --- |",
+    ...rows.map(({ scenario, unit, ours, peer, ratio, goal, ok }) => {
+      const verdict = goal === undefined ? "" : `${goal}${ok === false ? ": **missed**" : ""}`;
+      const number = (value: number | undefined): string => (value === undefined ? "" : String(round(value)));
+      return `| ${scenario} | ${unit} | **${number(ours)}** | ${number(peer)} | ${number(ratio)} | ${verdict} |`;
+    }),
+  ];
+}

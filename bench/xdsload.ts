@@ -1,0 +1,100 @@
+import { execFileSync, spawn } from "node:child_process";
+import { existsSync, mkdirSync } from "node:fs";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+
+const ROOT = join(import.meta.dirname, "..");
+const SOURCE = join(ROOT, "../shared/tools/xdsload");
+const BINARY = join(ROOT, ".cache/xdsload");
+
+/** First, middle and last of a set of times. */
+export interface Spread {
+  readonly n: number;
+  readonly first_ms?: number;
+  readonly p50_ms?: number;
+  readonly last_ms?: number;
+}
+
+interface Received {
+  readonly bytes: number;
+  readonly messages: number;
+}
+
+/** One line of the load client, as far as it is read here. Which fields there are depends on `mode`. */
+export interface LoadLine {
+  readonly mode: string;
+  readonly init_total_ms?: number;
+  readonly srv_cpu_s?: number;
+  readonly srv_cpu_until_init_s?: number;
+  readonly srv_rss_phase_peak_mb?: number;
+  readonly srv_rss_mb?: number;
+  readonly srv_cpu_s_per_change?: number;
+  readonly median_last_ms?: number;
+  readonly iterations?: readonly { readonly others_touched?: number; readonly received?: { readonly total?: Received } }[];
+  readonly lag?: Spread;
+  readonly drain_ms?: number;
+  readonly resent?: { readonly total?: Received };
+  readonly received?: { readonly total?: Received };
+  readonly served?: Spread;
+  readonly other_busy_cores?: number;
+  readonly server?: { readonly send_cpu_s: number; readonly accept_cpu_s: number; readonly rss_peak_mb: number };
+  readonly all_received?: Spread;
+}
+
+/** The load client that all control planes are measured with. It lies beside the project and is built once, with Go. */
+export interface LoadClient {
+  /** Writes a scene: `config/` for the server, templates of changes for the client. */
+  generate(directory: string, shape: LoadShape): void;
+  /** Runs it and gives its lines. */
+  run(command: string, args: readonly string[]): Promise<readonly LoadLine[]>;
+  /** Ends a server and starts it again. */
+  readonly restartScript: string;
+}
+
+export interface LoadShape {
+  readonly services: number;
+  readonly endpoints: number;
+  readonly virtualServices: number;
+  readonly destinationRules: number;
+  readonly namespaces: number;
+  readonly proxies: number;
+  readonly classes: number;
+}
+
+/** Finds and builds the client; throws a sentence where that cannot be done. */
+export function loadClient(): LoadClient {
+  if (!existsSync(SOURCE)) throw new Error("comparing with a peer needs ../shared/tools/xdsload beside the project, which is not there");
+  mkdirSync(join(ROOT, ".cache"), { recursive: true });
+  const env = { ...process.env, GOSUMDB: "off", GOFLAGS: "-mod=mod" };
+  execFileSync("go", ["build", "-o", BINARY, "."], { cwd: SOURCE, env, stdio: ["ignore", "ignore", "inherit"] });
+  return {
+    restartScript: join(SOURCE, "restart.sh"),
+    generate(directory, shape) {
+      const options = {
+        services: shape.services,
+        endpoints: shape.endpoints,
+        vs: shape.virtualServices,
+        dr: shape.destinationRules,
+        namespaces: shape.namespaces,
+        proxies: shape.proxies,
+        classes: shape.classes,
+      };
+      const flags = Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]);
+      execFileSync(BINARY, ["gen", "--out", directory, ...flags], { stdio: ["ignore", "ignore", "inherit"] });
+    },
+    run: (command, args) => linesOf(BINARY, [command, ...args]),
+  };
+}
+
+async function linesOf(program: string, args: readonly string[]): Promise<readonly LoadLine[]> {
+  const env = { ...process.env, XDS_DEPS: join(ROOT, "node_modules") };
+  const child = spawn(program, args, { cwd: ROOT, env, stdio: ["ignore", "pipe", "ignore"] });
+  const ended = new Promise<number | null>((resolve) => child.once("close", resolve));
+  const lines: LoadLine[] = [];
+  for await (const line of createInterface({ input: child.stdout })) {
+    if (line.startsWith("{")) lines.push(JSON.parse(line) as LoadLine);
+  }
+  const status = await ended;
+  if (status !== 0) throw new Error(`xdsload ${args.join(" ")} ended with status ${status}`);
+  return lines;
+}

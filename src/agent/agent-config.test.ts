@@ -1,0 +1,126 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { tempDir } from "../../test/support/cleanup.ts";
+import { readAgentConfig } from "./agent-config.ts";
+import { parseTargets } from "./control-plane-address.ts";
+import { nodeIdentity } from "./node-identity.ts";
+import { parseEnv } from "./sidecar-env.ts";
+import { findTrustRoots } from "./trust-roots.ts";
+
+async function home(files: Readonly<Record<string, string>>): Promise<string> {
+  const directory = await tempDir();
+  for (const [file, text] of Object.entries(files)) {
+    await mkdir(dirname(join(directory, file)), { recursive: true });
+    await writeFile(join(directory, file), text);
+  }
+  return directory;
+}
+
+const hostOf = (baseDir: string, env: Readonly<Record<string, string>>) =>
+  ({ baseDir, env, type: "sidecar", hostname: "machine", addresses: ["10.0.0.7", "fd00::7"], version: "1.32.0" }) as const;
+
+describe("addresses of a control plane", () => {
+  it.for([
+    ["istiod.istio-system", true, "istiod.istio-system.svc", 15_012, true, "istiod.istio-system.svc"],
+    ["istiod.istio-system", false, "istiod.istio-system", 15_012, true, "istiod.istio-system"],
+    ["istiod.example.com:443", true, "istiod.example.com", 443, true, "istiod.example.com"],
+    ["https://istiod.example.com/", false, "istiod.example.com", 443, true, "istiod.example.com"],
+    ["10.0.0.1:15012", false, "10.0.0.1", 15_012, true, "istiod.istio-system.svc"],
+    ["[fd00::1]:15012", false, "fd00::1", 15_012, true, "istiod.istio-system.svc"],
+    ["localhost:15010", false, "localhost", 15_010, false, "localhost"],
+  ] as const)("%s (in a pod: %s)", ([text, inPod, host, port, tls, serverName]) => {
+    expect(parseTargets(text, { inPod })).toEqual([{ host, port, tls, serverName }]);
+  });
+
+  it("are several where commas say so, and none where they are not addresses", () => {
+    expect(parseTargets("a:1, b:2,", { inPod: false }).map(({ host }) => host)).toEqual(["a", "b"]);
+    for (const wrong of ["a:b", "a:0", "a:70000", "a b", "[x]:1"])
+      expect(() => parseTargets(wrong, { inPod: false })).toThrow("is no address");
+  });
+});
+
+describe("what an agent is told", () => {
+  it("comes from sidecar.env, under the real environment", async () => {
+    const baseDir = await home({
+      "var/lib/istio/envoy/sidecar.env":
+        "# of the machine\nPOD_NAMESPACE=shop\nexport ISTIO_ADDRESS='a:15012'\nSERVICE_ACCOUNT=\"web\" # who\n",
+      "var/lib/istio/envoy/cluster.env": "POD_NAMESPACE=other\nTRUST_DOMAIN=example.com\n",
+    });
+    const config = await readAgentConfig(hostOf(baseDir, { ISTIO_ADDRESS: "b:15012" }));
+    expect(config.settings).toMatchObject({ podNamespace: "shop", serviceAccount: "web", trustDomain: "example.com" });
+    expect([config.discovery[0]?.host, config.ca[0]?.host]).toEqual(["b", "b"]);
+  });
+
+  it("has no CA where configuration comes in plaintext, unless one is named", async () => {
+    const baseDir = await tempDir();
+    const plain = { PROXY_CONFIG: '{"controlPlaneAuthPolicy": "NONE", "discoveryAddress": "c:1"}' };
+    expect(await readAgentConfig(hostOf(baseDir, plain))).toMatchObject({ discovery: [{ host: "c", tls: false }], ca: [] });
+    expect((await readAgentConfig(hostOf(baseDir, { ...plain, CA_ADDR: "ca:443" }))).ca).toMatchObject([{ host: "ca", tls: true }]);
+  });
+
+  it("is refused in a sentence where it cannot be read", async () => {
+    const baseDir = await tempDir();
+    const wrong = [{ SECRET_TTL: "soon" }, { PROXY_CONFIG: "[1]" }, { PROXY_CONFIG: "statusPort: high" }, { ISTIO_ADDRESS: "?" }];
+    for (const env of wrong) await expect(readAgentConfig(hostOf(baseDir, env))).rejects.toThrow(/SECRET_TTL|PROXY_CONFIG|is no address/);
+  });
+
+  it("takes variables as shells write them", () => {
+    expect(parseEnv('A=1\n B=\'x # y\'\nC="a\\"b"\nD=x # note\nnot a line\nE=\n')).toEqual({ A: "1", B: "x # y", C: 'a"b', D: "x", E: "" });
+  });
+});
+
+describe("the node", () => {
+  it("has Istio's form and metadata", async () => {
+    const baseDir = await home({ "etc/istio/pod/labels": 'app="web"\nversion="v\\"1"\n' });
+    const env = {
+      ISTIO_ADDRESS: "a",
+      POD_NAME: "web-1",
+      POD_NAMESPACE: "shop",
+      INSTANCE_IP: "10.1.1.1",
+      ISTIO_META_NETWORK: "n1",
+      ISTIO_METAJSON_LABELS: '{"team": "red"}',
+      ISTIO_METAJSON_MORE: '{"OWNER": "deployment"}',
+    };
+    const config = await readAgentConfig(hostOf(baseDir, env));
+    const node = nodeIdentity({ ...config, hasIdentity: false });
+    expect(node.id).toBe("sidecar~10.1.1.1~web-1.shop~shop.svc.cluster.local");
+    expect(node.cluster).toBe("web.shop");
+    expect(node.metadata).toMatchObject({
+      NAMESPACE: "shop",
+      INSTANCE_IPS: "10.1.1.1",
+      NETWORK: "n1",
+      OWNER: "deployment",
+      LABELS: { app: "web", version: 'v"1', team: "red" },
+      INTERCEPTION_MODE: "REDIRECT",
+      WORKLOAD_IDENTITY: "none",
+      STATUS_PORT: 15_020,
+    });
+    expect(node.metadata).not.toHaveProperty("PROXY_CONFIG");
+    expect(nodeIdentity({ ...config, hasIdentity: true }).metadata).not.toHaveProperty("WORKLOAD_IDENTITY");
+  });
+});
+
+describe("roots of a server", () => {
+  const pem = (name: string): string => `-----BEGIN CERTIFICATE-----\n${name}\n`;
+  const ask = (baseDir: string, more: { named?: string; port?: number; learned?: string } = {}) =>
+    findTrustRoots({ baseDir, named: more.named ?? "", target: { port: more.port ?? 15_012 }, learned: more.learned ?? "" });
+
+  it("are those of a named file, the platform's, the mesh's, the cluster's, in this order", async () => {
+    const files = {
+      "own.pem": pem("own"),
+      "var/run/secrets/istio/root-cert.pem": pem("mesh"),
+      "var/run/secrets/kubernetes.io/serviceaccount/ca.crt": pem("cluster"),
+    };
+    const baseDir = await home(files);
+    expect((await ask(baseDir, { named: "own.pem", port: 443 })).pem).toContain("own");
+    expect(await ask(baseDir, { named: "SYSTEM" })).toEqual({ pem: undefined, from: "the platform" });
+    expect((await ask(baseDir, { port: 443 })).pem).toBeUndefined();
+    expect((await ask(baseDir, { learned: pem("learned") })).pem).toMatch(/mesh[\s\S]*learned/);
+    const bare = await home({ "var/run/secrets/kubernetes.io/serviceaccount/ca.crt": pem("cluster") });
+    expect((await ask(bare)).pem).toContain("cluster");
+    expect((await ask(bare, { learned: pem("learned") })).pem).not.toContain("cluster");
+    await expect(ask(await tempDir())).rejects.toThrow("no root certificate");
+    await expect(ask(baseDir, { named: "missing.pem" })).rejects.toThrow("missing.pem cannot be read");
+  });
+});

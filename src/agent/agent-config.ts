@@ -1,0 +1,98 @@
+import { readFile } from "node:fs/promises";
+import { isAbsolute, join } from "node:path";
+import { EdgeError } from "../base/errors.ts";
+import type { AgentSettings } from "../settings/agent-table.ts";
+import { readAgentSettings } from "../settings/read-settings.ts";
+import { parseTargets, type Target } from "./control-plane-address.ts";
+import type { AgentProxyType } from "./node-identity.ts";
+import { type AgentProxyConfig, readProxyConfig } from "./proxy-config.ts";
+import { withSidecarEnv } from "./sidecar-env.ts";
+
+/** The process an agent finds itself in. */
+export interface AgentHost {
+  readonly baseDir: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly type: AgentProxyType;
+  readonly hostname: string;
+  /** Addresses of the machine, loopback aside. */
+  readonly addresses: readonly string[];
+  /** Version of Istio's API that the proxy is told to be of. */
+  readonly version: string;
+}
+
+/** Everything an agent is told, read once. */
+export interface AgentConfig extends AgentHost {
+  readonly settings: AgentSettings;
+  readonly proxy: AgentProxyConfig;
+  /** Where configuration comes from; empty: there is no control plane to talk to. */
+  readonly discovery: readonly Target[];
+  /** Where certificates are signed; empty: nowhere. */
+  readonly ca: readonly Target[];
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly paths: AgentPaths;
+}
+
+export interface AgentPaths {
+  /** Working files; bootstrap and process id of Envoy. */
+  readonly work: string;
+  readonly xdsSocket: string;
+  readonly sdsSocket: string;
+  readonly lastGood: string;
+  /** Undefined where no copies are asked for. */
+  readonly certificates: string | undefined;
+}
+
+/** Reads environment, `sidecar.env` and what the kubelet wrote. Throws `EdgeError` for what cannot be read. */
+export async function readAgentConfig(host: AgentHost): Promise<AgentConfig> {
+  const { baseDir } = host;
+  const env = await withSidecarEnv(baseDir, host.env);
+  const { settings, faults } = readAgentSettings(env);
+  const [fault] = faults;
+  if (fault !== undefined) throw new EdgeError("usage", `${fault.name}: ${fault.message}`);
+  const proxy = await readProxyConfig(settings.proxyConfig);
+  const rules = { inPod: env.KUBERNETES_SERVICE_HOST !== undefined, serverName: settings.istiodSan, plaintext: proxy.plaintext };
+  const discovery = parseTargets(settings.pilotAddress || settings.istioAddress || proxy.discoveryAddress, rules);
+  const ca = settings.caAddress === "" ? discovery.filter(({ tls }) => tls) : parseTargets(settings.caAddress, { inPod: rules.inPod });
+  return {
+    ...host,
+    env,
+    settings,
+    proxy,
+    discovery,
+    ca,
+    labels: await podInfo(join(baseDir, "etc/istio/pod/labels")),
+    annotations: await podInfo(join(baseDir, "etc/istio/pod/annotations")),
+    paths: pathsOf(baseDir, settings),
+  };
+}
+
+function pathsOf(baseDir: string, settings: AgentSettings): AgentPaths {
+  const work = join(baseDir, "etc/istio/proxy");
+  const copies = settings.outputCerts;
+  return {
+    work,
+    xdsSocket: join(work, "XDS"),
+    sdsSocket: join(baseDir, "var/run/secrets/workload-spiffe-uds", settings.identitySocket),
+    lastGood: join(baseDir, "var/lib/istio/envoy/last-good"),
+    certificates: copies === "" ? undefined : isAbsolute(copies) ? copies : join(baseDir, copies),
+  };
+}
+
+/** Lines `key="value"` of the downward API; nothing outside a pod. */
+async function podInfo(file: string): Promise<Readonly<Record<string, string>>> {
+  const text = await readFile(file, "utf8").catch(() => "");
+  const entries = text.split("\n").flatMap((line) => {
+    const [, key, value] = /^([^=]+)=(".*")$/.exec(line) ?? [];
+    return key === undefined || value === undefined ? [] : [[key, unquoted(value)]];
+  });
+  return Object.fromEntries(entries);
+}
+
+function unquoted(text: string): string {
+  try {
+    return String(JSON.parse(text));
+  } catch {
+    return text.slice(1, -1);
+  }
+}

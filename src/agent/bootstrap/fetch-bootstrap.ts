@@ -1,0 +1,92 @@
+import type { Clock } from "../../base/clock.ts";
+import type { Log } from "../../base/log.ts";
+import { bodyOfResource, type DeltaRequestParts, deltaRequestBytes, readDeltaResponse } from "../../wire/delta-frames.ts";
+import { GrpcError } from "../../wire/grpc-channel.ts";
+import { DELTA_METHOD } from "../../wire/grpc-server.ts";
+import { GRPC_STATUS } from "../../wire/grpc-status.ts";
+import { BOOTSTRAP_TYPE, ENDPOINT_TYPE } from "../../wire/type-urls.ts";
+import { createBackOff } from "../back-off.ts";
+import type { Dialer } from "../dialer.ts";
+import { sentenceOf } from "../identity/workload-identity.ts";
+import type { BootstrapFile } from "./bootstrap-file.ts";
+
+export interface BootstrapQuery {
+  readonly dialer: Dialer;
+  readonly node: Uint8Array;
+  /** The last one that came. */
+  readonly kept: BootstrapFile;
+  /** Makes one without a control plane's help. */
+  builtIn(): Promise<Uint8Array>;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** A control plane that took the question and gives no answer for so long does not know the type. */
+const ANSWER_MS = 2_000;
+
+/**
+ * Gets the control plane's part of the bootstrap. Where none answers, the last one that came counts; a control plane that knows no bootstraps
+ * (Istio's own) leaves the one that is built in. Without all three it waits: an Envoy without any configuration would be of no use.
+ */
+export async function getBootstrap(query: BootstrapQuery, signal: AbortSignal): Promise<Uint8Array> {
+  const { log, kept, clock } = query;
+  const backOff = createBackOff({ firstMs: 250, mostMs: 15_000 });
+  for (let told = ""; ; ) {
+    try {
+      const answer = await ask(query);
+      if (answer === undefined) {
+        log.info("the control plane knows no bootstraps; the built-in one is used");
+        return await query.builtIn();
+      }
+      await kept.write(answer);
+      return answer;
+    } catch (error) {
+      const last = await kept.read();
+      if (last !== undefined) {
+        log.warn(`no bootstrap from the control plane: ${sentenceOf(error)}; the last one is used`);
+        return last;
+      }
+      if (sentenceOf(error) !== told) log.warn(`no bootstrap from the control plane: ${sentenceOf(error)}; trying again`);
+      told = sentenceOf(error);
+      await clock.sleep(backOff.next(), signal);
+    }
+  }
+}
+
+/** Asks once; undefined where the type is not known. Istio's own control plane ends the stream of who asks for a type it does not know. */
+async function ask(query: BootstrapQuery): Promise<Uint8Array | undefined> {
+  try {
+    return await firstAnswer(query, { typeUrl: BOOTSTRAP_TYPE });
+  } catch (error) {
+    if (!(error instanceof GrpcError) || error.status === GRPC_STATUS.UNAVAILABLE) throw error;
+    // Is it the question that is refused, or are we? Assignments every control plane has; that of no cluster costs nothing.
+    await firstAnswer(query, { typeUrl: ENDPOINT_TYPE, subscribe: ["none"] });
+    return undefined;
+  }
+}
+
+/** Opens a stream with one request; gives the body of the first resource, undefined where there is none. Rejects where the stream ends before. */
+async function firstAnswer({ dialer, node, clock }: BootstrapQuery, request: DeltaRequestParts): Promise<Uint8Array | undefined> {
+  const { channel, headers, address } = await dialer.dial();
+  const { promise, resolve, reject } = Promise.withResolvers<Uint8Array | undefined>();
+  const call = channel.open(DELTA_METHOD, headers, {
+    message(bytes) {
+      const { typeUrl, resources } = readDeltaResponse(bytes);
+      const [resource] = resources;
+      if (typeUrl === request.typeUrl) resolve(resource === undefined ? undefined : Buffer.from(bodyOfResource(resource.bytes)));
+    },
+    ended: (error) =>
+      reject(new GrpcError(error?.status ?? GRPC_STATUS.UNAVAILABLE, `${address} refuses: ${error?.message ?? "the stream ended"}`)),
+  });
+  call.send(deltaRequestBytes({ ...request, node }));
+  const cancel = clock.after(ANSWER_MS, () => resolve(undefined));
+  try {
+    return await promise;
+  } catch (error) {
+    dialer.avoid(address);
+    throw error;
+  } finally {
+    cancel();
+    channel.close();
+  }
+}

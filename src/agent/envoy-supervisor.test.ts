@@ -1,0 +1,97 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { tempDir } from "../../test/support/cleanup.ts";
+import { systemClock } from "../base/clock.ts";
+import { silentLog } from "../base/log.ts";
+import type { EnvoyProcess } from "./envoy-process.ts";
+import { activeConnections, createEnvoySupervisor } from "./envoy-supervisor.ts";
+
+/** Processes that the test ends; they answer nothing. */
+function fakeEnvoys() {
+  const running: { readonly exit: (status: number) => void }[] = [];
+  const start = async (): Promise<EnvoyProcess> => {
+    const { promise: exited, resolve } = Promise.withResolvers<number | null>();
+    running.push({ exit: resolve });
+    return { exited, pid: 1, stop: async () => resolve(0) } as unknown as EnvoyProcess;
+  };
+  return { running, start };
+}
+
+async function startSupervisor(start: () => Promise<EnvoyProcess>) {
+  const pidFile = join(await tempDir(), "envoy.pid");
+  const supervisor = createEnvoySupervisor({
+    start,
+    adminPort: 1,
+    pidFile,
+    drain: { inboundOnly: true, forMs: 60_000, untilIdle: undefined },
+    clock: systemClock,
+    log: silentLog,
+  });
+  const stop = new AbortController();
+  return { pidFile, stop, run: () => supervisor.run(stop.signal, new AbortController().signal), supervisor };
+}
+
+describe("an Envoy that is looked after", () => {
+  it("is started again when it ends by itself, and ended when that is wanted, though it cannot be drained", async () => {
+    const { running, start } = fakeEnvoys();
+    const { stop, run, supervisor } = await startSupervisor(start);
+    const done = run();
+    for (const count of [1, 2]) {
+      await expect.poll(() => running.length).toBe(count);
+      running[count - 1]?.exit(11);
+    }
+    await expect.poll(() => running.length, { timeout: 3_000 }).toBe(3);
+    expect(await supervisor.ready()).toBe(false);
+    stop.abort();
+    await done;
+    expect(running).toHaveLength(3);
+  });
+
+  it("ends quietly where it was not yet started", async () => {
+    const { stop, run } = await startSupervisor(
+      () => new Promise((_, reject) => stop.signal.addEventListener("abort", () => reject(new Error("too late")))),
+    );
+    const done = run();
+    stop.abort();
+    await expect(done).resolves.toBeUndefined();
+  });
+
+  it("takes the place of one that outlived its agent, and of no other process", async () => {
+    const { start } = fakeEnvoys();
+    const { pidFile, stop, run } = await startSupervisor(start);
+    const orphan = spawn("sleep", ["60"], { argv0: `${pidFile.slice(0, -"envoy.pid".length)}envoy.bootstrap.pb`, stdio: "ignore" });
+    const stranger = spawn("sleep", ["60"], { stdio: "ignore" });
+    onTestFinished(() => void [orphan, stranger].map((child) => child.kill("SIGKILL")));
+    await writeFile(pidFile, String(orphan.pid));
+    const gone = once(orphan, "exit");
+    const done = run();
+    await gone;
+    await expect.poll(() => readFile(pidFile, "utf8")).toBe("1");
+    stop.abort();
+    await done;
+    await writeFile(pidFile, String(stranger.pid));
+    const again = await startSupervisor(start);
+    await writeFile(again.pidFile, String(stranger.pid));
+    again.stop.abort();
+    await again.run();
+    expect(stranger.exitCode).toBeNull();
+  });
+});
+
+describe("connections of clients", () => {
+  it("are those of listeners, but for Envoy's own, their parts and those of probes", () => {
+    const stats = [
+      "http.inbound.downstream_cx_active: 9",
+      "listener.0.0.0.0_15006.downstream_cx_active: 2",
+      "listener.0.0.0.0_15006.worker_0.downstream_cx_active: 2",
+      "listener.0.0.0.0_15021.downstream_cx_active: 1",
+      "listener.admin.downstream_cx_active: 1",
+      "listener.admin.main_thread.downstream_cx_active: 1",
+      "listener.[fd00::1]_8080.downstream_cx_active: 3",
+    ].join("\n");
+    expect(activeConnections(stats, [15_021, 15_090])).toBe(5);
+  });
+});

@@ -1,0 +1,159 @@
+import { readFile, rm, writeFile } from "node:fs/promises";
+import type { Clock } from "../base/clock.ts";
+import { messageOf } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import { askAdmin } from "./admin-client.ts";
+import { createBackOff } from "./back-off.ts";
+import type { EnvoyProcess } from "./envoy-process.ts";
+
+export interface SupervisorOptions {
+  /** Starts an Envoy; may reject when the end comes before that. */
+  start(): Promise<EnvoyProcess>;
+  readonly adminPort: number;
+  /** File that remembers the running one over the end of this process. */
+  readonly pidFile: string;
+  readonly drain: DrainPlan;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** How an Envoy is ended. */
+export interface DrainPlan {
+  /** Listeners for clients only: what the application still sends goes through. */
+  readonly inboundOnly: boolean;
+  /** How long it is drained. */
+  readonly forMs: number;
+  /** End as soon as no connection is left, instead; not before the least time. */
+  readonly untilIdle: { readonly leastMs: number; readonly ignoredPorts: readonly number[] } | undefined;
+}
+
+/** Keeps one Envoy running. */
+export interface EnvoySupervisor {
+  /** Runs until the signal ends it, then drains it. Resolves when it is gone. */
+  run(stop: AbortSignal, now: AbortSignal): Promise<void>;
+  /** Whether it has its first configuration. */
+  ready(): Promise<boolean>;
+}
+
+/** One that ran so long is not in a crash loop. */
+const STEADY_MS = 60_000;
+const LOOK_MS = 500;
+/** Waiting for idle connections ends some time. */
+const LONGEST_DRAIN_MS = 600_000;
+
+export function createEnvoySupervisor(options: SupervisorOptions): EnvoySupervisor {
+  const { clock, log, adminPort, pidFile } = options;
+  const backOff = createBackOff({ firstMs: 200, mostMs: 30_000 });
+  return {
+    async run(stop, now) {
+      await endOrphan(pidFile, clock, log);
+      while (!stop.aborted) {
+        const startedAt = clock.monotonic();
+        const process = await options.start().catch((error: unknown) => {
+          if (stop.aborted) return undefined;
+          throw error;
+        });
+        if (process === undefined) break;
+        await writeFile(pidFile, String(process.pid ?? ""), { mode: 0o600 });
+        const stopping = aborted(stop);
+        const code = await Promise.race([process.exited.then((status) => ({ status })), stopping]);
+        if (code === undefined) {
+          await drain(process, options, now);
+          break;
+        }
+        if (clock.monotonic() - startedAt > STEADY_MS) backOff.reset();
+        const delay = backOff.next();
+        log.error({ status: code.status, restartMs: Math.round(delay) }, "Envoy ended by itself and is started again");
+        await clock.sleep(delay, stop).catch(() => {});
+      }
+      await rm(pidFile, { force: true });
+    },
+    ready: () =>
+      askAdmin(adminPort, "/ready").then(
+        (text) => text.startsWith("LIVE"),
+        () => false,
+      ),
+  };
+}
+
+const aborted = (signal: AbortSignal): Promise<undefined> =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve(undefined);
+    else signal.addEventListener("abort", () => resolve(undefined), { once: true });
+  });
+
+/** Takes no new connections, lets those that are open end, then ends it. One deadline for all of it. */
+async function drain(process: EnvoyProcess, { drain: plan, adminPort, clock, log }: SupervisorOptions, now: AbortSignal): Promise<void> {
+  const post = (path: string): Promise<string> => askAdmin(adminPort, path, "POST");
+  try {
+    if (now.aborted) return;
+    await post("/healthcheck/fail");
+    await post(`/drain_listeners?${plan.inboundOnly ? "inboundonly&" : ""}graceful&skip_exit`);
+    const gone = process.exited.then(() => {});
+    await Promise.race([
+      gone,
+      plan.untilIdle === undefined ? clock.sleep(plan.forMs, now) : untilIdle(plan.untilIdle, { adminPort, clock, now }),
+    ]);
+  } catch (error) {
+    if (!now.aborted) log.warn({ error: messageOf(error) }, "Envoy could not be drained and is ended");
+  } finally {
+    await process.stop();
+  }
+}
+
+interface IdleDeps {
+  readonly adminPort: number;
+  readonly clock: Clock;
+  readonly now: AbortSignal;
+}
+
+async function untilIdle(plan: NonNullable<DrainPlan["untilIdle"]>, { adminPort, clock, now }: IdleDeps): Promise<void> {
+  const end = clock.monotonic() + LONGEST_DRAIN_MS;
+  await clock.sleep(plan.leastMs, now);
+  while (
+    clock.monotonic() < end &&
+    activeConnections(await askAdmin(adminPort, "/stats?filter=downstream_cx_active$"), plan.ignoredPorts) > 0
+  )
+    await clock.sleep(LOOK_MS, now);
+}
+
+const ACTIVE = /^listener\.(.+)\.downstream_cx_active: (\d+)$/;
+
+/** Connections of clients; those of probes and scrapers do not count. */
+export function activeConnections(stats: string, ignoredPorts: readonly number[]): number {
+  return stats.split("\n").reduce((sum, line) => {
+    const [, listener = "", count = "0"] = ACTIVE.exec(line) ?? [];
+    const ignored =
+      listener.startsWith("admin") || listener.includes("worker_") || ignoredPorts.some((port) => listener.endsWith(`_${port}`));
+    return ignored ? sum : sum + Number(count);
+  }, 0);
+}
+
+/** Ends an Envoy that outlived the agent which started it: it holds the ports of the next one. */
+async function endOrphan(pidFile: string, clock: Clock, log: Log): Promise<void> {
+  const pid = Number((await readFile(pidFile, "utf8").catch(() => "")).trim());
+  if (!Number.isInteger(pid) || pid <= 1 || !(await isOurs(pid, pidFile))) return;
+  log.info({ pid }, "an Envoy that outlived its agent is ended");
+  for (const signal of ["SIGTERM", "SIGKILL"] as const) {
+    send(pid, signal);
+    for (let looks = 0; looks < 100; looks++) {
+      if (!(await isOurs(pid, pidFile))) return;
+      await clock.sleep(50);
+    }
+  }
+}
+
+/** The process has that number and was started with the bootstrap beside the file; a number may have been given to another since. */
+async function isOurs(pid: number, pidFile: string): Promise<boolean> {
+  const words = (await readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "")).split("\0");
+  const directory = pidFile.slice(0, pidFile.lastIndexOf("/") + 1);
+  return words.some((word) => word.startsWith(directory) && word.includes(".bootstrap."));
+}
+
+function send(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(pid, signal);
+  } catch {
+    // It is gone.
+  }
+}

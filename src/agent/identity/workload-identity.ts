@@ -1,0 +1,132 @@
+import { X509Certificate } from "node:crypto";
+import type { Clock } from "../../base/clock.ts";
+import { EdgeError, messageOf } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
+import { Secret } from "../../base/secret.ts";
+import { buildCsr } from "../../pki/csr.ts";
+import { generateKeys, privateKeyPem } from "../../pki/keys.ts";
+import { readPem, writePem } from "../../pki/pem.ts";
+import { createBackOff } from "../back-off.ts";
+import type { ClientCertificate, Credentials } from "../dialer.ts";
+import type { SignedChain } from "./ca-client.ts";
+
+/** The workload's certificate with its key, which is made here and never leaves the process but to its Envoy. */
+export interface WorkloadCertificate extends ClientCertificate {
+  readonly createdAt: number;
+  readonly endsAt: number;
+  readonly serial: string;
+  /** The names it is for. */
+  readonly name: string;
+}
+
+export interface IdentityOptions {
+  /** The name asked for; the CA decides. */
+  readonly spiffeId: string;
+  readonly ttlMs: number;
+  /** Share of its life that is left when a certificate is renewed, and how far that may be moved at random. */
+  readonly renewAt: number;
+  readonly jitter: number;
+  sign(csr: string, ttlMs: number): Promise<SignedChain>;
+  /** A certificate of an earlier run with the roots it came with: used until there is a new one. */
+  readonly earlier?: { readonly certificate: ClientCertificate; readonly roots: string };
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** The identity of the workload: its certificate and the roots of the mesh, both kept fresh. */
+export interface WorkloadIdentity extends Credentials {
+  readonly current: WorkloadCertificate | undefined;
+  /** What is wrong at the moment, for those who ask. */
+  readonly fault: string | undefined;
+  /** Calls back after each change of the certificate or the roots. */
+  follow(changed: () => void): () => void;
+  /** Further roots that the control plane told of. */
+  setAnchors(pems: readonly string[]): void;
+  /** Renews until the signal ends. */
+  run(signal: AbortSignal): Promise<void>;
+}
+
+/** A clock that jumps, or a machine that slept, is noticed this late. */
+const LOOK_MS = 30_000;
+const LEAST_WAIT_MS = 500;
+
+export function createWorkloadIdentity(options: IdentityOptions): WorkloadIdentity {
+  const { clock, log } = options;
+  const followers = new Set<() => void>();
+  const backOff = createBackOff({ firstMs: 250, mostMs: 30_000 });
+  let current: WorkloadCertificate | undefined = options.earlier && certificateOf(options.earlier.certificate, clock.now());
+  let signedRoots = options.earlier?.roots ?? "";
+  let anchors: readonly string[] = [];
+  let fault: string | undefined;
+
+  const tell = (): void => {
+    for (const changed of followers) changed();
+  };
+  const renew = async (): Promise<void> => {
+    const keys = await generateKeys("P-256");
+    const signed = await options.sign(buildCsr(keys, options.spiffeId), options.ttlMs);
+    current = certificateOf({ chain: signed.chain, key: new Secret(privateKeyPem(keys.privateKey)) }, clock.now());
+    signedRoots = signed.roots;
+    fault = undefined;
+    const { name, serial, endsAt } = current;
+    log.info({ name, serial, ends: new Date(endsAt).toISOString() }, "the workload has a certificate");
+    tell();
+  };
+  const waitFor = async (at: number, signal: AbortSignal): Promise<void> => {
+    for (let left = at - clock.now(); left > 0; left = at - clock.now()) await clock.sleep(Math.min(left, LOOK_MS), signal);
+  };
+  return {
+    get current() {
+      return current;
+    },
+    get fault() {
+      return fault;
+    },
+    certificate: () => (current !== undefined && current.endsAt > clock.now() ? current : undefined),
+    roots: () => joinRoots([signedRoots, ...anchors]),
+    follow(changed) {
+      followers.add(changed);
+      return () => followers.delete(changed);
+    },
+    setAnchors(pems) {
+      const before = joinRoots([signedRoots, ...anchors]);
+      anchors = pems;
+      if (joinRoots([signedRoots, ...anchors]) !== before) tell();
+    },
+    async run(signal) {
+      while (!signal.aborted) {
+        try {
+          await renew();
+          backOff.reset();
+          if (current !== undefined) await waitFor(renewalTime(current, options), signal);
+        } catch (error) {
+          if (signal.aborted) return;
+          const delay = backOff.next();
+          fault = sentenceOf(error);
+          log.warn({ retryMs: Math.round(delay), ...(current !== undefined && { ends: new Date(current.endsAt).toISOString() }) }, fault);
+          await clock.sleep(delay, signal).catch(() => {});
+        }
+      }
+    },
+  };
+}
+
+function certificateOf({ chain, key }: ClientCertificate, now: number): WorkloadCertificate {
+  const leaf = new X509Certificate(chain);
+  return { chain, key, createdAt: now, endsAt: leaf.validToDate.getTime(), serial: leaf.serialNumber, name: leaf.subjectAltName ?? "" };
+}
+
+function renewalTime({ createdAt, endsAt }: WorkloadCertificate, { renewAt, jitter }: IdentityOptions): number {
+  const left = Math.min(0.95, Math.max(0.05, renewAt + (Math.random() * 2 - 1) * jitter));
+  return Math.max(createdAt + LEAST_WAIT_MS, endsAt - (endsAt - createdAt) * left);
+}
+
+/** One bundle without repetitions. */
+function joinRoots(texts: readonly string[]): string {
+  const blocks = texts.flatMap((text) => readPem(text)).filter(({ label }) => label === "CERTIFICATE");
+  return [...new Set(blocks.map(({ bytes }) => writePem("CERTIFICATE", bytes)))].join("");
+}
+
+/** What went wrong and what to do, as one text. */
+export const sentenceOf = (error: unknown): string =>
+  `${messageOf(error)}${error instanceof EdgeError && error.hint !== undefined ? ` (${error.hint})` : ""}`;

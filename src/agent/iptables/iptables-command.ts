@@ -1,0 +1,105 @@
+import { readFile } from "node:fs/promises";
+import { EdgeError } from "../../base/errors.ts";
+import { INTERCEPT_FLAGS, INTERCEPT_VARIABLES, type InterceptFlag } from "../../settings/intercept-table.ts";
+import type { CommandHost } from "../commands.ts";
+import { readResolvConf } from "../dns/resolv-conf.ts";
+import { withSidecarEnv } from "../sidecar-env.ts";
+import { applyInterception, type InterceptDeps, isIntercepted, removeInterception } from "./intercept.ts";
+import { type FlagValues, interceptOptions, isOn, readFlags, routeOptions } from "./intercept-flags.ts";
+import type { InterceptOptions } from "./intercept-options.ts";
+import { type Family, interceptRules } from "./intercept-rules.ts";
+import { routeCommands } from "./local-routes.ts";
+import { restoreText } from "./restore-text.ts";
+import { createRunTool } from "./run-tool.ts";
+
+/** Status that tells the validating container of injection that there is no interception. */
+const NOT_INTERCEPTED = 126;
+const DEFAULT_PROXY_USER = "1337";
+
+/** `istio-agent iptables`: puts the rules in force or removes them. Gives the exit status; throws `EdgeError` where it cannot. */
+export async function iptablesCommand(args: readonly string[], host: CommandHost): Promise<number> {
+  if (args.includes("--help") || args.includes("-h")) {
+    host.print(iptablesHelp());
+    return 0;
+  }
+  const clean = args[0] === "clean";
+  const env = await withSidecarEnv(host.baseDir, host.env);
+  const flags = readFlags(clean ? args.slice(1) : args, env);
+  const deps = depsOf(flags, host);
+  const isDry = isOn(flags["dry-run"]);
+  if (clean || isOn(flags["cleanup-only"])) {
+    if (isDry) host.print("# every chain ISTIO_* of ours and every rule that leads there would be removed\n");
+    else
+      host.print((await removeInterception(routeOptions(flags), deps)) ? "The rules are removed.\n" : "There were no rules to remove.\n");
+    return 0;
+  }
+  const options = await optionsOf(flags, env);
+  if (isOn(flags["redirect-dns"]) && options.dnsServers.length === 0)
+    host.print("# resolv.conf names no server: names are not intercepted (--capture-all-dns takes any server)\n");
+  if (isDry) {
+    host.print(dryRun(options, deps.families));
+    return 0;
+  }
+  if (!isOn(flags["skip-rule-apply"]))
+    host.print((await applyInterception(options, deps)) ? "The rules are in force.\n" : "The rules were in force already.\n");
+  if (!isOn(flags["run-validation"]) || (await isIntercepted(options, deps))) return 0;
+  host.print("The rules are not in force: this workload is not ready for the mesh.\n");
+  return NOT_INTERCEPTED;
+}
+
+async function optionsOf(flags: FlagValues, env: NodeJS.ProcessEnv): Promise<InterceptOptions> {
+  const asksResolvers = isOn(flags["redirect-dns"]) && !isOn(flags["capture-all-dns"]);
+  const resolvers = asksResolvers ? (await readResolvConf("/etc/resolv.conf")).servers : [];
+  return interceptOptions(flags, { env, resolvers, proxyUser: await userId(env.ENVOY_USER || INTERCEPT_VARIABLES.ENVOY_USER.default) });
+}
+
+function depsOf(flags: FlagValues, { env, addresses }: CommandHost): InterceptDeps {
+  const binary = flags["force-iptables-binary"];
+  if (!["", "nft", "legacy"].includes(binary))
+    throw new EdgeError("usage", `--force-iptables-binary: ${JSON.stringify(binary)} is not understood`, {
+      hint: "there are nft and legacy",
+    });
+  const namespace = flags["network-namespace"];
+  return {
+    run: createRunTool(env, namespace === "" ? [] : ["nsenter", `--net=${namespace}`]),
+    families: familiesOf(flags["dual-stack"], namespace === "" ? addresses : []),
+    binary,
+  };
+}
+
+/** Envoy listens on IPv6 where there is no other, and on both where the mesh is dual-stack, which the machine cannot know. */
+const familiesOf = (dualStack: string, [first = ""]: readonly string[]): readonly Family[] =>
+  isOn(dualStack) || first.includes(":") ? [4, 6] : [4];
+
+async function userId(name: string): Promise<string> {
+  if (/^\d+$/.test(name)) return name;
+  const passwd = await readFile("/etc/passwd", "utf8").catch(() => "");
+  const entry = passwd.split("\n").find((line) => line.startsWith(`${name}:`));
+  return entry?.split(":")[2] ?? DEFAULT_PROXY_USER;
+}
+
+function dryRun(options: InterceptOptions, families: readonly Family[]): string {
+  return families
+    .map((family) => {
+      const commands = routeCommands(options, family).map((command) => `# ip ${command}\n`);
+      return `# ${family === 4 ? "iptables" : "ip6tables"}-restore --noflush\n${commands.join("")}${restoreText(interceptRules(options, family))}`;
+    })
+    .join("");
+}
+
+function iptablesHelp(): string {
+  const lines = Object.entries(INTERCEPT_FLAGS).map(([name, flag]: [string, InterceptFlag]) => {
+    const left = `${flag.short === undefined ? "    " : `-${flag.short}, `}--${name}`;
+    return `  ${left.padEnd(44)}${flag.about}${flag.default === undefined ? "" : ` [${flag.default}]`}`;
+  });
+  return `istio-agent iptables: sends a machine's connections through its Envoy, or stops doing so
+
+usage: istio-agent iptables [flags]
+       istio-agent iptables clean [flags]
+
+Each flag may also be a variable (--proxy-uid is PROXY_UID), set here or in var/lib/istio/envoy/sidecar.env; the flag wins.
+Lists are separated by commas.
+
+${lines.join("\n")}
+`;
+}

@@ -1,0 +1,120 @@
+import type { AgentSettings } from "../settings/agent-table.ts";
+import { bytesField, messageField, type StructValue, structBytes, textField } from "../wire/field-writer.ts";
+import type { AgentProxyConfig } from "./proxy-config.ts";
+
+export type Metadata = Readonly<Record<string, StructValue>>;
+
+/** Who a proxy says it is: the node of its bootstrap and of every discovery stream. */
+export interface NodeIdentity {
+  readonly id: string;
+  readonly cluster: string;
+  readonly metadata: Metadata;
+  readonly locality: { readonly region: string; readonly zone: string; readonly subzone: string };
+}
+
+export type AgentProxyType = "sidecar" | "router" | "waypoint";
+
+export interface NodeFacts {
+  readonly type: AgentProxyType;
+  readonly settings: AgentSettings;
+  readonly proxy: AgentProxyConfig;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly hostname: string;
+  /** Addresses of the machine, loopback aside. */
+  readonly addresses: readonly string[];
+  /** Labels and annotations of the pod, from the files the kubelet writes. */
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  /** Somebody serves it a certificate. */
+  readonly hasIdentity: boolean;
+  readonly version: string;
+}
+
+const META = "ISTIO_META_";
+const META_JSON = "ISTIO_METAJSON_";
+
+/** Puts the node together in Istio's form: id `type~IP~name.namespace~domain`, metadata under Istio's names. */
+export function nodeIdentity(facts: NodeFacts): NodeIdentity {
+  const { settings, proxy, type } = facts;
+  const { name, address, addresses } = placeOf(facts);
+  const namespace = settings.podNamespace;
+  const given = givenMetadata(facts.env);
+  const labels = { ...facts.labels, ...textMap(given.LABELS) };
+  const metadata: Metadata = {
+    NAME: name,
+    NAMESPACE: namespace,
+    INSTANCE_IPS: addresses.join(","),
+    SERVICE_ACCOUNT: settings.serviceAccount,
+    CLUSTER_ID: settings.clusterId,
+    ISTIO_VERSION: facts.version,
+    ...(settings.envoyStatusPort !== 0 && { ENVOY_STATUS_PORT: settings.envoyStatusPort }),
+    ...(settings.envoyPrometheusPort !== 0 && { ENVOY_PROMETHEUS_PORT: settings.envoyPrometheusPort }),
+    ...(type === "sidecar" && { INTERCEPTION_MODE: proxy.interceptionMode || "REDIRECT", VHDS: "true" }),
+    ...(settings.exitOnZero && { EXIT_ON_ZERO_ACTIVE_CONNECTIONS: "true" }),
+    ADMIN_PORT: proxy.adminPort,
+    STATUS_PORT: proxy.statusPort,
+    // Even an empty one takes the place of the mesh's: sent only where it was given.
+    ...(Object.keys(proxy.given).length > 0 && { PROXY_CONFIG: proxy.given }),
+    ...given,
+    LABELS: labels,
+    ...(Object.keys(facts.annotations).length > 0 && given.ANNOTATIONS === undefined && { ANNOTATIONS: facts.annotations }),
+    ...(!facts.hasIdentity && { WORKLOAD_IDENTITY: "none" }),
+  };
+  const app = labels["service.istio.io/canonical-name"] ?? labels["app.kubernetes.io/name"] ?? labels.app ?? name;
+  return {
+    id: `${type}~${address}~${name}.${namespace}~${namespace}.svc.cluster.local`,
+    cluster: proxy.serviceCluster || `${app}.${namespace}`,
+    metadata,
+    locality: localityOf(labels["istio-locality"] ?? ""),
+  };
+}
+
+function placeOf({ settings, hostname, addresses }: NodeFacts): {
+  readonly name: string;
+  readonly address: string;
+  readonly addresses: readonly string[];
+} {
+  const own = settings.instanceIp === "" ? addresses : [settings.instanceIp];
+  const [address = "127.0.0.1"] = own;
+  return { name: settings.podName || hostname, address, addresses: own.length === 0 ? [address] : own };
+}
+
+/** `ISTIO_META_X` is entry X; `ISTIO_METAJSON_LABELS` and `…ANNOTATIONS` are maps, any other `ISTIO_METAJSON_…` an object of entries. */
+function givenMetadata(env: NodeFacts["env"]): Metadata {
+  const metadata: Record<string, StructValue> = {};
+  for (const [name, value = ""] of Object.entries(env)) {
+    if (name.startsWith(META)) metadata[name.slice(META.length)] = value;
+    else if (name.startsWith(META_JSON)) Object.assign(metadata, jsonEntries(name.slice(META_JSON.length), value));
+  }
+  return metadata;
+}
+
+function jsonEntries(name: string, text: string): Metadata {
+  try {
+    const value = JSON.parse(text) as StructValue;
+    if (typeof value !== "object" || value === null || Array.isArray(value)) return {};
+    return name === "LABELS" || name === "ANNOTATIONS" ? { [name]: value } : (value as Metadata);
+  } catch {
+    return {};
+  }
+}
+
+function textMap(value: StructValue | undefined): Readonly<Record<string, string>> {
+  if (typeof value !== "object" || value === null) return {};
+  return Object.fromEntries(Object.entries(value).flatMap(([key, entry]) => (typeof entry === "string" ? [[key, entry]] : [])));
+}
+
+function localityOf(text: string): NodeIdentity["locality"] {
+  const [region = "", zone = "", subzone = ""] = text.split(text.includes("/") ? "/" : ".");
+  return { region, zone, subzone };
+}
+
+/** The bytes of an `envoy.config.core.v3.Node`. */
+export function nodeBytes({ id, cluster, metadata, locality }: NodeIdentity): Buffer {
+  return Buffer.concat([
+    textField(1, id),
+    textField(2, cluster),
+    bytesField(3, structBytes(metadata)),
+    messageField(4, [textField(1, locality.region), textField(2, locality.zone), textField(3, locality.subzone)]),
+  ]);
+}

@@ -1,0 +1,102 @@
+import { EdgeError, messageOf } from "../base/errors.ts";
+import type { StructValue } from "../wire/field-writer.ts";
+
+/** What the agent itself needs of ProxyConfig; all of it is passed on to the control plane. */
+export interface AgentProxyConfig {
+  /** As it was given: node metadata PROXY_CONFIG. */
+  readonly given: Readonly<Record<string, StructValue>>;
+  readonly adminPort: number;
+  readonly statusPort: number;
+  readonly concurrency: number | undefined;
+  readonly drainMs: number;
+  readonly terminationDrainMs: number;
+  readonly discoveryAddress: string;
+  /** The control plane is called without TLS. */
+  readonly plaintext: boolean;
+  readonly serviceCluster: string;
+  readonly interceptionMode: string;
+  readonly binaryPath: string;
+}
+
+/** Reads PROXY_CONFIG. Throws `EdgeError` for what is no YAML object or has a wrong type. */
+export async function readProxyConfig(text: string): Promise<AgentProxyConfig> {
+  const given = await parse(text);
+  const read = reader(given);
+  return {
+    given,
+    adminPort: read.number("proxyAdminPort") ?? 15_000,
+    statusPort: read.number("statusPort") ?? 15_020,
+    concurrency: read.number("concurrency"),
+    drainMs: read.duration("drainDuration") ?? 45_000,
+    terminationDrainMs: read.duration("terminationDrainDuration") ?? 5_000,
+    discoveryAddress: read.text("discoveryAddress"),
+    plaintext: read.text("controlPlaneAuthPolicy") === "NONE",
+    serviceCluster: read.text("serviceCluster"),
+    interceptionMode: read.text("interceptionMode"),
+    binaryPath: read.text("binaryPath"),
+  };
+}
+
+async function parse(text: string): Promise<Readonly<Record<string, StructValue>>> {
+  if (text.trim() === "") return {};
+  try {
+    const value: unknown = await parseText(text);
+    if (typeof value !== "object" || value === null || Array.isArray(value)) throw new Error("it is not an object");
+    return value as Record<string, StructValue>;
+  } catch (error) {
+    throw new EdgeError("usage", `PROXY_CONFIG cannot be read: ${messageOf(error)}`, { hint: "give it as YAML or JSON" });
+  }
+}
+
+/** Injection writes JSON; the reader of YAML is loaded only for what is none. */
+async function parseText(text: string): Promise<unknown> {
+  if (text.trimStart().startsWith("{")) {
+    try {
+      return JSON.parse(text);
+    } catch {
+      // YAML in flow style looks alike.
+    }
+  }
+  return (await import("js-yaml")).load(text);
+}
+
+interface Reader {
+  text(name: string): string;
+  number(name: string): number | undefined;
+  duration(name: string): number | undefined;
+}
+
+function reader(given: Readonly<Record<string, StructValue>>): Reader {
+  const wrong = (name: string, want: string): EdgeError => new EdgeError("usage", `PROXY_CONFIG: ${name} is not ${want}`);
+  return {
+    text(name) {
+      const value = given[name] ?? "";
+      if (typeof value !== "string") throw wrong(name, "a text");
+      return value;
+    },
+    number(name) {
+      const value = given[name];
+      if (value === undefined || value === null) return undefined;
+      const number = typeof value === "string" ? Number(value) : value;
+      if (typeof number !== "number" || !Number.isInteger(number) || number < 0) throw wrong(name, "a whole number");
+      return number;
+    },
+    duration(name) {
+      const value = given[name];
+      if (value === undefined || value === null) return undefined;
+      const ms = typeof value === "string" ? durationMs(value) : undefined;
+      if (ms === undefined) throw wrong(name, "a duration such as 5s");
+      return ms;
+    },
+  };
+}
+
+const UNIT_MS: Readonly<Record<string, number>> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
+
+/** A duration as Go writes it, in milliseconds; undefined where it is none. */
+export function durationMs(text: string): number | undefined {
+  const parts = [...text.matchAll(/(\d+(?:\.\d+)?)(ms|s|m|h)/gy)];
+  const length = parts.reduce((sum, [part]) => sum + part.length, 0);
+  if (parts.length === 0 || length !== text.length) return undefined;
+  return parts.reduce((sum, [, amount, unit]) => sum + Number(amount) * (UNIT_MS[unit ?? ""] ?? 0), 0);
+}

@@ -1,0 +1,147 @@
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { describe, it, onTestFinished } from "vitest";
+import { freePort } from "../../../test/support/ports.ts";
+import { systemClock } from "../../base/clock.ts";
+import { silentLog } from "../../base/log.ts";
+import { createMergedMetrics } from "./merged-metrics.ts";
+import { readScrapeTargets, type ScrapeTarget } from "./scrape-config.ts";
+
+type Page = (response: ServerResponse, headers: IncomingHttpHeaders, url: string) => void;
+
+async function serve(page: Page, address = "127.0.0.1"): Promise<ScrapeTarget> {
+  const server = createServer((request, response) => page(response, request.headers, request.url ?? "")).listen(0, address);
+  await once(server, "listening");
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return { port: (server.address() as AddressInfo).port, path: "/metrics" };
+}
+
+const text =
+  (body: string, type = "text/plain; version=0.0.4"): Page =>
+  (response) =>
+    void response.writeHead(200, { "content-type": type }).end(body);
+
+const OPEN_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const ENVOY =
+  '# TYPE envoy_cluster_up counter\nenvoy_cluster_up{} 1\n\n# TYPE envoy_istio_requests_total counter\nenvoy_istio_requests_total{a="b"} 2\n';
+
+async function merge(sources: { readonly envoy?: ScrapeTarget; readonly application?: readonly ScrapeTarget[] }) {
+  const metrics = [{ name: "scrapes_total", type: "counter" as const, values: () => [{ value: 1 }] }];
+  const merged = createMergedMetrics({
+    envoy: sources.envoy,
+    application: sources.application ?? [],
+    metrics,
+    clock: systemClock,
+    log: silentLog,
+  });
+  const { port } = await serve((response, headers, url) => void merged.handle({ headers, url } as never, response));
+  return {
+    counts: merged.counts,
+    get: async (headers: Record<string, string> = {}, query = "") => {
+      const answer = await fetch(`http://127.0.0.1:${port}/stats/prometheus${query}`, { headers });
+      return { type: answer.headers.get("content-type"), body: await answer.text() };
+    },
+  };
+}
+
+describe("merged metrics", () => {
+  it("are those of agent, Envoy and application, with Istio's own under their names", async () => {
+    const { get, counts } = await merge({ envoy: await serve(text(ENVOY)), application: [await serve(text("app_up 1\nlast_line 2"))] });
+    const { type, body } = await get();
+    assert.equal(type, "text/plain; version=0.0.4; charset=utf-8");
+    assert.equal(
+      body,
+      `# TYPE istio_agent_scrapes_total counter\nistio_agent_scrapes_total 1\n${ENVOY.replaceAll("envoy_istio_", "istio_")}app_up 1\nlast_line 2\n`,
+    );
+    assert.deepEqual(counts, { scrapes: 1, failures: { envoy: 0, application: 0 } });
+  });
+
+  it("are OpenMetrics where the application's are: one end, no empty lines", async () => {
+    let accept: string | undefined;
+    const application = await serve((response, headers) => {
+      accept = headers.accept;
+      text('app_total 1 # {trace_id="x"} 1\n# EOF\n', OPEN_METRICS)(response, headers, "");
+    });
+    const { get } = await merge({ envoy: await serve(text(ENVOY)), application: [application] });
+    const { type, body } = await get({
+      accept: "application/vnd.google.protobuf;q=0.9,application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.2,*/*;q=0.1",
+    });
+    assert.equal(accept, "application/openmetrics-text;version=1.0.0;q=0.5,text/plain;q=0.2");
+    assert.equal(type, OPEN_METRICS);
+    assert.doesNotMatch(body, /\n\n/);
+    assert.ok(body.endsWith('app_total 1 # {trace_id="x"} 1\n# EOF\n'));
+    assert.equal(body.match(/# EOF/g)?.length, 1);
+    assert.match(body, /^# TYPE istio_agent_scrapes counter\nistio_agent_scrapes_total 1\n/);
+  });
+
+  it("are text where applications differ, and never end in the middle", async () => {
+    const open = await serve(text("a_total 1\n# EOF\n", OPEN_METRICS));
+    const { get } = await merge({ envoy: await serve(text(ENVOY)), application: [open, await serve(text("b 2\n"))] });
+    const { type, body } = await get();
+    assert.match(type ?? "", /^text\/plain/);
+    assert.ok(body.endsWith("a_total 1\nb 2\n"));
+  });
+
+  it("do without an application that is gone, refuses, breaks off, says too much or nothing; each is counted", async () => {
+    const broken: readonly ScrapeTarget[] = [
+      { port: await freePort(), path: "/metrics" },
+      await serve((response) => void response.writeHead(500).end()),
+      await serve((response) => {
+        response.writeHead(200, { "content-type": "text/plain", "content-length": "100" }).write("whole 1\nhalf 12");
+        response.destroy();
+      }),
+      await serve(text(`many{x="y"} 1\n`.repeat(1_000_000))),
+      await serve(() => {}),
+    ];
+    const { get, counts } = await merge({ envoy: await serve(text(ENVOY)), application: broken });
+    const { body } = await get({ "x-prometheus-scrape-timeout-seconds": "0.5" });
+    assert.match(body, /envoy_cluster_up\{\} 1\n/);
+    assert.match(body, /istio_agent_scrapes_total 1\n/);
+    assert.doesNotMatch(body, /half/);
+    assert.ok(body.length < 11 * 1024 * 1024);
+    assert.deepEqual(counts.failures, { envoy: 0, application: 5 });
+  });
+
+  it("do without Envoy, and pass the question on to it where it is there", async () => {
+    const gone = await merge({
+      envoy: { port: await freePort(), path: "/stats/prometheus" },
+      application: [await serve(text("app_up 1\n"), "::1")],
+    });
+    assert.match((await gone.get()).body, /app_up 1\n$/);
+    assert.deepEqual(gone.counts.failures, { envoy: 1, application: 0 });
+    let asked = "";
+    const there = await merge({
+      envoy: await serve((response, _, url) => {
+        asked = url;
+        response.end();
+      }),
+    });
+    await there.get({}, "?usedonly&filter=x");
+    assert.equal(asked, "/metrics?usedonly&filter=x");
+  });
+});
+
+describe("annotations of Prometheus", () => {
+  it("say where the application's metrics are", () => {
+    assert.deepEqual(readScrapeTargets("", []), []);
+    assert.deepEqual(readScrapeTargets('{"scrape":"true"}', []), [{ port: 80, path: "/metrics" }]);
+    assert.deepEqual(readScrapeTargets('{"scrape":"false","port":"9090"}', []), []);
+    assert.deepEqual(readScrapeTargets('{"scrape":"true","port":"9090","path":"m"}', []), [{ port: 9090, path: "/m" }]);
+    assert.deepEqual(readScrapeTargets('{"targets":[{"port":"1","path":""},{"port":"2","path":"/x"}]}', []), [
+      { port: 1, path: "/metrics" },
+      { port: 2, path: "/x" },
+    ]);
+  });
+
+  it("never mean the agent or the proxy", () => {
+    for (const port of ["15020", "15090", "015020", "999"])
+      assert.throws(() => readScrapeTargets(JSON.stringify({ port }), [999]), /proxy's or its agent's/);
+    assert.throws(() => readScrapeTargets('{"port":"http"}', []), /no port/);
+    assert.throws(() => readScrapeTargets("{", []), /cannot be used/);
+  });
+});

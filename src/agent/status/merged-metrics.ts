@@ -1,0 +1,156 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { LookupFunction } from "node:net";
+import type { Clock } from "../../base/clock.ts";
+import { messageOf } from "../../base/errors.ts";
+import type { Log } from "../../base/log.ts";
+import { request } from "../node-http.ts";
+import { type AgentMetric, agentMetricsText } from "./agent-metrics.ts";
+import { MetricLines } from "./metric-lines.ts";
+import type { ScrapeTarget } from "./scrape-config.ts";
+
+export interface MergeOptions {
+  /** Where Envoy's own metrics are; undefined where there is no Envoy. */
+  readonly envoy: ScrapeTarget | undefined;
+  readonly application: readonly ScrapeTarget[];
+  readonly metrics: readonly AgentMetric[];
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** What went wrong so far, by source. */
+export interface ScrapeCounts {
+  scrapes: number;
+  readonly failures: { envoy: number; application: number };
+}
+
+const TEXT = "text/plain; version=0.0.4; charset=utf-8";
+const OPEN_METRICS = "application/openmetrics-text";
+const LARGEST = { envoy: 128 * 1024 * 1024, application: 10 * 1024 * 1024 } as const;
+const DEFAULT_TIMEOUT_MS = 10_000;
+/** Share of the time Prometheus gives that is left for sending what there is. */
+const SHARE_FOR_SOURCES = 0.8;
+
+type Source = "envoy" | "application";
+
+/**
+ * One page of metrics: the agent's, Envoy's and the application's. They pass as streams, none is held. A source that fails costs its own metrics only,
+ * and is counted. The form is the application's, because what is special about OpenMetrics (exemplars) comes from there.
+ */
+export function createMergedMetrics(options: MergeOptions): {
+  handle(request: IncomingMessage, response: ServerResponse): Promise<void>;
+  readonly counts: ScrapeCounts;
+} {
+  const counts: ScrapeCounts = { scrapes: 0, failures: { envoy: 0, application: 0 } };
+  const failed = (source: Source, { port, path }: ScrapeTarget, reason: string): void => {
+    counts.failures[source] += 1;
+    options.log.warn({ port, path, reason }, `metrics of ${source === "envoy" ? "Envoy" : "the application"} cannot be had`);
+  };
+  return {
+    counts,
+    async handle(incoming, response) {
+      counts.scrapes += 1;
+      const late = new AbortController();
+      const cancel = options.clock.after(timeoutOf(incoming), () => late.abort(new Error("it took too long")));
+      response.once("close", () => late.abort(new Error("the client is gone")));
+      const ask = async (source: Source, target: ScrapeTarget, accept: string): Promise<IncomingMessage | undefined> => {
+        try {
+          return await open({ target, accept, incoming, signal: late.signal });
+        } catch (error) {
+          failed(source, target, messageOf(error));
+          return undefined;
+        }
+      };
+      const { envoy } = options;
+      const accept = acceptOf(incoming.headers.accept ?? "");
+      const query = (incoming.url ?? "").split("?")[1];
+      const [ofEnvoy, ...ofApplication] = await Promise.all([
+        envoy === undefined ? undefined : ask("envoy", query === undefined ? envoy : { ...envoy, path: `${envoy.path}?${query}` }, TEXT),
+        ...options.application.map((target) => ask("application", target, accept)),
+      ]);
+      const types = ofApplication.flatMap((one) => (one === undefined ? [] : [formOf(one.headers["content-type"] ?? "")]));
+      const form = new Set(types).size === 1 ? (types[0] ?? TEXT) : TEXT;
+      const openMetrics = form !== TEXT;
+      response.writeHead(200, { "content-type": form });
+      response.write(agentMetricsText(options.metrics, openMetrics));
+      const pass = async (source: Source, target: ScrapeTarget, body: IncomingMessage | undefined): Promise<void> => {
+        if (body === undefined) return;
+        const lines = new MetricLines({ atMostBytes: LARGEST[source], openMetrics });
+        await passOn(body, lines, response).catch((error: unknown) => failed(source, target, messageOf(error)));
+      };
+      if (envoy !== undefined) await pass("envoy", envoy, ofEnvoy);
+      for (const [index, target] of options.application.entries()) await pass("application", target, ofApplication[index]);
+      cancel();
+      response.end(openMetrics ? "# EOF\n" : "");
+    },
+  };
+}
+
+/** Rejects where the source breaks off or is too large; what came before has been passed on. */
+async function passOn(body: IncomingMessage, lines: MetricLines, response: ServerResponse): Promise<void> {
+  const write = async (text: string): Promise<void> => {
+    if (text === "" || response.destroyed || response.write(text)) return;
+    await new Promise<void>((resolve) => response.once("drain", resolve).once("close", resolve));
+  };
+  for await (const chunk of body) {
+    const text = lines.push(chunk as Buffer);
+    if (text === undefined) throw new Error("they are too large");
+    await write(text);
+  }
+  await write(lines.end());
+}
+
+/** Prometheus says how long it waits. */
+function timeoutOf(incoming: IncomingMessage): number {
+  const seconds = Number(incoming.headers["x-prometheus-scrape-timeout-seconds"]);
+  return seconds > 0 && seconds < 600 ? seconds * 1_000 * SHARE_FOR_SOURCES : DEFAULT_TIMEOUT_MS;
+}
+
+/** Forms that can be joined line by line: text and OpenMetrics, never protobuf. In the order in which they were asked for. */
+function acceptOf(header: string): string {
+  const wanted = header
+    .split(",")
+    .map((one) => one.trim())
+    .filter((one) => /^(text\/(\*|plain)|application\/openmetrics-text)\s*(;|$)/.test(one));
+  return wanted.length === 0 ? "text/plain;version=0.0.4" : wanted.join(",");
+}
+
+function formOf(contentType: string): string {
+  const [type = "", ...parameters] = contentType.split(";").map((part) => part.trim().toLowerCase());
+  if (type !== OPEN_METRICS) return TEXT;
+  const version = parameters.find((parameter) => parameter.startsWith("version="))?.slice(8) ?? "0.0.1";
+  return version === "1.0.0" || version === "0.0.1" ? `${OPEN_METRICS}; version=${version}; charset=utf-8` : TEXT;
+}
+
+/** Loopback of both families, without asking anybody for a name: what listens on one of them only is found too. */
+const loopback: LookupFunction = (_, __, done) =>
+  done(null, [
+    { address: "127.0.0.1", family: 4 },
+    { address: "::1", family: 6 },
+  ]);
+
+interface Opening {
+  readonly target: ScrapeTarget;
+  readonly accept: string;
+  readonly incoming: IncomingMessage;
+  readonly signal: AbortSignal;
+}
+
+/** Resolves with the response, its body not read yet; rejects where there is none, or none that is good. */
+function open({ target, accept, incoming, signal }: Opening): Promise<IncomingMessage> {
+  const headers: Record<string, string> = { accept };
+  for (const name of ["user-agent", "x-prometheus-scrape-timeout-seconds"] as const) {
+    const value = incoming.headers[name];
+    if (value !== undefined) headers[name] = String(value);
+  }
+  return new Promise((resolve, reject) => {
+    const sent = request(
+      { host: "localhost", lookup: loopback, port: target.port, path: target.path, headers, agent: false, signal },
+      (response) => {
+        if (response.statusCode === 200) return resolve(response);
+        response.resume();
+        reject(new Error(`the answer was ${response.statusCode ?? "none"}`));
+      },
+    );
+    sent.on("error", (error) => reject(signal.aborted && signal.reason instanceof Error ? signal.reason : error)).end();
+  });
+}

@@ -1,0 +1,71 @@
+import { isIPv6 } from "node:net";
+import type { AgentContext, AgentPart } from "../parts.ts";
+import { readAppProbes } from "./app-probes.ts";
+import { createMergedMetrics } from "./merged-metrics.ts";
+import { runProbe } from "./run-probe.ts";
+import { readScrapeTargets } from "./scrape-config.ts";
+
+const PAGES = ["/stats/prometheus", "/metrics"] as const;
+
+/** What 15020 has besides readiness: probes of the application, and metrics of agent, Envoy and application on one page. */
+export const statusPages: AgentPart = (context) => {
+  addProbes(context);
+  addMetrics(context);
+};
+
+function addProbes({ config, node, clock, routes }: AgentContext): void {
+  const address = node.id.split("~")[1] ?? "";
+  const intercepted = node.metadata.INTERCEPTION_MODE !== undefined && node.metadata.INTERCEPTION_MODE !== "NONE";
+  const target = {
+    host: config.settings.probeLocalhost ? "localhost" : address,
+    from: intercepted ? (isIPv6(address) ? "::6" : "127.0.0.6") : undefined,
+    statusPort: config.proxy.statusPort,
+    clock,
+  };
+  for (const [path, probe] of readAppProbes(config.settings.appProbers))
+    routes.push({
+      path,
+      async handle(request, response) {
+        const { status, body } = await runProbe(probe, target, request.headers);
+        response.writeHead(status, { "content-type": "text/plain" }).end(body);
+      },
+    });
+}
+
+function addMetrics({ config, clock, log, routes, metrics, identity }: AgentContext): void {
+  const { settings, proxy } = config;
+  const ownPorts = [proxy.statusPort, proxy.adminPort, settings.envoyPrometheusPort, settings.envoyStatusPort];
+  const envoy = { port: settings.envoyPrometheusPort || proxy.adminPort, path: "/stats/prometheus" };
+  const merged = createMergedMetrics({
+    envoy: settings.disableEnvoy || !settings.mergeEnvoyStats ? undefined : envoy,
+    // A gateway's port may be reached from outside, and it has no application.
+    application: config.type === "sidecar" ? readScrapeTargets(settings.prometheusAnnotations, ownPorts) : [],
+    metrics,
+    clock,
+    log,
+  });
+  metrics.push(
+    { name: "scrapes_total", type: "counter", values: () => [{ value: merged.counts.scrapes }] },
+    {
+      name: "scrape_failures_total",
+      type: "counter",
+      values: () => Object.entries(merged.counts.failures).map(([type, value]) => ({ labels: { type }, value })),
+    },
+    {
+      name: "cert_expiry_seconds",
+      type: "gauge",
+      values: () =>
+        identity.current === undefined
+          ? []
+          : [{ labels: { resource_name: "default" }, value: (identity.current.endsAt - clock.now()) / 1_000 }],
+    },
+    { name: "process_resident_memory_bytes", type: "gauge", values: () => [{ value: process.memoryUsage.rss() }] },
+    { name: "process_cpu_seconds_total", type: "counter", values: () => [{ value: cpuSeconds() }] },
+  );
+  for (const path of PAGES) routes.push({ path, ...(settings.metricsLocalOnly && { local: true }), handle: merged.handle });
+}
+
+function cpuSeconds(): number {
+  const { user, system } = process.cpuUsage();
+  return (user + system) / 1e6;
+}

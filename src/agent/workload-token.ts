@@ -1,0 +1,16 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { Secret } from "../base/secret.ts";
+
+/** The token meant for the CA, then the one every pod has. */
+const FILES = ["var/run/secrets/tokens/istio-token", "var/run/secrets/kubernetes.io/serviceaccount/token"];
+const LONGEST_TOKEN = 16 * 1024;
+
+/** Reads the workload's token, each time anew because it is replaced while we run; undefined where there is none. */
+export async function readWorkloadToken(baseDir: string): Promise<Secret<string> | undefined> {
+  for (const file of FILES) {
+    const text = (await readFile(join(baseDir, file), "utf8").catch(() => "")).trim();
+    if (text !== "" && text.length <= LONGEST_TOKEN) return new Secret(text);
+  }
+  return undefined;
+}

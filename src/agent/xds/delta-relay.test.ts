@@ -1,0 +1,215 @@
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { tempDir } from "../../../test/support/cleanup.ts";
+import { type ManualClock, manualClock } from "../../../test/support/manual-clock.ts";
+import { systemClock } from "../../base/clock.ts";
+import { silentLog } from "../../base/log.ts";
+import {
+  type DeltaRequestParts,
+  type DeltaResponse,
+  deltaRequestBytes,
+  deltaResponseBytes,
+  readDeltaResource,
+  readDeltaResponse,
+} from "../../wire/delta-frames.ts";
+import { type DiscoveryRequest, readDeltaRequest } from "../../wire/discovery-request.ts";
+import { textField } from "../../wire/field-writer.ts";
+import { type ClientCallEvents, GrpcError } from "../../wire/grpc-channel.ts";
+import { CLUSTER_TYPE, ENDPOINT_TYPE, PROXY_CONFIG_TYPE } from "../../wire/type-urls.ts";
+import type { Connection } from "../dialer.ts";
+import { DeltaRelay } from "./delta-relay.ts";
+import { type LastGood, openLastGood } from "./last-good.ts";
+import type { Uplink } from "./uplink.ts";
+
+/** A stream to a control plane that the test plays. */
+interface Upstream {
+  readonly heard: DiscoveryRequest[];
+  answer(response: Omit<Parameters<typeof deltaResponseBytes>[0], "removed">): void;
+  breakOff(): void;
+}
+
+interface Rig {
+  readonly clock: ManualClock;
+  readonly relay: DeltaRelay;
+  readonly upstreams: Upstream[];
+  /** What reached Envoy. */
+  readonly received: DeltaResponse[];
+  readonly lastGood: LastGood;
+  /** No control plane can be reached while it is true. */
+  unreachable: boolean;
+  /** Says something as Envoy. */
+  say(parts: DeltaRequestParts): void;
+  /** Lets time pass and what waits for it happen. */
+  pass(ms: number): Promise<void>;
+}
+
+const NODE = Buffer.from("node");
+
+async function startRig(uplink: Partial<Uplink> = {}): Promise<Rig> {
+  const clock = manualClock();
+  const upstreams: Upstream[] = [];
+  const received: DeltaResponse[] = [];
+  const lastGood = openLastGood({ directory: join(await tempDir(), "kept"), nodeId: "n", clock: systemClock, log: silentLog });
+  const dial = async (): Promise<Connection> => {
+    if (rig.unreachable) throw new Error("nobody there");
+    const channel = { open: (_: string, __: unknown, events: ClientCallEvents) => play(upstreams, events), close() {} };
+    return { channel, headers: {}, address: "istiod:15012" } as unknown as Connection;
+  };
+  const whole: Uplink = { subscriptions: [], announcements: [], filters: new Map(), ...uplink };
+  const relay = new DeltaRelay(
+    { send: ([bytes]: readonly Uint8Array[]) => received.push(readDeltaResponse(bytes ?? new Uint8Array())) } as never,
+    {
+      dialer: { dial, avoid() {} },
+      lastGood,
+      uplink: whole,
+      own: new Map(whole.subscriptions.map((subscription) => [subscription.typeUrl, { subscription, held: new Map() }])),
+      clock,
+      log: silentLog,
+      passed() {},
+      connected() {},
+    },
+  );
+  const settle = async (): Promise<void> => {
+    for (let turn = 0; turn < 10; turn++) await new Promise((resolve) => setImmediate(resolve));
+    await lastGood.flush();
+  };
+  const rig: Rig = {
+    clock,
+    relay,
+    upstreams,
+    received,
+    lastGood,
+    unreachable: false,
+    say: (parts) => relay.message(deltaRequestBytes(parts)),
+    async pass(ms) {
+      await settle();
+      clock.advance(ms);
+      await settle();
+    },
+  };
+  return rig;
+}
+
+function play(upstreams: Upstream[], events: ClientCallEvents): { send(bytes: Uint8Array): void; cancel(): void } {
+  const heard: DiscoveryRequest[] = [];
+  upstreams.push({
+    heard,
+    answer: (response) => events.message(deltaResponseBytes({ ...response, removed: [] })),
+    breakOff: () => events.ended(new GrpcError(14, "lost")),
+  });
+  return { send: (bytes) => void heard.push(readDeltaRequest(bytes)), cancel() {} };
+}
+
+const resource = (name: string, version: string): Buffer => Buffer.concat([textField(1, version), textField(3, name)]);
+const names = ({ resources }: DeltaResponse): readonly string[] => resources.map(({ name, version }) => `${name}@${version}`);
+
+describe("an Envoy's configuration stream", () => {
+  it("passes what is said both ways", async () => {
+    const rig = await startRig();
+    rig.say({ typeUrl: CLUSTER_TYPE, node: NODE });
+    await rig.pass(0);
+    const [upstream] = rig.upstreams;
+    expect(upstream?.heard).toMatchObject([{ typeUrl: CLUSTER_TYPE, node: NODE, names: [] }]);
+    upstream?.answer({ typeUrl: CLUSTER_TYPE, nonce: "1", resources: [resource("a", "1")] });
+    expect(rig.received.map(names)).toEqual([["a@1"]]);
+    rig.say({ typeUrl: CLUSTER_TYPE, nonce: "1" });
+    rig.say({ typeUrl: ENDPOINT_TYPE, subscribe: ["a"] });
+    expect(upstream?.heard.slice(1)).toMatchObject([{ nonce: "1" }, { typeUrl: ENDPOINT_TYPE, names: ["a"], node: undefined }]);
+    await rig.pass(0);
+    expect([...(await rig.lastGood.read(CLUSTER_TYPE)).keys()]).toEqual(["a"]);
+  });
+
+  it("goes on over a new stream upstream: with what Envoy wants and holds, without answers to the old one", async () => {
+    const rig = await startRig();
+    rig.say({ typeUrl: CLUSTER_TYPE, node: NODE });
+    rig.say({ typeUrl: ENDPOINT_TYPE, subscribe: ["a"] });
+    await rig.pass(0);
+    rig.upstreams[0]?.answer({ typeUrl: CLUSTER_TYPE, nonce: "1", resources: [resource("a", "1")] });
+    rig.say({ typeUrl: CLUSTER_TYPE, nonce: "1" });
+    rig.upstreams[0]?.answer({ typeUrl: ENDPOINT_TYPE, nonce: "7", resources: [resource("a", "1")] });
+    rig.upstreams[0]?.breakOff();
+    await rig.pass(1_000);
+    const next = rig.upstreams[1];
+    expect(next?.heard).toMatchObject([
+      { typeUrl: CLUSTER_TYPE, node: NODE, names: [], initialVersions: new Map([["a", "1"]]) },
+      { typeUrl: ENDPOINT_TYPE, names: ["a"], initialVersions: new Map() },
+    ]);
+    rig.say({ typeUrl: ENDPOINT_TYPE, nonce: "7", subscribe: ["b"] });
+    expect(next?.heard.slice(2)).toMatchObject([{ typeUrl: ENDPOINT_TYPE, nonce: "", names: ["b"] }]);
+    await rig.pass(0);
+    expect([...(await rig.lastGood.read(ENDPOINT_TYPE)).keys()]).toEqual(["a"]);
+    expect(rig.received).toHaveLength(2);
+  });
+
+  it("is served from disk where nobody answers, or says nothing, and is brought up to date by who comes back", async () => {
+    const rig = await startRig();
+    rig.lastGood.note(CLUSTER_TYPE, [readDeltaResource(resource("a", "1"))], []);
+    rig.unreachable = true;
+    rig.say({ typeUrl: CLUSTER_TYPE, node: NODE });
+    await rig.pass(0);
+    await expect.poll(() => rig.received.map(names)).toEqual([["a@1"]]);
+    rig.say({ typeUrl: CLUSTER_TYPE, nonce: rig.received[0]?.nonce ?? "" });
+    rig.unreachable = false;
+    await rig.pass(1_000);
+    expect(rig.upstreams[0]?.heard).toMatchObject([{ initialVersions: new Map([["a", "1"]]) }]);
+    await rig.pass(5_000);
+    expect(rig.received).toHaveLength(1);
+    rig.upstreams[0]?.answer({ typeUrl: CLUSTER_TYPE, nonce: "1", resources: [resource("a", "2")] });
+    expect(rig.received.map(names).at(-1)).toEqual(["a@2"]);
+  });
+
+  it("does not wait for ever for a control plane that says nothing", async () => {
+    const rig = await startRig();
+    rig.lastGood.note(CLUSTER_TYPE, [readDeltaResource(resource("a", "1"))], []);
+    rig.say({ typeUrl: CLUSTER_TYPE, node: NODE });
+    await rig.pass(2_000);
+    expect(rig.received).toEqual([]);
+    await rig.pass(2_000);
+    await expect.poll(() => rig.received.map(names)).toEqual([["a@1"]]);
+  });
+});
+
+describe("the agent's own part of the stream", () => {
+  it("asks for its types, keeps them to itself, and says what it has when the stream is another", async () => {
+    const taken: string[] = [];
+    const own = {
+      typeUrl: PROXY_CONFIG_TYPE,
+      names: [],
+      taken(response: DeltaResponse) {
+        if (response.nonce === "bad") throw new Error("not this");
+        taken.push(...names(response));
+      },
+    };
+    const rig = await startRig({ subscriptions: [own], announcements: [() => ({ typeUrl: "health" })] });
+    rig.say({ typeUrl: CLUSTER_TYPE, node: NODE });
+    await rig.pass(0);
+    const [upstream] = rig.upstreams;
+    expect(upstream?.heard.map(({ typeUrl }) => typeUrl)).toEqual([CLUSTER_TYPE, PROXY_CONFIG_TYPE, "health"]);
+    upstream?.answer({ typeUrl: PROXY_CONFIG_TYPE, nonce: "1", resources: [resource("roots", "5")] });
+    upstream?.answer({ typeUrl: PROXY_CONFIG_TYPE, nonce: "bad", resources: [] });
+    expect([taken, rig.received]).toEqual([["roots@5"], []]);
+    expect(upstream?.heard.slice(3)).toMatchObject([
+      { nonce: "1", error: undefined },
+      { nonce: "bad", error: { message: "not this" } },
+    ]);
+    rig.relay.announce();
+    expect(upstream?.heard.at(-1)?.typeUrl).toBe("health");
+    upstream?.breakOff();
+    await rig.pass(1_000);
+    expect(rig.upstreams[1]?.heard[1]?.initialVersions).toEqual(new Map([["roots", "5"]]));
+  });
+
+  it("may change what Envoy gets, and keeps what Envoy got", async () => {
+    const change = async (response: DeltaResponse): Promise<Uint8Array> =>
+      deltaResponseBytes({ ...response, resources: [resource("a", "changed")] });
+    const rig = await startRig({ filters: new Map([[CLUSTER_TYPE, change]]) });
+    rig.say({ typeUrl: CLUSTER_TYPE, node: NODE });
+    await rig.pass(0);
+    rig.upstreams[0]?.answer({ typeUrl: CLUSTER_TYPE, nonce: "1", resources: [resource("a", "1")] });
+    await rig.pass(0);
+    expect(rig.received.map(names)).toEqual([["a@changed"]]);
+    rig.say({ typeUrl: CLUSTER_TYPE, nonce: "1" });
+    await rig.pass(0);
+    expect((await rig.lastGood.read(CLUSTER_TYPE)).get("a")?.version).toBe("changed");
+  });
+});

@@ -1,0 +1,199 @@
+import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { BinaryReader } from "@bufbuild/protobuf/wire";
+import type { Clock } from "../../base/clock.ts";
+import { messageOf } from "../../base/errors.ts";
+import { contentHash } from "../../base/hash.ts";
+import type { Log } from "../../base/log.ts";
+import { type DeltaResource, readDeltaResource } from "../../wire/delta-frames.ts";
+import { openField, textField } from "../../wire/field-writer.ts";
+import { SECRET_TYPE, shortTypeName } from "../../wire/type-urls.ts";
+
+export interface LastGoodOptions {
+  readonly directory: string;
+  /** Whose configuration it is: that of another node is of no use. */
+  readonly nodeId: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Most bytes kept of one type. */
+  readonly mostBytes?: number;
+}
+
+/** What Envoy has accepted, kept so that it can be had again without a control plane. */
+export interface LastGood {
+  /** Envoy accepted these, and that those are gone. */
+  note(typeUrl: string, changed: readonly DeltaResource[], removed: readonly string[]): void;
+  /** All resources of a type. */
+  read(typeUrl: string): Promise<ReadonlyMap<string, DeltaResource>>;
+  /** Resolves when everything noted is on disk. */
+  flush(): Promise<void>;
+}
+
+const MOST_BYTES = 64 * 1024 * 1024;
+const COALESCE_MS = 250;
+const RESOURCE_FIELD = 2;
+const REMOVED_FIELD = 6;
+
+/**
+ * Keeps one file a type. A file is a `DeltaDiscoveryResponse` at all times: what changes is appended, and what comes later in it counts, so a
+ * change costs what it is long, memory holds nothing but sizes, and a tail that was cut off by a crash is a change that did not happen. A
+ * file that is more than half old is written anew beside and put in its place. Secrets stay in memory: private keys are not put on disk.
+ */
+export function openLastGood(options: LastGoodOptions): LastGood {
+  const secrets = new Map<string, DeltaResource>();
+  const files = new Map<string, TypeFile>();
+  const prefix = contentHash(options.nodeId).slice(0, 8);
+  void forgetOthers(options.directory, prefix);
+  const fileOf = (typeUrl: string): TypeFile => {
+    const file = files.get(typeUrl) ?? new TypeFile(join(options.directory, `${prefix}.${shortTypeName(typeUrl)}.pb`), options);
+    files.set(typeUrl, file);
+    return file;
+  };
+  return {
+    note(typeUrl, changed, removed) {
+      if (typeUrl !== SECRET_TYPE) return fileOf(typeUrl).append(changed, removed);
+      for (const resource of changed) secrets.set(resource.name, { ...resource, bytes: Buffer.from(resource.bytes) });
+      for (const name of removed) secrets.delete(name);
+    },
+    read: async (typeUrl) => (typeUrl === SECRET_TYPE ? secrets : fileOf(typeUrl).read()),
+    async flush() {
+      await Promise.all([...files.values()].map((file) => file.flush()));
+    },
+  };
+}
+
+/** Files of a node that this machine was before. */
+async function forgetOthers(directory: string, prefix: string): Promise<void> {
+  for (const name of await readdir(directory).catch(() => []))
+    if (/^[\w-]{8}\.[\w.]+\.pb$/.test(name) && !name.startsWith(`${prefix}.`)) await rm(join(directory, name), { force: true });
+}
+
+class TypeFile {
+  readonly #path: string;
+  readonly #options: LastGoodOptions;
+  /** Bytes of each resource that is in force; undefined before the file was read. */
+  #live: Map<string, number> | undefined;
+  #size = 0;
+  #pending: Uint8Array[] = [];
+  #queue: Promise<void> = Promise.resolve();
+  #timer: (() => void) | undefined;
+  #faulty = false;
+
+  constructor(path: string, options: LastGoodOptions) {
+    this.#path = path;
+    this.#options = options;
+  }
+
+  append(changed: readonly DeltaResource[], removed: readonly string[]): void {
+    for (const { bytes } of changed) this.#pending.push(openField(RESOURCE_FIELD, bytes.length), bytes);
+    for (const name of removed) this.#pending.push(textField(REMOVED_FIELD, name));
+    if (this.#pending.length > 0) this.#timer ??= this.#options.clock.after(COALESCE_MS, () => void this.flush());
+  }
+
+  async read(): Promise<ReadonlyMap<string, DeltaResource>> {
+    await this.flush();
+    const content = await readFile(this.#path).catch(() => Buffer.alloc(0));
+    return walk(content).resources;
+  }
+
+  flush(): Promise<void> {
+    this.#timer?.();
+    this.#timer = undefined;
+    this.#queue = this.#queue.then(async () => {
+      const added = Buffer.concat(this.#pending);
+      this.#pending = [];
+      if (added.length === 0) return;
+      try {
+        await this.#write(added);
+        this.#faulty = false;
+      } catch (error) {
+        if (!this.#faulty)
+          this.#options.log.error({ file: this.#path, error: messageOf(error) }, "the last good configuration cannot be kept on disk");
+        this.#faulty = true;
+        this.#live = undefined;
+      }
+    });
+    return this.#queue;
+  }
+
+  async #write(added: Buffer): Promise<void> {
+    await mkdir(this.#options.directory, { recursive: true, mode: 0o700 });
+    this.#live ??= await this.#load();
+    const change = walk(added);
+    for (const name of change.removed) this.#live.delete(name);
+    for (const [name, { bytes }] of change.resources) this.#live.set(name, bytes.length);
+    const live = [...this.#live.values()].reduce((sum, bytes) => sum + bytes + 8, 0);
+    if (live > (this.#options.mostBytes ?? MOST_BYTES)) throw new Error(`it has ${live} bytes, more than are kept`);
+    await appendTo(this.#path, added);
+    this.#size += added.length;
+    if (this.#size > 2 * live + 64 * 1024) await this.#compact();
+  }
+
+  async #load(): Promise<Map<string, number>> {
+    const content = await readFile(this.#path).catch(() => Buffer.alloc(0));
+    const { resources, end } = walk(content);
+    this.#size = end;
+    if (end < content.length) await writeAnew(this.#path, content.subarray(0, end));
+    return new Map([...resources].map(([name, { bytes }]) => [name, bytes.length]));
+  }
+
+  async #compact(): Promise<void> {
+    const { resources } = walk(await readFile(this.#path));
+    const content = Buffer.concat([...resources.values()].flatMap(({ bytes }) => [openField(RESOURCE_FIELD, bytes.length), bytes]));
+    await writeAnew(this.#path, content);
+    this.#size = content.length;
+  }
+}
+
+interface Walked {
+  readonly resources: Map<string, DeltaResource>;
+  readonly removed: readonly string[];
+  /** Where the last whole field ends. */
+  readonly end: number;
+}
+
+function walk(content: Uint8Array): Walked {
+  const resources = new Map<string, DeltaResource>();
+  const removed = new Set<string>();
+  const reader = new BinaryReader(content);
+  let end = 0;
+  try {
+    while (reader.pos < reader.len) {
+      const [field, wireType] = reader.tag();
+      if (field === RESOURCE_FIELD) {
+        const resource = readDeltaResource(reader.bytes());
+        resources.set(resource.name, resource);
+        removed.delete(resource.name);
+      } else if (field === REMOVED_FIELD) {
+        const name = reader.string();
+        resources.delete(name);
+        removed.add(name);
+      } else reader.skip(wireType, field);
+      if (reader.pos > reader.len) break;
+      end = reader.pos;
+    }
+  } catch {
+    // The tail was not written to its end: what stands before it counts.
+  }
+  return { resources, removed: [...removed], end };
+}
+
+async function appendTo(path: string, bytes: Buffer): Promise<void> {
+  const file = await open(path, "a", 0o600);
+  await written(file, bytes);
+}
+
+async function writeAnew(path: string, bytes: Uint8Array): Promise<void> {
+  const file = await open(`${path}.new~`, "w", 0o600);
+  await written(file, bytes);
+  await rename(`${path}.new~`, path);
+}
+
+async function written(file: FileHandle, bytes: Uint8Array): Promise<void> {
+  try {
+    await writeFile(file, bytes);
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}

@@ -1,0 +1,50 @@
+import type { Log } from "../../base/log.ts";
+import type { DiscoveryStream, DiscoveryStreamEvents } from "../../wire/discovery-stream.ts";
+import { type ClientCall, GrpcError } from "../../wire/grpc-channel.ts";
+import { DELTA_METHOD, SOTW_METHOD } from "../../wire/grpc-server.ts";
+import { GRPC_STATUS } from "../../wire/grpc-status.ts";
+import type { Connection, Dialer } from "../dialer.ts";
+import { sentenceOf } from "../identity/workload-identity.ts";
+
+const MOST_WAITING = 64;
+
+/**
+ * Joins a stream with one of the control plane, byte for byte, from its first message to the end of either: for clients that speak
+ * state-of-the-world xDS, and for secrets that are not the agent's. The client connects again by itself.
+ */
+export function passThrough(stream: DiscoveryStream, dialer: Dialer, log: Log): DiscoveryStreamEvents {
+  const waiting: Uint8Array[] = [];
+  let call: ClientCall | undefined;
+  let connection: Connection | undefined;
+  let open = true;
+  const end = (error: unknown): void => {
+    if (!open) return;
+    open = false;
+    connection?.channel.close();
+    if (error !== undefined) log.warn(`a stream could not be passed on to the control plane: ${sentenceOf(error)}`);
+    stream.close(GRPC_STATUS.UNAVAILABLE, error === undefined ? "the control plane ended the stream" : sentenceOf(error));
+  };
+  const start = async (): Promise<void> => {
+    connection = await dialer.dial();
+    if (!open) return connection.channel.close();
+    const path = stream.variant === "delta" ? DELTA_METHOD : SOTW_METHOD;
+    call = connection.channel.open(path, connection.headers, {
+      message: (bytes) => stream.send([bytes], () => {}),
+      ended: end,
+    });
+    for (const bytes of waiting.splice(0)) call.send(bytes);
+  };
+  start().catch(end);
+  return {
+    message(bytes) {
+      if (call !== undefined) call.send(bytes);
+      else if (waiting.length < MOST_WAITING) waiting.push(Buffer.from(bytes));
+      else end(new GrpcError(GRPC_STATUS.RESOURCE_EXHAUSTED, "too much was said before the control plane answered"));
+    },
+    ended() {
+      open = false;
+      call?.cancel();
+      connection?.channel.close();
+    },
+  };
+}

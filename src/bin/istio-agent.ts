@@ -1,0 +1,109 @@
+import { execFile } from "node:child_process";
+import { hostname, networkInterfaces } from "node:os";
+import { resolve } from "node:path";
+import { text } from "node:stream/consumers";
+import { startAgent } from "../agent/agent.ts";
+import { type AgentHost, readAgentConfig } from "../agent/agent-config.ts";
+import { COMMANDS } from "../agent/commands.ts";
+import type { AgentProxyType, Metadata } from "../agent/node-identity.ts";
+import { systemClock } from "../base/clock.ts";
+import { EdgeError, messageOf } from "../base/errors.ts";
+import { createLog } from "../base/log.ts";
+import { ISTIO_API_VERSION, VERSION } from "../serve/generate-settings.ts";
+import { baseDirOf, unknownSettings } from "../settings/read-settings.ts";
+
+const HELP = `istio-agent: runs beside a workload: its certificate, its Envoy and Envoy's configuration
+
+usage: istio-agent [proxy] [sidecar|router]
+       istio-agent doctor             looks for what keeps the machine from joining the mesh
+       istio-agent iptables [clean]   sends the machine's connections through Envoy, or stops doing so (--help: flags)
+       istio-agent bootstrap     the built-in bootstrap for node metadata on stdin (JSON), as bytes of the message
+
+Everything else comes from the environment and var/lib/istio/envoy/sidecar.env below $ISTIO_HOME (else the working directory).
+ISTIO_ADDRESS says where istiod is; without any address it is a control plane of its own on the files of etc/istio.
+docs/agent.md says more, docs/settings.md lists the variables.
+`;
+
+const TYPES: readonly string[] = ["sidecar", "router", "waypoint"] satisfies AgentProxyType[];
+
+async function main(args: readonly string[]): Promise<number> {
+  const [first, ...rest] = args[0] === "proxy" ? args.slice(1) : args;
+  if (first === "--help" || first === "-h") return say(HELP, 0);
+  if (first === "--version") return say(`istio-agent ${VERSION} (Istio API ${ISTIO_API_VERSION})\n`, 0);
+  if (first === "bootstrap") return printBuiltIn();
+  const command = first === undefined ? undefined : COMMANDS[first];
+  if (command === undefined && ((first !== undefined && !TYPES.includes(first)) || rest.length > 0))
+    return say(`istio-agent: ${JSON.stringify(rest[0] ?? first)} is not understood (see --help)\n`, 2);
+  try {
+    if (command !== undefined) return await (await command())(rest, { ...hostOf("sidecar"), print: (output) => void say(output, 0) });
+    return await run((first ?? "sidecar") as AgentProxyType);
+  } catch (error) {
+    const hint = error instanceof EdgeError && error.hint !== undefined ? ` (${error.hint})` : "";
+    return say(
+      `istio-agent: ${messageOf(error)}${hint}\n`,
+      command !== undefined && error instanceof EdgeError && error.code === "usage" ? 2 : 1,
+    );
+  }
+}
+
+const hostOf = (type: AgentProxyType): AgentHost => ({
+  baseDir: resolve(baseDirOf(process.env, process.cwd())),
+  env: process.env,
+  type,
+  hostname: hostname(),
+  addresses: machineAddresses(),
+  version: ISTIO_API_VERSION,
+});
+
+async function run(type: AgentProxyType): Promise<number> {
+  const config = await readAgentConfig(hostOf(type));
+  if (config.discovery.length === 0) return runStandalone();
+  const log = createLog({ scope: "agent", level: config.settings.logLevel, json: config.settings.logJson });
+  for (const name of unknownSettings(config.env)) log.info({ name }, "environment variable is not known and ignored");
+  const agent = await startAgent({ config, clock: systemClock, log, builtInBootstrap });
+  process.on("SIGTERM", agent.stop);
+  process.on("SIGINT", agent.stop);
+  process.on("SIGHUP", () => log.info("tokens, roots and files are read when they are used; there is nothing else to reload"));
+  await agent.done;
+  return 0;
+}
+
+/** With nobody to ask, it is a control plane itself: only then is that loaded. */
+async function runStandalone(): Promise<number> {
+  const { runProgram } = await import("../serve/run-program.ts");
+  process.argv.splice(2);
+  return runProgram({ name: "istio-agent", about: "a control plane of its own on local files", sources: [] }, process);
+}
+
+/** Made by another process: what describes Envoy's messages takes 30 MB, and is needed once. */
+function builtInBootstrap(metadata: Metadata): Promise<Uint8Array> {
+  return new Promise((resolvePromise, reject) => {
+    const child = execFile(
+      process.execPath,
+      [process.argv[1] ?? "", "bootstrap"],
+      { encoding: "buffer", maxBuffer: 16 * 1024 * 1024 },
+      (error, stdout) => (error === null ? resolvePromise(stdout) : reject(error)),
+    );
+    child.stdin?.end(JSON.stringify(metadata));
+  });
+}
+
+async function printBuiltIn(): Promise<number> {
+  const { builtInBootstrap: build } = await import("../generate/bootstrap-built-in.ts");
+  process.stdout.write(build(JSON.parse((await text(process.stdin)) || "{}")));
+  return 0;
+}
+
+const machineAddresses = (): readonly string[] =>
+  Object.values(networkInterfaces())
+    .flatMap((addresses) => addresses ?? [])
+    .filter(({ internal, address }) => !internal && !address.startsWith("fe80:"))
+    .sort((a, b) => (a.family < b.family ? -1 : a.family > b.family ? 1 : 0))
+    .map(({ address }) => address);
+
+function say(output: string, status: number): number {
+  (status === 0 ? process.stdout : process.stderr).write(output);
+  return status;
+}
+
+process.exitCode = await main(process.argv.slice(2));

@@ -1,0 +1,131 @@
+import { isIP } from "node:net";
+import { type JsonObject, toJson } from "@bufbuild/protobuf";
+import { dump } from "js-yaml";
+import type { ConfigObject } from "../../config/object.ts";
+import { ReadinessProbeSchema, type WorkloadGroup } from "../../gen/istio/networking/v1alpha3/workload_group_pb.js";
+
+/** All that decides a join bundle. */
+export interface JoinBundleInput {
+  readonly group: ConfigObject<WorkloadGroup>;
+  readonly serviceAccount: string;
+  readonly token: string;
+  readonly roots: string;
+  readonly trustDomain: string;
+  readonly clusterId: string;
+  readonly meshId: string;
+  /** Where the machine reaches istiod. */
+  readonly istiod: { readonly host: string; readonly port: number };
+  /** Namespace of the control plane. */
+  readonly istioNamespace: string;
+  /** The machine registers itself when it connects. */
+  readonly autoregister: boolean;
+  readonly captureDns: boolean;
+  /** Address under which others reach the machine, where it is not its own first one. */
+  readonly address: string | undefined;
+}
+
+/** A file of the bundle: its name as Istio has it, and its place below the base directory of the machine. */
+export interface BundleFile {
+  readonly name: string;
+  readonly place: string;
+  readonly text: string;
+  readonly mode: number;
+}
+
+/** Names of the files, to see what is there already. */
+export const BUNDLE_NAMES = ["cluster.env", "mesh.yaml", "root-cert.pem", "istio-token", "hosts"] as const;
+
+/** Ports of the machine that stay out of the mesh: ssh, so that a fault locks nobody out, and those of agent and Envoy. */
+const EXCLUDED_PORTS = "22,15090,15021,15020";
+
+/** The files with which a machine joins, under the names of Istio's `workload entry configure`. */
+export function joinBundle(input: JoinBundleInput): readonly BundleFile[] {
+  const file = (name: (typeof BUNDLE_NAMES)[number], place: string, text: string, mode = 0o644): BundleFile => ({
+    name,
+    place,
+    text,
+    mode,
+  });
+  const metadata = proxyMetadata(input);
+  return [
+    file("cluster.env", "var/lib/istio/envoy/cluster.env", envText({ ...metadata, ...machineEnv(input) })),
+    file("mesh.yaml", "etc/istio/config/mesh", dump({ defaultConfig: proxyConfig(input, metadata) }, { lineWidth: -1, sortKeys: true })),
+    file("root-cert.pem", "etc/certs/root-cert.pem", input.roots),
+    file("istio-token", "var/run/secrets/tokens/istio-token", input.token, 0o600),
+    file("hosts", "var/lib/istio/envoy/hosts", hostsText(input)),
+  ];
+}
+
+const serverName = ({ istioNamespace }: JoinBundleInput): string => `istiod.${istioNamespace}.svc`;
+
+function hostsText(input: JoinBundleInput): string {
+  return isIP(input.istiod.host) === 0 ? "" : `${input.istiod.host} ${serverName(input)}\n`;
+}
+
+/** What the machine's proxy says of itself. */
+function proxyMetadata({ group, serviceAccount, trustDomain, clusterId, meshId, autoregister, captureDns }: JoinBundleInput) {
+  const { template, metadata } = group.spec;
+  const labels: Record<string, string> = { ...template?.labels, ...metadata?.labels };
+  const name = labels["service.istio.io/canonical-name"] ?? labels["app.kubernetes.io/name"] ?? labels.app ?? group.name;
+  const revision = labels["service.istio.io/canonical-revision"] ?? labels["app.kubernetes.io/version"] ?? labels.version ?? "latest";
+  const all = { ...labels, "service.istio.io/canonical-name": name, "service.istio.io/canonical-revision": revision };
+  return {
+    CANONICAL_SERVICE: name,
+    CANONICAL_REVISION: revision,
+    ISTIO_META_CLUSTER_ID: clusterId,
+    ISTIO_META_MESH_ID: meshId,
+    ISTIO_META_WORKLOAD_NAME: group.name,
+    ISTIO_METAJSON_LABELS: JSON.stringify(all),
+    POD_NAMESPACE: group.namespace,
+    SERVICE_ACCOUNT: serviceAccount,
+    TRUST_DOMAIN: trustDomain,
+    ...(template !== undefined && template.network !== "" && { ISTIO_META_NETWORK: template.network }),
+    ...(captureDns && { ISTIO_META_DNS_CAPTURE: "true" }),
+    ...(autoregister && { ISTIO_META_AUTO_REGISTER_GROUP: group.name }),
+  };
+}
+
+/** What agent and interception on the machine are told. */
+function machineEnv(input: JoinBundleInput): Readonly<Record<string, string>> {
+  const { group, istiod, clusterId, address } = input;
+  const ports = Object.values(group.spec.template?.ports ?? {});
+  const probe = probeOf(input);
+  return {
+    CLUSTER_ID: clusterId,
+    ISTIO_ADDRESS: `${istiod.host.includes(":") ? `[${istiod.host}]` : istiod.host}:${istiod.port}`,
+    ISTIOD_SAN: serverName(input),
+    ISTIO_INBOUND_PORTS: ports.length === 0 ? "*" : ports.join(","),
+    ISTIO_LOCAL_EXCLUDE_PORTS: EXCLUDED_PORTS,
+    ISTIO_NAMESPACE: group.namespace,
+    ISTIO_SERVICE: `${group.name}.${group.namespace}`,
+    ISTIO_SERVICE_CIDR: "*",
+    // The certificate outlives a restart of the machine: the token in the bundle is good for the first one only.
+    OUTPUT_CERTS: "etc/certs",
+    ...(address !== undefined && { ISTIO_SVC_IP: address, INSTANCE_IP: address }),
+    ...(probe !== undefined && { PROXY_CONFIG: JSON.stringify({ readinessProbe: probe }) }),
+  };
+}
+
+function proxyConfig(input: JoinBundleInput, proxyMetadata: Readonly<Record<string, string>>): JsonObject {
+  const probe = probeOf(input);
+  return {
+    discoveryAddress: `${serverName(input)}:${input.istiod.port}`,
+    meshId: input.meshId,
+    proxyMetadata: { ...proxyMetadata },
+    ...(probe !== undefined && { readinessProbe: probe }),
+  };
+}
+
+function probeOf({ group }: JoinBundleInput): JsonObject | undefined {
+  const { probe } = group.spec;
+  return probe === undefined ? undefined : (toJson(ReadinessProbeSchema, probe) as JsonObject);
+}
+
+/** Lines that a shell and systemd read alike. */
+function envText(values: Readonly<Record<string, string>>): string {
+  const quoted = (value: string): string => (value.includes("'") ? `"${value.replaceAll(/(["\\$`])/g, "\\$1")}"` : `'${value}'`);
+  return Object.keys(values)
+    .sort()
+    .map((name) => `${name}=${quoted(values[name] ?? "")}\n`)
+    .join("");
+}

@@ -1,0 +1,15 @@
+import type { ReportedProxy } from "../generate/patches/report.ts";
+import type { DebugDeps } from "./debug-deps.ts";
+
+type Streams = ReturnType<DebugDeps["xds"]["state"]>;
+
+/** Connected proxies with what they want and what they refused, as a report on patches needs them. */
+export function reportedProxies(xds: DebugDeps["xds"], streams: Streams = xds.state()): readonly ReportedProxy[] {
+  return streams.flatMap(({ id, types: states }) => {
+    const dump = xds.dump(id);
+    const rejected = (typeUrl: string) => states.find((state) => state.typeUrl === typeUrl)?.rejected ?? [];
+    return dump === undefined
+      ? []
+      : [{ view: dump.view, types: dump.types.map((type) => ({ ...type, rejected: rejected(type.typeUrl) })) }];
+  });
+}

@@ -1,0 +1,138 @@
+import { create, type JsonObject, type MessageInitShape } from "@bufbuild/protobuf";
+import { durationOfMs } from "../../base/duration.ts";
+import {
+  type Bootstrap,
+  type Bootstrap_DynamicResourcesSchema,
+  BootstrapSchema,
+} from "../../gen/envoy/config/bootstrap/v3/bootstrap_pb.js";
+import { Cluster_DiscoveryType, type ClusterSchema } from "../../gen/envoy/config/cluster/v3/cluster_pb.js";
+import { ApiConfigSource_ApiType, ApiVersion, type ConfigSourceSchema } from "../../gen/envoy/config/core/v3/config_source_pb.js";
+import { FileAccessLogSchema } from "../../gen/envoy/extensions/access_loggers/file/v3/file_pb.js";
+import { InternalListenerSchema } from "../../gen/envoy/extensions/bootstrap/internal_listener/v3/internal_listener_pb.js";
+import { DownstreamConnectionsConfigSchema } from "../../gen/envoy/extensions/resource_monitors/downstream_connections/v3/downstream_connections_pb.js";
+import { anyOf } from "../../wire/encode.ts";
+import { ADMIN_CLUSTER, AGENT_CLUSTER, metricsListener, readinessThroughEnvoy } from "./agent-listeners.ts";
+import { defaultTracer, type RemoteServices, remoteClusters, statsSinks } from "./remote-services.ts";
+import { buildStatsConfig, type StatsInput } from "./stats-config.ts";
+
+/** What a control plane decides of the bootstrap of an Envoy that an agent runs. Node, sockets and the admin port's address are the agent's to add. */
+export interface ManagedBootstrapInput {
+  readonly adminPort: number;
+  /** The agent's own port on loopback. */
+  readonly statusPort: number;
+  /** Ports of the readiness and metrics listeners; 0 leaves one out. */
+  readonly readinessPort: number;
+  readonly prometheusPort: number;
+  /** The workload has IPv6 addresses only. */
+  readonly ipv6: boolean;
+  readonly stats: StatsInput;
+  readonly statsCompression: boolean;
+  /** Undefined leaves it to Envoy. */
+  readonly statsFlushMs: number | undefined;
+  readonly runtime: JsonObject;
+  /** Most connections from clients at the same time. */
+  readonly maxConnections: number;
+  /** File that ejections of unhealthy endpoints are logged to; empty means none. */
+  readonly outlierLogPath: string;
+  readonly logJson: boolean;
+  readonly services: RemoteServices;
+}
+
+const ADS = {
+  configSourceSpecifier: { case: "ads", value: {} },
+  resourceApiVersion: ApiVersion.V3,
+  initialFetchTimeout: { seconds: 0n },
+} as const satisfies MessageInitShape<typeof ConfigSourceSchema>;
+
+/** Everything else is asked for from the agent. */
+const DYNAMIC = {
+  ldsConfig: ADS,
+  cdsConfig: ADS,
+  adsConfig: {
+    apiType: ApiConfigSource_ApiType.DELTA_GRPC,
+    transportApiVersion: ApiVersion.V3,
+    setNodeOnFirstMessageOnly: true,
+    grpcServices: [{ targetSpecifier: { case: "envoyGrpc", value: { clusterName: "xds-grpc" } } }],
+  },
+} as const satisfies MessageInitShape<typeof Bootstrap_DynamicResourcesSchema>;
+
+/** Builds it. Pure: equal inputs give equal bytes, so proxies that agree share it. */
+export function buildManagedBootstrap(input: ManagedBootstrapInput): Bootstrap {
+  const any = input.ipv6 ? "::" : "0.0.0.0";
+  const tracing = defaultTracer(input.services);
+  return create(BootstrapSchema, {
+    applicationLogConfig: { logFormat: { logFormat: input.logJson ? JSON_LOG : TEXT_LOG } },
+    layeredRuntime: {
+      layers: [
+        { name: "global config", layerSpecifier: { case: "staticLayer", value: input.runtime } },
+        { name: "admin", layerSpecifier: { case: "adminLayer", value: {} } },
+      ],
+    },
+    bootstrapExtensions: [{ name: "envoy.bootstrap.internal_listener", typedConfig: anyOf(InternalListenerSchema, INTERNAL_LISTENER) }],
+    ...(input.statsFlushMs !== undefined && { statsFlushInterval: durationOfMs(input.statsFlushMs) }),
+    statsConfig: buildStatsConfig(input.stats),
+    admin: {
+      accessLog: [
+        {
+          name: "envoy.access_loggers.file",
+          configType: { case: "typedConfig", value: anyOf(FileAccessLogSchema, create(FileAccessLogSchema, { path: "/dev/null" })) },
+        },
+      ],
+    },
+    dynamicResources: DYNAMIC,
+    staticResources: {
+      clusters: [
+        loopbackCluster(ADMIN_CLUSTER, input.adminPort, input.ipv6),
+        loopbackCluster(AGENT_CLUSTER, input.statusPort, input.ipv6),
+        ...remoteClusters(input.services),
+      ],
+      listeners: [
+        ...(input.prometheusPort === 0
+          ? []
+          : [metricsListener({ address: any, port: input.prometheusPort, compressed: input.statsCompression })]),
+        ...(input.readinessPort === 0 ? [] : [readinessThroughEnvoy({ address: any, port: input.readinessPort })]),
+      ],
+    },
+    statsSinks: [...statsSinks(input.services)],
+    ...(tracing !== undefined && { tracing }),
+    overloadManager: {
+      resourceMonitors: [
+        {
+          name: "envoy.resource_monitors.global_downstream_max_connections",
+          configType: { case: "typedConfig", value: connectionLimit(input.maxConnections) },
+        },
+      ],
+    },
+    clusterManager: {
+      enableDeferredClusterCreation: true,
+      ...(input.outlierLogPath !== "" && { outlierDetection: { eventLogPath: input.outlierLogPath } }),
+    },
+    deferredStatOptions: { enableDeferredCreationStats: true },
+  });
+}
+
+const INTERNAL_LISTENER = create(InternalListenerSchema, { bufferSizeKb: 64 });
+
+const TEXT_LOG = { case: "textFormat", value: "%Y-%m-%dT%T.%fZ\t%l\tenvoy %n %g:%#\t%v\tthread=%t" } as const;
+const JSON_LOG = {
+  case: "jsonFormat",
+  value: { time: "%Y-%m-%dT%T.%fZ", level: "%l", scope: "envoy %n", msg: "%j", caller: "%g:%#", thread: "%t" },
+} as const;
+
+const connectionLimit = (most: number) =>
+  anyOf(DownstreamConnectionsConfigSchema, create(DownstreamConnectionsConfigSchema, { maxActiveDownstreamConnections: BigInt(most) }));
+
+function loopbackCluster(name: string, port: number, ipv6: boolean): MessageInitShape<typeof ClusterSchema> {
+  const address = ipv6 ? "::1" : "127.0.0.1";
+  const at = { address: { case: "socketAddress", value: { address, portSpecifier: { case: "portValue", value: port } } } } as const;
+  return {
+    name,
+    altStatName: `${name};`,
+    clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.STATIC },
+    connectTimeout: durationOfMs(250),
+    loadAssignment: {
+      clusterName: name,
+      endpoints: [{ lbEndpoints: [{ hostIdentifier: { case: "endpoint", value: { address: at } } }] }],
+    },
+  };
+}

@@ -1,0 +1,130 @@
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { msOfDuration } from "../base/duration.ts";
+import { parseGoDuration } from "../config/parse/go-duration.ts";
+import type { ManagedBootstrapInput } from "../envoy/bootstrap/managed-bootstrap.ts";
+import type { StatsInput } from "../envoy/bootstrap/stats-config.ts";
+import type { ProxyConfig } from "../gen/istio/mesh/v1alpha1/proxy_config_pb.js";
+import { remoteServicesOf } from "./bootstrap-services.ts";
+
+/** Statistics that are kept whatever a workload asks for: readiness, denials and routes with names of their own hang on them. */
+const ALWAYS = {
+  prefixes: ["cluster_manager", "listener_manager", "server", "cluster.xds-grpc", "wasm"],
+  suffixes: ["rbac.allowed", "rbac.denied", "shadow_allowed", "shadow_denied"],
+  regexps: ["vhost\\..*\\.route\\..*"],
+};
+/** What an agent that waits for connections to end asks for. */
+const DRAINING_SUFFIX = "downstream_cx_active";
+
+const RUNTIME: JsonObject = {
+  "re2.max_program_size.error_level": "32768",
+  "envoy.deprecated_features:envoy.config.listener.v3.Listener.hidden_envoy_deprecated_use_original_dst": true,
+  "envoy.reloadable_features.http_reject_path_with_fragment": false,
+  "envoy.reloadable_features.fixed_heap_use_allocated": true,
+  "envoy.reloadable_features.coalesce_lb_rebuilds_on_batch_update": false,
+};
+
+const CONNECTION_LIMIT = "ISTIO_META_GLOBAL_DOWNSTREAM_MAX_CONNECTIONS";
+const RUNTIME_CONNECTION_LIMIT = "overload.global_downstream_max_connections";
+const UNLIMITED = 2 ** 31 - 1;
+
+/** Entries of node metadata that are looked at: proxies that differ elsewhere share a bootstrap. */
+export const BOOTSTRAP_METADATA = [
+  "INSTANCE_IPS",
+  "ANNOTATIONS",
+  "ADMIN_PORT",
+  "STATUS_PORT",
+  "ENVOY_STATUS_PORT",
+  "ENVOY_PROMETHEUS_PORT",
+  "EXIT_ON_ZERO_ACTIVE_CONNECTIONS",
+  "OUTLIER_LOG_PATH",
+] as const;
+
+/** What of a proxy decides its bootstrap: its ProxyConfig and what its agent says in node metadata (as in Istio's own agent). */
+export function bootstrapInput(config: ProxyConfig | undefined, metadata: JsonObject): ManagedBootstrapInput {
+  const addresses = text(metadata.INSTANCE_IPS)
+    .split(",")
+    .filter((address) => address !== "");
+  const annotations = object(metadata.ANNOTATIONS);
+  const flush = parseGoDuration(text(annotations["sidecar.istio.io/statsFlushInterval"]));
+  return {
+    adminPort: port(metadata.ADMIN_PORT) ?? (config?.proxyAdminPort || 15_000),
+    statusPort: port(metadata.STATUS_PORT) ?? (config?.statusPort || 15_020),
+    readinessPort: port(metadata.ENVOY_STATUS_PORT) ?? 0,
+    prometheusPort: port(metadata.ENVOY_PROMETHEUS_PORT) ?? 0,
+    ipv6: addresses.length > 0 && addresses.every((address) => address.includes(":")),
+    stats: statsInput(config, { annotations, addresses, drains: text(metadata.EXIT_ON_ZERO_ACTIVE_CONNECTIONS) === "true" }),
+    statsCompression: config?.statsCompression ?? true,
+    statsFlushMs: flush && msOfDuration(flush),
+    runtime: runtimeOf(config),
+    maxConnections: connectionLimit(config),
+    outlierLogPath: text(metadata.OUTLIER_LOG_PATH),
+    logJson: false,
+    services: remoteServicesOf(config),
+  };
+}
+
+interface StatsFacts {
+  readonly annotations: JsonObject;
+  readonly addresses: readonly string[];
+  readonly drains: boolean;
+}
+
+function statsInput(config: ProxyConfig | undefined, { annotations, addresses, drains }: StatsFacts): StatsInput {
+  const annotation = (name: string): string => text(annotations[`sidecar.istio.io/${name}`]);
+  const matcher = config?.proxyStatsMatcher;
+  const kept = (name: string, configured: readonly string[] | undefined, always: readonly string[]): readonly string[] => {
+    const asked = annotation(name) === "" ? (configured ?? []) : annotation(name).split(",");
+    return [...asked, ...always].flatMap((one) =>
+      one.includes("{pod_ip}") ? addresses.map((address) => one.replaceAll("{pod_ip}", address)) : [one],
+    );
+  };
+  return {
+    tags: [...new Set([...(config?.extraStatTags ?? []), ...annotation("extraStatTags").split(",")])].filter((tag) => tag !== ""),
+    prefixes: kept("statsInclusionPrefixes", matcher?.inclusionPrefixes, ALWAYS.prefixes),
+    suffixes: kept("statsInclusionSuffixes", matcher?.inclusionSuffixes, [...ALWAYS.suffixes, ...(drains ? [DRAINING_SUFFIX] : [])]),
+    regexps: kept("statsInclusionRegexps", matcher?.inclusionRegexps, ALWAYS.regexps),
+    buckets: buckets(annotation("statsHistogramBuckets")),
+  };
+}
+
+/** JSON: beginnings of names to lists of limits. */
+function buckets(json: string): StatsInput["buckets"] {
+  try {
+    const value = object(JSON.parse(json === "" ? "{}" : json) as JsonValue);
+    return Object.entries(value)
+      .flatMap(([prefix, limits]) =>
+        Array.isArray(limits) && limits.every((limit) => typeof limit === "number") ? [{ prefix, limits }] : [],
+      )
+      .sort((a, b) => (a.prefix < b.prefix ? -1 : 1));
+  } catch {
+    return [];
+  }
+}
+
+/** `runtimeValues` of ProxyConfig over the defaults; an empty value takes a default away, and texts that are numbers or flags are those. */
+function runtimeOf(config: ProxyConfig | undefined): JsonObject {
+  const values: Record<string, JsonValue> = { ...RUNTIME };
+  for (const [name, value] of Object.entries(config?.runtimeValues ?? {})) {
+    if (name === RUNTIME_CONNECTION_LIMIT) continue;
+    if (value === "") delete values[name];
+    else values[name] = value === "true" ? true : value === "false" ? false : value;
+  }
+  return values;
+}
+
+function connectionLimit(config: ProxyConfig | undefined): number {
+  const configured = config?.connectionSettings?.globalDownstreamConnectionLimit ?? 0;
+  if (configured > 0) return configured;
+  const given = config?.proxyMetadata[CONNECTION_LIMIT] ?? config?.runtimeValues[RUNTIME_CONNECTION_LIMIT] ?? "";
+  return /^\d{1,9}$/.test(given) ? Number(given) : UNLIMITED;
+}
+
+const text = (value: JsonValue | undefined): string => (typeof value === "string" ? value : typeof value === "number" ? String(value) : "");
+
+function port(value: JsonValue | undefined): number | undefined {
+  const number = Number(text(value) || "x");
+  return Number.isInteger(number) && number >= 0 && number <= 65_535 ? number : undefined;
+}
+
+const object = (value: JsonValue | undefined): JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};

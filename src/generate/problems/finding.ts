@@ -1,0 +1,18 @@
+import type { ConfigObject } from "../../config/object.ts";
+import { type FieldPath, levelOf, type Problem } from "../../config/problem.ts";
+import type { ProblemCode } from "../../config/problem-codes.ts";
+
+/** What is wrong with an object beside others: it reads well by itself. */
+export interface Finding {
+  readonly code: ProblemCode;
+  readonly path: FieldPath;
+  readonly message: string;
+}
+
+export const finding = (code: ProblemCode, path: FieldPath, message: string): Finding => ({ code, path: ["spec", ...path], message });
+
+export const problemOf = ({ kind, namespace, name }: Pick<ConfigObject, "kind" | "namespace" | "name">, found: Finding): Problem => ({
+  ...found,
+  level: levelOf(found.code),
+  object: { kind, namespace, name },
+});

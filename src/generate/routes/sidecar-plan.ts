@@ -1,0 +1,279 @@
+import { hostsOverlap, matchesHost } from "../../base/hostname.ts";
+import type { Query } from "../../engine/index.ts";
+import { type EncodedDomains, sharedDomains, withDistinctDomains } from "../../envoy/route/route-table.ts";
+import { isHttp } from "../../model/protocol.ts";
+import { type ServiceRef, serviceKey } from "../../model/service.ts";
+import { type EgressScope, type GenerateContext, type Scope, type ScopeKey, scopeId } from "../context.ts";
+import { keyListId } from "../lookups/key-list.ts";
+import { nearnessOf } from "./domains.ts";
+import type { PlainHost, PortQuery } from "./plain-hosts.ts";
+import { type RouteHeaders, routeHeadersId } from "./route-headers.ts";
+
+/** What decides which hosts a sidecar's route table has. */
+export interface SidecarPlanKey {
+  readonly scope: ScopeKey;
+  readonly name: string;
+  readonly dnsDomain: string;
+  readonly dnsCapture: boolean;
+  readonly headers: RouteHeaders;
+}
+
+/** A virtual host that a table is to have: where its routes come from, but not what they are. The same object in all tables that have it so. */
+export interface PlannedHost {
+  readonly name: string;
+  readonly host: string;
+  readonly port: number;
+  /** Set where the table stands for all ports: a destination that names none then means its only one. */
+  readonly anyPort?: true;
+  readonly domains: EncodedDomains;
+  /** Undefined for a host that only a VirtualService names. */
+  readonly service: PlainHost | undefined;
+  /** Keys of the VirtualServices that may speak for it: the first that has a rule for the client does. */
+  readonly vs: readonly string[];
+}
+
+export interface PlannedTable {
+  readonly hosts: readonly PlannedHost[];
+  /** Besides these a host takes what nobody declared; not where the table has one host, for every name. No rule of the mesh may claim `*`. */
+  readonly catchAll: boolean;
+  /** Clients may name any port beside a host. Otherwise they must name the right one. */
+  readonly ignorePort: boolean;
+}
+
+/** A port of the mesh, of one host where the protocol is found out by sniffing, as an egress listener sees it. */
+interface PortSubject {
+  readonly port: number;
+  readonly host: string | undefined;
+  readonly egress: EgressScope | undefined;
+  /** The table stands for all ports, this among them. */
+  readonly anyPort?: true;
+}
+
+/** Which part of the mesh a table speaks for: a port, or every port, and then clients have to name it. */
+type TableSubject = PortSubject | { readonly anyPortOf: readonly EgressScope[] };
+
+/** The explicit HTTP proxy of a workload (`HTTP_PROXY_PORT`). */
+const HTTP_PROXY_TABLE = "http_proxy";
+
+const EVERY_HOST = "*";
+
+/** Whether many hosts may share a table of this name. The others are those of one service whose protocol is sniffed (`reviews:9080`). */
+export function isSharedTable(name: string): boolean {
+  const colon = name.lastIndexOf(":");
+  return colon < 0 || !Number.isInteger(Number(name.slice(colon + 1)));
+}
+
+/** What a VirtualService claims: nothing else of it decides which hosts a table has. */
+interface Claimant {
+  readonly key: string;
+  readonly hosts: readonly string[];
+}
+
+interface PlanParts {
+  readonly ctx: GenerateContext;
+  readonly plainHosts: Query<PortQuery, ReadonlyMap<string, PlainHost>>;
+  readonly claimants: Query<readonly string[], readonly Claimant[]>;
+}
+
+/**
+ * Plans sidecars' route tables. A plan changes when hosts come, go or change hands, and not when a route does: so a change of routes costs the
+ * routes.
+ */
+export function defineSidecarPlan(
+  ctx: GenerateContext,
+  plainHosts: Query<PortQuery, ReadonlyMap<string, PlainHost>>,
+): Query<SidecarPlanKey, PlannedTable> {
+  const claimant = ctx.engine.query<string, Claimant | undefined>({
+    name: "virtualServiceClaims",
+    compute: (key) => {
+      const spec = ctx.lookups.virtualService(key)?.spec;
+      return spec === undefined ? undefined : { key, hosts: spec.hosts };
+    },
+  });
+  const claimants = ctx.engine.query<readonly string[], readonly Claimant[]>({
+    name: "virtualServicesClaims",
+    id: keyListId,
+    compute: (keys) => keys.map((key) => claimant(key)).filter((one) => one !== undefined),
+  });
+  const parts: PlanParts = { ctx, plainHosts, claimants };
+  return ctx.engine.query<SidecarPlanKey, PlannedTable>({
+    name: "routeTablePlan",
+    id: ({ scope, name, dnsDomain, dnsCapture, headers }) =>
+      `${name}|${scopeId(scope)}|${dnsDomain}|${dnsCapture}${routeHeadersId(headers)}`,
+    same: samePlan,
+    compute: (key) => planTable(parts, key),
+  });
+}
+
+const samePlan = (a: PlannedTable, b: PlannedTable): boolean =>
+  a.ignorePort === b.ignorePort &&
+  a.catchAll === b.catchAll &&
+  a.hosts.length === b.hosts.length &&
+  a.hosts.every((host, index) => sameHost(host, b.hosts[index]));
+
+const sameHost = (a: PlannedHost, b: PlannedHost | undefined): boolean =>
+  a === b || (a.name === b?.name && a.domains === b.domains && a.service === b.service && a.vs.join() === b.vs.join());
+
+/**
+ * The table of one sniffed service has that service alone, under any name, as Istio has it: whoever called its address means it. In every other
+ * a domain stands once, or Envoy refuses all of it: the first host that names it keeps it.
+ */
+function planTable(parts: PlanParts, key: SidecarPlanKey): PlannedTable {
+  const scope = parts.ctx.lookups.scope(key.scope);
+  const subject = subjectOf(scope, key.name);
+  const anyPort = "anyPortOf" in subject;
+  const all = anyPort ? subject.anyPortOf.flatMap((egress) => hostsWithPorts(parts, key, egress)) : subjectHosts(parts, key, subject);
+  if (!anyPort && subject.host !== undefined) {
+    const [only] = all;
+    const hosts = only === undefined ? [] : [{ ...only, domains: sharedDomains([EVERY_HOST]) }];
+    return { hosts, catchAll: false, ignorePort: true };
+  }
+  return { hosts: ownLast(withDistinctDomains(all).map(planned), key), catchAll: true, ignorePort: !anyPort };
+}
+
+/** What clients of all namespaces call alike goes first: then most of a table is the same bytes for all of them, and is put together once. */
+function ownLast(hosts: readonly PlannedHost[], { dnsDomain }: SidecarPlanKey): readonly PlannedHost[] {
+  const isOwn = ({ host }: PlannedHost): boolean => nearnessOf(host, dnsDomain) === "own";
+  return [...hosts.filter((host) => !isOwn(host)), ...hosts.filter(isOwn)];
+}
+
+/** Tables are named by their port, by host and port where the protocol is sniffed, or by the socket. */
+function subjectOf(scope: Scope, name: string): TableSubject {
+  if (name === HTTP_PROXY_TABLE) return { anyPortOf: scope.egress };
+  const colon = name.lastIndexOf(":");
+  const port = Number(colon < 0 ? name : name.slice(colon + 1));
+  if (!Number.isInteger(port)) return { anyPortOf: scope.egress.filter(({ bind }) => bind === name) };
+  const egress = egressFor(scope, port);
+  if (egress?.port?.protocol === "HTTP_PROXY") return { anyPortOf: [egress] };
+  return { port, host: colon < 0 ? undefined : name.slice(0, colon), egress };
+}
+
+/** The egress listener that names the port, else the one that names none. */
+function egressFor(scope: Scope, port: number): EgressScope | undefined {
+  return scope.egress.find((egress) => egress.port?.number === port) ?? scope.egress.find((egress) => egress.port === undefined);
+}
+
+/** Hosts of every port, each under its names with the port; whoever names none means 80. */
+function hostsWithPorts(parts: PlanParts, key: SidecarPlanKey, egress: EgressScope): readonly PlannedHost[] {
+  const numbers = egress.services.flatMap(
+    (ref) =>
+      parts.ctx.registry
+        .service(ref)
+        ?.ports.filter(({ protocol }) => isHttp(protocol) || protocol === "Auto")
+        .map(({ number }) => number) ?? [],
+  );
+  return [...new Set(numbers)].flatMap((port) =>
+    subjectHosts(parts, key, { port, host: undefined, egress, anyPort: true }).map((host) => ({
+      ...host,
+      anyPort: true as const,
+      domains: sharedDomains(host.domains.names.flatMap((domain) => (port === 80 ? [domain, `${domain}:${port}`] : [`${domain}:${port}`]))),
+    })),
+  );
+}
+
+function subjectHosts(parts: PlanParts, key: SidecarPlanKey, subject: PortSubject): readonly PlannedHost[] {
+  const { egress, port } = subject;
+  if (egress === undefined) return [];
+  const services = servicesAt(parts, key, subject);
+  const { owners, bare } = claims(parts, { ...subject, egress, services });
+  const name = (host: string): string => `${host}:${port}`;
+  const declared = services.map((service) => {
+    const { host } = service;
+    return planned({ name: name(host), host, port, domains: domainsFor(service, key.dnsDomain), service, vs: owners.get(host) ?? NOBODY });
+  });
+  const undeclared = [...bare]
+    .filter(([host]) => subject.host === undefined || subject.host === host)
+    .map(([host, vs]) => planned({ name: name(host), host, port, domains: sharedDomains([host]), service: undefined, vs }));
+  return [...declared, ...undeclared];
+}
+
+const known = new WeakMap<EncodedDomains, Map<string, PlannedHost>>();
+
+/** One object for equal hosts: hundreds of namespaces plan nearly the same tables. */
+function planned(host: PlannedHost): PlannedHost {
+  const alike = known.get(host.domains) ?? new Map<string, PlannedHost>();
+  known.set(host.domains, alike);
+  const id = `${host.name} ${host.vs.join()}`;
+  const before = alike.get(id);
+  if (before?.service === host.service && before !== undefined) return before;
+  alike.set(id, host);
+  return host;
+}
+
+function servicesAt({ plainHosts }: PlanParts, key: SidecarPlanKey, { egress, host: only, port }: PortSubject): readonly PlainHost[] {
+  const atPort = plainHosts({ port, dnsCapture: key.dnsCapture, headers: key.headers });
+  return (egress?.services ?? [])
+    .filter(({ host, ports }) => (only === undefined || only === host) && (ports === undefined || ports.includes(port)))
+    .map((ref) => atPort.get(serviceKey(ref)))
+    .filter((host) => host !== undefined);
+}
+
+function domainsFor(service: PlainHost, dnsDomain: string): EncodedDomains {
+  const named = ({ host, domains }: Pick<PlainHost, "host" | "domains">): EncodedDomains => domains[nearnessOf(host, dnsDomain)];
+  if (service.aliases === undefined) return named(service);
+  return sharedDomains([named(service), ...service.aliases.map(named)].flatMap(({ names }) => names));
+}
+
+/** Keys of VirtualServices by host, in order of precedence. */
+interface Claims {
+  /** Those that may speak for each declared host. */
+  readonly owners: ReadonlyMap<string, readonly string[]>;
+  /** Hosts that only VirtualServices name. */
+  readonly bare: ReadonlyMap<string, readonly string[]>;
+}
+
+const NOBODY: readonly string[] = [];
+
+interface ClaimsQuery extends Pick<PortSubject, "port" | "anyPort"> {
+  readonly egress: EgressScope;
+  readonly services: readonly PlainHost[];
+}
+
+/**
+ * Who speaks for which host. An exact host goes before a wildcard, then the first object in order of precedence has it.
+ * Hosts without a service on this port are served beside those that have one, and on port 80 always, because that is where people
+ * who call them expect it (Istio does the same).
+ */
+function claims(parts: PlanParts, query: ClaimsQuery): Claims {
+  const { egress, services, port, anyPort } = query;
+  const claimants = parts.claimants(egress.virtualServices);
+  const declared = new Set(services.map(({ host }) => host));
+  const owners = new Map<string, string[]>();
+  const bare = new Map<string, string[]>();
+  const claim = (host: string, vs: string, into: Map<string, string[]>): void => {
+    const before = into.get(host);
+    if (before === undefined) into.set(host, [vs]);
+    else before.push(vs);
+  };
+  for (const { key, hosts } of claimants) for (const host of hosts) if (declared.has(host)) claim(host, key, owners);
+  const wildcards = claimants
+    .flatMap(({ key, hosts }) => hosts.filter((host) => host.startsWith("*")).map((host) => ({ host, key })))
+    .sort((a, b) => b.host.length - a.host.length);
+  for (const { host } of wildcards.length === 0 ? [] : services) {
+    const best = wildcards.find((wildcard) => matchesHost(wildcard.host, host));
+    if (best !== undefined && !owners.has(host)) claim(host, best.key, owners);
+  }
+  const speaking = new Set([...owners.values()].flat());
+  const registered = registeredIn(parts, query);
+  for (const { key, hosts } of claimants) {
+    if ((port !== 80 || anyPort === true) && !speaking.has(key)) continue;
+    for (const host of hosts) if (!declared.has(host) && !registered(host)) claim(host, key, bare);
+  }
+  return { owners, bare };
+}
+
+/** Whether some service has a name at the port, whatever it speaks: then it is no name that VirtualServices alone know. */
+function registeredIn({ ctx }: PlanParts, { egress, services, port, anyPort }: ClaimsQuery): (host: string) => boolean {
+  const isAtPort = (ref: ServiceRef): boolean =>
+    anyPort === true || ctx.registry.service(ref)?.ports.some(({ number }) => number === port) === true;
+  let refs: ReadonlyMap<string, ServiceRef> | undefined;
+  return (host) => {
+    if (host.startsWith("*"))
+      return (
+        services.some((one) => matchesHost(host, one.host)) || egress.services.some((ref) => hostsOverlap(host, ref.host) && isAtPort(ref))
+      );
+    refs ??= new Map(egress.services.map((ref) => [ref.host, ref]));
+    const ref = refs.get(host);
+    return ref !== undefined && isAtPort(ref);
+  };
+}

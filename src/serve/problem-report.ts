@@ -1,0 +1,71 @@
+import type { Clock } from "../base/clock.ts";
+import { messageOf } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import { createSlice } from "../base/slice.ts";
+import { objectKey } from "../config/object.ts";
+import { formatPath, type Problem } from "../config/problem.ts";
+import type { ConfigStore } from "../config/store/store-types.ts";
+import { placed } from "../debug/object-origin.ts";
+import type { World } from "../generate/world.ts";
+
+/** Tells of objects that are wrong beside each other, once each, when they come to be so. */
+export interface ProblemReport {
+  /** Something was put in force: looks again, as soon as there is time, and gives way to everything else meanwhile. */
+  committed(): void;
+}
+
+export interface ProblemReportOptions {
+  readonly world: Pick<World, "engine" | "problems">;
+  readonly store: Pick<ConfigStore, "origin">;
+  readonly clock: Pick<Clock, "monotonic" | "after">;
+  readonly log: Log;
+}
+
+/** Proxies are served first; changes that follow each other are looked at together. */
+const AFTER_MS = 250;
+
+export function createProblemReport({ world, store, clock, log }: ProblemReportOptions): ProblemReport {
+  let said = new Set<string>();
+  /** What the last look read is kept until the next has read all of its own: what did not change is not judged again. */
+  let [held, next] = [world.engine.lease("problems"), world.engine.lease("next problems")];
+  let waiting = false;
+
+  const tell = (problem: Problem): void => {
+    const { file, line } = placed(problem, store);
+    const at = file === undefined ? {} : { at: line === undefined ? file : `${file}:${line}` };
+    log.warn(
+      { object: objectKey(problem.object), ...at, problem: `${formatPath(problem.path)}: ${problem.message}` },
+      "an object cannot have its full effect; the rest of the configuration is in force",
+    );
+  };
+
+  const look = async (): Promise<void> => {
+    const slice = createSlice(clock);
+    const steps = world.problems.steps()[Symbol.iterator]();
+    while (next.extend(() => steps.next()).done !== true) {
+      const rest = slice();
+      if (rest !== undefined) await rest;
+    }
+    const problems = next.extend(() => world.problems.all());
+    [held, next] = [next, held];
+    next.release();
+    for (const problem of problems) if (!said.has(idOf(problem))) tell(problem);
+    said = new Set(problems.map(idOf));
+  };
+
+  let turn: Promise<void> = Promise.resolve();
+  return {
+    committed() {
+      if (waiting) return;
+      waiting = true;
+      clock.after(AFTER_MS, () => {
+        waiting = false;
+        turn = turn
+          .then(look)
+          .catch((error: unknown) => log.error({ problem: messageOf(error) }, "objects could not be judged beside each other"));
+      });
+    },
+  };
+}
+
+const idOf = ({ object, path, code, message }: Problem): string => `${objectKey(object)} ${formatPath(path)} ${code} ${message}`;

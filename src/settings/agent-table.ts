@@ -1,0 +1,208 @@
+import type { SettingDef, SettingsOf } from "./table.ts";
+
+/**
+ * Every environment variable of the agent, besides `ISTIO_META_*` and `ISTIO_METAJSON_*`, which become node metadata. The same may stand in
+ * `var/lib/istio/envoy/sidecar.env`; the real environment wins.
+ */
+export const AGENT_SETTINGS = {
+  home: {
+    env: "ISTIO_HOME",
+    type: "string",
+    default: "",
+    own: true,
+    about: "Base directory; empty means the working directory.",
+  },
+  istioAddress: {
+    env: "ISTIO_ADDRESS",
+    type: "string",
+    default: "",
+    own: true,
+    about:
+      "Where istiod is: `host:port`, several separated by commas. A bare name means `name.svc:15012` in a pod, `name:15012` elsewhere. Port 443 means roots of the platform, 15010 plaintext. Empty (and no other address): a control plane of its own on local files.",
+  },
+  pilotAddress: { env: "PILOT_ADDRESS", type: "string", default: "", own: true, about: "The same for xDS alone; wins over ISTIO_ADDRESS." },
+  caAddress: {
+    env: "CA_ADDR",
+    type: "string",
+    default: "",
+    about: "Where certificates are signed, if not by the istiod that serves xDS.",
+  },
+  istiodSan: {
+    env: "ISTIOD_SAN",
+    type: "string",
+    default: "",
+    about:
+      "Name that istiod's certificate must be for; else the host that is called, or `istiod.istio-system.svc` where that is an IP address.",
+  },
+  xdsRoots: {
+    env: "XDS_ROOT_CA",
+    type: "string",
+    default: "",
+    about: "File with the roots that istiod is verified with; `SYSTEM` means those of the platform.",
+  },
+  caRoots: {
+    env: "CA_ROOT_CA",
+    type: "string",
+    default: "",
+    about: "File with the roots that the CA is verified with; `SYSTEM` means those of the platform.",
+  },
+  proxyConfig: {
+    env: "PROXY_CONFIG",
+    type: "string",
+    default: "",
+    about: "ProxyConfig of this workload (YAML or JSON): ports, drain times, statistics and so on.",
+  },
+  podName: { env: "POD_NAME", type: "string", default: "", about: "Name of the workload; else the machine's." },
+  podNamespace: { env: "POD_NAMESPACE", type: "string", default: "default", about: "Namespace of the workload." },
+  instanceIp: { env: "INSTANCE_IP", type: "string", default: "", about: "Address of the workload; else the first of the machine." },
+  serviceAccount: { env: "SERVICE_ACCOUNT", type: "string", default: "default", about: "Service account of the workload." },
+  trustDomain: { env: "TRUST_DOMAIN", type: "string", default: "cluster.local", about: "Trust domain asked for in certificate requests." },
+  clusterId: {
+    env: "CLUSTER_ID",
+    type: "string",
+    default: "Kubernetes",
+    about: "Cluster the workload belongs to; ISTIO_META_CLUSTER_ID wins.",
+  },
+  secretTtlMs: { env: "SECRET_TTL", type: "duration", default: "24h", about: "How long a certificate is asked to be valid." },
+  renewAt: {
+    env: "SECRET_GRACE_PERIOD_RATIO",
+    type: "float",
+    default: "0.5",
+    about: "Share of a certificate's life that is left when it is renewed.",
+  },
+  renewJitter: {
+    env: "SECRET_GRACE_PERIOD_RATIO_JITTER",
+    type: "float",
+    default: "0.01",
+    about: "How far that share may be moved at random, so that many workloads do not renew at the same moment.",
+  },
+  outputCerts: {
+    env: "OUTPUT_CERTS",
+    type: "string",
+    default: "",
+    about: "Directory to keep copies of certificate, key and roots in (`etc/certs`); empty means none.",
+  },
+  identitySocket: {
+    env: "WORKLOAD_IDENTITY_SOCKET_FILE",
+    type: "string",
+    default: "socket",
+    about:
+      "File name of the SDS socket under `var/run/secrets/workload-spiffe-uds`. If somebody (SPIRE) serves there already, that is used.",
+  },
+  envoyStatusPort: {
+    env: "ENVOY_STATUS_PORT",
+    type: "int",
+    default: "15021",
+    about: "Port of Envoy's readiness listener; 0 leaves it out.",
+  },
+  envoyPrometheusPort: {
+    env: "ENVOY_PROMETHEUS_PORT",
+    type: "int",
+    default: "15090",
+    about: "Port of Envoy's own metrics; 0 leaves it out.",
+  },
+  dnsAddress: {
+    env: "DNS_PROXY_ADDR",
+    type: "string",
+    default: "localhost:15053",
+    about: "Where the agent answers for names, if ISTIO_META_DNS_CAPTURE is true; `localhost` means loopback of both address families.",
+  },
+  dnsTimeoutMs: {
+    env: "DNS_FORWARD_TIMEOUT",
+    type: "duration",
+    default: "2s",
+    about: "How long one of the machine's name servers may take before the next is asked.",
+  },
+  dnsParallel: {
+    env: "DNS_FORWARD_PARALLEL",
+    type: "bool",
+    default: "false",
+    about: "Ask all of the machine's name servers at once and take the first answer.",
+  },
+  appProbers: {
+    env: "ISTIO_KUBE_APP_PROBERS",
+    type: "string",
+    default: "",
+    about:
+      "Probes of the application that injection pointed at the agent, as JSON: path on the agent's port to `httpGet`, `tcpSocket` or `grpc`.",
+  },
+  probeLocalhost: {
+    env: "REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION",
+    type: "bool",
+    default: "false",
+    about: "Probe the application at localhost instead of the workload's address.",
+  },
+  prometheusAnnotations: {
+    env: "ISTIO_PROMETHEUS_ANNOTATIONS",
+    type: "string",
+    default: "",
+    about:
+      "The application's own metrics, merged into the agent's: `scrape`, `port`, `path` or `targets` as JSON, which injection makes from `prometheus.io/*`.",
+  },
+  mergeEnvoyStats: {
+    env: "PILOT_AGENT_MERGE_ENVOY_STATS",
+    type: "bool",
+    default: "true",
+    about: "Envoy's metrics are on the agent's page too.",
+  },
+  metricsLocalOnly: {
+    env: "METRICS_LOCALHOST_ACCESS_ONLY",
+    type: "bool",
+    default: "false",
+    about: "Only programs on the same machine may ask the agent for metrics.",
+  },
+  disableEnvoy: { env: "DISABLE_ENVOY", type: "bool", default: "false", about: "Serve certificates and xDS, but run no Envoy." },
+  drainSeconds: {
+    env: "TERMINATION_DRAIN_DURATION_SECONDS",
+    type: "int",
+    default: undefined,
+    about: "How long Envoy is drained before it is ended; wins over `terminationDrainDuration` of ProxyConfig (5 s).",
+  },
+  exitOnZero: {
+    env: "EXIT_ON_ZERO_ACTIVE_CONNECTIONS",
+    type: "bool",
+    default: "false",
+    about: "Drain until no connection is active (asked after MINIMUM_DRAIN_DURATION, at most ten minutes) instead of a fixed time.",
+  },
+  minimumDrainMs: {
+    env: "MINIMUM_DRAIN_DURATION",
+    type: "duration",
+    default: "5s",
+    about: "Least time of draining with EXIT_ON_ZERO_ACTIVE_CONNECTIONS.",
+  },
+  cpuLimit: { env: "ISTIO_CPU_LIMIT", type: "int", default: "0", about: "Threads of Envoy where ProxyConfig sets no `concurrency`." },
+  proxyLogLevel: {
+    env: "PROXY_LOG_LEVEL",
+    type: "choice",
+    choices: ["trace", "debug", "info", "warning", "error", "critical", "off"],
+    default: "warning",
+    own: true,
+    about: "Least level that Envoy logs; Istio has it as the flag --proxyLogLevel.",
+  },
+  proxyComponentLogLevel: {
+    env: "PROXY_COMPONENT_LOG_LEVEL",
+    type: "string",
+    default: "",
+    own: true,
+    about: "Levels of single parts of Envoy, such as `misc:error`; Istio has it as the flag --proxyComponentLogLevel.",
+  },
+  envoyPath: {
+    env: "ENVOY_PATH",
+    type: "string",
+    default: "",
+    own: true,
+    about: "Envoy binary; empty looks in PATH, then where the set-up puts it.",
+  },
+  logLevel: {
+    env: "ISTIO_LOG_LEVEL",
+    type: "choice",
+    choices: ["debug", "info", "warn", "error"],
+    default: "info",
+    own: true,
+    about: "Least level that the agent logs.",
+  },
+  logJson: { env: "ISTIO_LOG_AS_JSON", type: "bool", default: "false", own: true, about: "Log JSON records instead of text lines." },
+} as const satisfies Record<string, SettingDef>;
+
+/** The agent's settings as one value, read once from the process. */
+export type AgentSettings = SettingsOf<typeof AGENT_SETTINGS>;

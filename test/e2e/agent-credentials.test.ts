@@ -1,0 +1,159 @@
+import { X509Certificate } from "node:crypto";
+import { readFile, stat, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { prepareSocket } from "../../src/agent/local-socket.ts";
+import { serveSecrets } from "../../src/agent/sds/sds-stream.ts";
+import { certificateSecret, rootsSecret } from "../../src/agent/sds/secret-bytes.ts";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { Secret } from "../../src/base/secret.ts";
+import { makeCa } from "../../src/ca/ca-fixture.ts";
+import { createGrpcServer, SECRETS_METHOD } from "../../src/wire/grpc-server.ts";
+import { type AgentRunOptions, type RunningAgent, startAgentProcess } from "../support/agent.ts";
+import { meshBelieving, tokenFor } from "../support/agent-mesh.ts";
+import { tempDir } from "../support/cleanup.ts";
+import { askCertificate, rootOf } from "../support/identity.ts";
+import { type Istiod, startIstiod } from "../support/istiod.ts";
+import { freePort } from "../support/ports.ts";
+import { createIssuer } from "../support/tokens.ts";
+import { eventually } from "../support/wait.ts";
+
+const issuer = createIssuer("https://id.example.com");
+const NOW_S = Math.floor(systemClock.now() / 1_000);
+
+/** A workload that has something to show a certificate for: a listener of its own. */
+const INGRESS = (port: number): string => `
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: web, namespace: shop}
+spec:
+  workloadSelector: {labels: {app: web}}
+  ingress: [{port: {number: ${port}, name: http, protocol: HTTP}, bind: 127.0.0.1, defaultEndpoint: "127.0.0.1:9"}]
+`;
+
+const startMesh = async (): Promise<Istiod> =>
+  startIstiod({ files: { "mesh.yaml": meshBelieving(issuer), "conf/web.yaml": INGRESS(await freePort()) } });
+
+async function agentOf(istiod: Istiod, options: Partial<AgentRunOptions> = {}): Promise<RunningAgent> {
+  return startAgentProcess({
+    name: "web",
+    serviceAccount: "web",
+    address: "127.0.0.10",
+    istiod: `127.0.0.1:${istiod.securePort}`,
+    root: await rootOf(istiod),
+    labels: { app: "web" },
+    token: tokenFor(issuer, "web"),
+    ...options,
+  });
+}
+
+const logs = (agent: RunningAgent, text: string): Promise<boolean> =>
+  eventually(`the agent says ${JSON.stringify(text)}: ${agent.log()}`, () => agent.log().includes(text));
+
+describe("what an agent shows of itself", () => {
+  it("a token that is refused is reported in a sentence, tried again, and read anew", async () => {
+    const istiod = await startMesh();
+    const agent = await agentOf(istiod, { token: tokenFor(issuer, "web", { exp: NOW_S - 60 }), wait: false });
+    await logs(agent, "refuses our credentials");
+    expect(agent.log()).toContain("the token must be valid now, for audience istio-ca");
+    expect(agent.log()).not.toContain("eyJ");
+    await agent.setToken(tokenFor(issuer, "web"));
+    await agent.ready();
+    expect(await agent.admin("/certs")).toContain("spiffe://cluster.local/ns/shop/sa/web");
+  });
+
+  it("a certificate goes on being renewed after the token ran out", async () => {
+    const istiod = await startMesh();
+    const agent = await agentOf(istiod, { env: { SECRET_TTL: "3s" } });
+    const first = await eventually("there is a certificate", async () => (await agent.serial()) || undefined);
+    await agent.setToken(tokenFor(issuer, "web", { exp: NOW_S - 60 }));
+    for (let last = first, turns = 0; turns < 2; turns++)
+      last = await eventually("it is renewed", async () => ((await agent.serial()) === last ? undefined : agent.serial()));
+    expect(agent.log()).not.toContain("refuses");
+  });
+
+  it("roots and names are checked: a control plane that cannot be verified gets nothing", async () => {
+    const istiod = await startMesh();
+    const other = await startMesh();
+    const foreign = await agentOf(istiod, { root: await rootOf(other), wait: false });
+    await logs(foreign, "cannot be verified with the roots of");
+    const misnamed = await agentOf(istiod, { env: { ISTIOD_SAN: "istiod.elsewhere.svc" }, wait: false });
+    await logs(misnamed, "cannot be verified with the roots of");
+    const rootless = await startAgentProcess({
+      name: "web",
+      address: "127.0.0.10",
+      istiod: `127.0.0.1:${istiod.securePort}`,
+      token: "x",
+      wait: false,
+    });
+    await logs(rootless, "there is no root certificate to verify the control plane with");
+    expect(await istiod.metric("citadel_server_csr_count")).toBe(0);
+  });
+
+  it("copies are written where asked, and with them a restart needs no token", async () => {
+    const istiod = await startMesh();
+    const agent = await agentOf(istiod, { env: { OUTPUT_CERTS: "etc/certs" } });
+    const certs = join(agent.home, "etc/certs");
+    await eventually("copies are there", async () => (await readFile(join(certs, "cert-chain.pem"), "utf8")).includes("BEGIN"));
+    expect(((await stat(join(certs, "key.pem"))).mode & 0o777).toString(8)).toBe("600");
+    expect(await agent.stop()).toBe(0);
+    await agent.setToken(tokenFor(issuer, "web", { exp: NOW_S - 60 }));
+    agent.start();
+    await agent.ready();
+    expect(agent.log()).not.toContain("refuses");
+    expect(await agent.serial()).not.toBe("");
+  });
+});
+
+describe("an SDS server that is there already", () => {
+  it("is used instead: the agent makes no key", async () => {
+    const istiod = await startMesh();
+    const home = await tempDir();
+    const socket = join(home, "var/run/secrets/workload-spiffe-uds/socket");
+    const signed = await askCertificate(istiod, { token: tokenFor(issuer, "web") });
+    await prepareSocket(socket);
+    const secrets = new Map([
+      ["default", certificateSecret("default", signed.chain.join(""), new Secret(signed.key))],
+      ["ROOTCA", rootsSecret("ROOTCA", signed.roots)],
+    ]);
+    const store = {
+      owns: () => true,
+      watch(name: string, changed: (secret: { bytes: Buffer; version: string }) => void) {
+        changed({ bytes: secrets.get(name) ?? Buffer.alloc(0), version: "1" });
+        return () => {};
+      },
+    };
+    const spire = createGrpcServer({
+      accept: (stream) => serveSecrets(stream, { store, log: silentLog, passOn: () => ({ message() {}, ended() {} }) }),
+      discoveryPaths: { [SECRETS_METHOD]: "sotw" },
+      healthy: () => true,
+      clock: systemClock,
+    });
+    await spire.listen(`unix:${socket}`);
+    const agent = await agentOf(istiod, { home });
+    expect(agent.log()).toContain("certificates come from the SDS server that is there already");
+    expect(await agent.admin("/certs")).toContain("spiffe://cluster.local/ns/shop/sa/web");
+    expect(await istiod.metric("citadel_server_csr_count")).toBe(1);
+    await agent.stop();
+    await spire.drain(0);
+  });
+});
+
+describe("roots of the mesh", () => {
+  it("reach Envoy as soon as they stand beside the old ones, and leave it when they are taken away", async () => {
+    const istiod = await startMesh();
+    const agent = await agentOf(istiod);
+    const file = join(istiod.home, "etc/cacerts/root-cert.pem");
+    const root = await readFile(file, "utf8");
+    const next = await makeCa("next", { notBefore: systemClock.now() - 3_600_000, notAfter: systemClock.now() + 86_400_000 });
+    const serial = new X509Certificate(next.certificate.pem).serialNumber.toLowerCase();
+    const knows = async (): Promise<boolean> => (await agent.admin("/certs")).includes(serial);
+    expect(await knows()).toBe(false);
+    await writeFile(file, `${root}${next.certificate.pem}`);
+    await eventually("the new root is trusted", knows);
+    expect(await agent.admin("/certs")).toContain(new X509Certificate(root).serialNumber.toLowerCase());
+    await writeFile(file, root);
+    await eventually("it is not any more", async () => !(await knows()));
+  });
+});

@@ -1,0 +1,165 @@
+import { createServer, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { systemClock } from "../../src/base/clock.ts";
+import { bytesField, textField } from "../../src/wire/field-writer.ts";
+import { openGrpcChannel } from "../../src/wire/grpc-channel.ts";
+import { SOTW_METHOD } from "../../src/wire/grpc-server.ts";
+import { CLUSTER_TYPE } from "../../src/wire/type-urls.ts";
+import { startAgentProcess } from "../support/agent.ts";
+import { meshBelieving, startAgentMesh, tokenFor } from "../support/agent-mesh.ts";
+import { call } from "../support/calls.ts";
+import { rootOf } from "../support/identity.ts";
+import { startIstiod } from "../support/istiod.ts";
+import { freePort } from "../support/ports.ts";
+import { listening } from "../support/proxy.ts";
+import { createIssuer } from "../support/tokens.ts";
+import { eventually } from "../support/wait.ts";
+
+/** A server that answers when it is told to. */
+async function slowServer(): Promise<{ readonly port: number; readonly waiting: ServerResponse[] }> {
+  const waiting: ServerResponse[] = [];
+  const server = createServer((_, response) => void waiting.push(response));
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  return { port: (server.address() as AddressInfo).port, waiting };
+}
+
+/** An agent whose Envoy takes requests for a slow server. */
+async function slowWorkload(env: Readonly<Record<string, string>>, proxyConfig: Readonly<Record<string, unknown>>) {
+  const issuer = createIssuer("https://id.example.com");
+  const server = await slowServer();
+  const port = await freePort();
+  const sidecar = `
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: slow, namespace: shop}
+spec:
+  ingress: [{port: {number: ${port}, name: http, protocol: HTTP}, bind: 127.0.0.1, defaultEndpoint: "127.0.0.1:${server.port}"}]
+`;
+  const istiod = await startIstiod({ files: { "mesh.yaml": meshBelieving(issuer), "conf/slow.yaml": sidecar } });
+  const agent = await startAgentProcess({
+    name: "slow",
+    address: "127.0.0.12",
+    istiod: `127.0.0.1:${istiod.securePort}`,
+    root: await rootOf(istiod),
+    token: tokenFor(issuer, "default"),
+    env,
+    proxyConfig,
+  });
+  await listening(port);
+  return { agent, server, target: { port, host: "slow" } };
+}
+
+describe("the end of an agent", () => {
+  it("lets requests finish within the drain time, and takes no new connections", async () => {
+    const { agent, server, target } = await slowWorkload({}, { terminationDrainDuration: "20s", drainDuration: "1s" });
+    const answer = call(target);
+    await eventually("the request has arrived", () => server.waiting.length === 1);
+    const envoy = await agent.envoyPid();
+    const ended = agent.stop("SIGTERM");
+    await eventually("the agent is not ready any more", async () => {
+      const answered = await fetch(`http://127.0.0.1:${agent.readinessPort}/healthz/ready`).catch(() => undefined);
+      return answered?.ok !== true;
+    });
+    server.waiting[0]?.end("late");
+    expect((await answer).body).toBe("late");
+    agent.kill("SIGTERM");
+    expect(await ended).toBe(0);
+    expect(() => process.kill(envoy, 0)).toThrow();
+  });
+
+  it("comes as soon as the last connection is gone, where asked", async () => {
+    const env = { EXIT_ON_ZERO_ACTIVE_CONNECTIONS: "true", MINIMUM_DRAIN_DURATION: "100ms" };
+    const { agent, server, target } = await slowWorkload(env, {});
+    const answer = call(target);
+    await eventually("the request has arrived", () => server.waiting.length === 1);
+    let status: number | null | undefined;
+    void agent.stop("SIGTERM").then((code) => (status = code));
+    await eventually(
+      "Envoy drains",
+      async () => (await agent.admin("/listeners?format=json")).length > 0 && (await agent.stat("server.live")) === 0,
+    );
+    expect(status).toBeUndefined();
+    server.waiting[0]?.end("late");
+    expect((await answer).body).toBe("late");
+    await eventually("the agent has ended", () => status === 0);
+  });
+
+  it("can be asked for over HTTP, from this machine", async () => {
+    const { agent } = await slowWorkload({}, { terminationDrainDuration: "0s" });
+    const ended = agent.ended();
+    expect((await fetch(`http://127.0.0.1:${agent.statusPort}/quitquitquit`, { method: "POST" })).status).toBe(200);
+    expect(await ended).toBe(0);
+  });
+});
+
+describe("an agent without Envoy", () => {
+  it("serves programs that speak xDS themselves, in the variant of old too", async () => {
+    const issuer = createIssuer("https://id.example.com");
+    const istiod = await startIstiod({ files: { "mesh.yaml": meshBelieving(issuer) } });
+    const agent = await startAgentProcess({
+      name: "grpc",
+      address: "127.0.0.14",
+      istiod: `127.0.0.1:${istiod.securePort}`,
+      root: await rootOf(istiod),
+      token: tokenFor(issuer, "default"),
+      env: { DISABLE_ENVOY: "true" },
+    });
+    const channel = await openGrpcChannel({ to: { path: join(agent.home, "etc/istio/proxy/XDS") }, clock: systemClock });
+    onTestFinished(() => channel.close());
+    const answer = new Promise<Buffer>((resolve, reject) => {
+      const call = channel.open(SOTW_METHOD, {}, { message: resolve, ended: reject });
+      const node = Buffer.concat([textField(1, "sidecar~127.0.0.14~grpc.shop~shop.svc.cluster.local")]);
+      call.send(Buffer.concat([bytesField(2, node), textField(4, CLUSTER_TYPE)]));
+    });
+    expect((await answer).includes(CLUSTER_TYPE)).toBe(true);
+    expect(await agent.stop()).toBe(0);
+  });
+});
+
+describe("the start of an agent", () => {
+  it("goes to the address that answers", async () => {
+    const dead = await freePort();
+    const mesh = await startAgentMesh({ address: ({ securePort }) => `127.0.0.1:${dead},127.0.0.1:${securePort}` });
+    expect((await call(mesh.target)).status).toBe(200);
+  });
+
+  it("ends with one sentence where it cannot be", async () => {
+    const { agent } = await slowWorkload({}, {});
+    const second = await startAgentProcess({ name: "x", address: "127.0.0.1", istiod: "127.0.0.1:1", home: agent.home, wait: false });
+    expect(await second.ended()).toBe(1);
+    expect(second.log()).toContain("an agent runs here already");
+    const ports = { proxyConfig: { statusPort: agent.statusPort } };
+    const crowded = await startAgentProcess({ name: "x", address: "127.0.0.1", istiod: "127.0.0.1:1", wait: false, ...ports });
+    expect(await crowded.ended()).toBe(1);
+    expect(crowded.log()).toContain(`cannot listen on port ${agent.statusPort}`);
+    const noEnvoy = { env: { ENVOY_PATH: "/nowhere/envoy" } };
+    const bare = await startAgentProcess({ name: "x", address: "127.0.0.1", istiod: "127.0.0.1:1", wait: false, ...noEnvoy });
+    expect(await bare.ended()).toBe(1);
+    expect(bare.log()).toContain("/nowhere/envoy, which is not an executable file");
+    const misread = await startAgentProcess({ name: "x", address: "127.0.0.1", istiod: "no:such:thing", wait: false });
+    expect(await misread.ended()).toBe(1);
+    expect(misread.log().trim().split("\n")).toHaveLength(1);
+    expect(misread.log()).toContain('"no:such:thing" is no address of a control plane');
+  });
+
+  it("without any address is that of a control plane on local files", async () => {
+    const [grpc, http] = [await freePort(), await freePort()];
+    const addresses = { GRPC_ADDR: `127.0.0.1:${grpc}`, SECURE_GRPC_ADDR: "", HTTP_ADDR: `127.0.0.1:${http}`, MONITORING_ADDR: "" };
+    const agent = await startAgentProcess({
+      name: "x",
+      address: "127.0.0.1",
+      istiod: "",
+      wait: false,
+      env: { ...addresses, PROXY_CONFIG: "" },
+    });
+    await eventually("it is ready", async () => (await fetch(`http://127.0.0.1:${http}/ready`)).ok);
+    expect(agent.log()).toContain("istio-agent");
+    expect(await agent.stop()).toBe(0);
+  });
+});

@@ -1,0 +1,106 @@
+import { Resolver } from "node:dns/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { startAgentProcess } from "../support/agent.ts";
+import { CART_HOST, meshBelieving, tokenFor } from "../support/agent-mesh.ts";
+import { rootOf } from "../support/identity.ts";
+import { startIstiod } from "../support/istiod.ts";
+import { freePort } from "../support/ports.ts";
+import { createIssuer } from "../support/tokens.ts";
+import { eventually } from "../support/wait.ts";
+
+const ADDRESS = "127.0.0.10";
+
+/** A service with an address and one without, whose workloads are answers themselves. */
+const CONFIG = (port: number): string => `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: cart, namespace: shop}
+spec:
+  hosts: [${CART_HOST}]
+  addresses: [240.0.0.7]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{number: ${port}, name: http, protocol: HTTP}]
+  endpoints: [{address: 127.0.0.1}]
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: wild, namespace: shop}
+spec: {hosts: ["*.wild.example.com"], addresses: [240.0.0.8], resolution: NONE, ports: [{number: ${port}, name: http, protocol: HTTP}]}
+`;
+
+/** An application with a page for probes and one with metrics. */
+async function startApp(): Promise<{ readonly port: number; healthy: boolean }> {
+  const state = { port: 0, healthy: true };
+  const server = createServer((request, response) => {
+    if (request.url === "/metrics") return void response.writeHead(200, { "content-type": "text/plain" }).end("app_orders_total 7\n");
+    response.writeHead(state.healthy ? 200 : 503).end(`at ${request.url}`);
+  });
+  await new Promise<void>((resolve) => server.listen(0, ADDRESS, resolve));
+  const metrics = createServer((_, response) => void response.end("app_orders_total 7\n"));
+  await new Promise<void>((resolve) => metrics.listen((server.address() as AddressInfo).port, "127.0.0.1", resolve));
+  onTestFinished(() => void [server, metrics].map((one) => one.close()));
+  state.port = (server.address() as AddressInfo).port;
+  return state;
+}
+
+describe("what an agent answers beside Envoy", () => {
+  it("probes the application, joins metrics, and knows the names of the mesh, also without a control plane", async () => {
+    const issuer = createIssuer("https://id.example.com");
+    const servicePort = await freePort();
+    const istiod = await startIstiod({ files: { "mesh.yaml": meshBelieving(issuer), "conf/cart.yaml": CONFIG(servicePort) } });
+    const app = await startApp();
+    const dnsPort = await freePort();
+    const agent = await startAgentProcess({
+      name: "web",
+      address: ADDRESS,
+      serviceAccount: "web",
+      istiod: `127.0.0.1:${istiod.securePort}`,
+      root: await rootOf(istiod),
+      token: tokenFor(issuer, "web"),
+      env: {
+        ISTIO_META_DNS_CAPTURE: "true",
+        DNS_PROXY_ADDR: `localhost:${dnsPort}`,
+        ISTIO_KUBE_APP_PROBERS: JSON.stringify({
+          "/app-health/app/readyz": { httpGet: { path: "/ready", port: app.port } },
+          "/app-health/app/livez": { tcpSocket: { port: app.port } },
+        }),
+        ISTIO_PROMETHEUS_ANNOTATIONS: JSON.stringify({ scrape: "true", port: String(app.port) }),
+      },
+    });
+    const page = async (path: string): Promise<string> => {
+      const answer = await fetch(`http://127.0.0.1:${agent.statusPort}${path}`);
+      return `${answer.status} ${await answer.text()}`;
+    };
+
+    expect(await page("/app-health/app/readyz")).toBe("200 at /ready");
+    expect(await page("/app-health/app/livez")).toBe("200 ");
+    expect(await page("/app-health/other/livez")).toMatch(/^404/);
+    app.healthy = false;
+    expect(await page("/app-health/app/readyz")).toBe("503 at /ready");
+
+    const metrics = await page("/stats/prometheus");
+    expect(metrics).toMatch(/^200 /);
+    expect(metrics).toMatch(/\nenvoy_server_live\{.*\} 1\n/);
+    expect(metrics).toMatch(/\nistio_agent_cert_expiry_seconds\{resource_name="default"\} \d+/);
+    expect(metrics).toMatch(/\napp_orders_total 7\n$/);
+    expect(metrics).not.toMatch(/envoy_istio_/);
+
+    const resolver = new Resolver({ timeout: 2_000, tries: 1 });
+    resolver.setServers([`127.0.0.1:${dnsPort}`]);
+    expect(await resolver.resolve4(CART_HOST)).toEqual(["240.0.0.7"]);
+    expect(await resolver.resolve4("any.wild.example.com")).toEqual(["240.0.0.8"]);
+    await expect(resolver.resolve6(CART_HOST)).rejects.toMatchObject({ code: "ENODATA" });
+    expect(await page("/debug/ndsz")).toContain(CART_HOST);
+    await istiod.write("conf/cart.yaml", CONFIG(servicePort).replace("240.0.0.7", "240.0.0.9"));
+    await eventually("the new address is known", async () => (await resolver.resolve4(CART_HOST))[0] === "240.0.0.9");
+
+    await istiod.stop();
+    await agent.stop("SIGKILL");
+    agent.start();
+    await agent.ready();
+    expect(await resolver.resolve4(CART_HOST)).toEqual(["240.0.0.9"]);
+  });
+});

@@ -1,0 +1,258 @@
+import { describe, expect, it } from "vitest";
+import { listAt, textAt } from "../../src/cli/json-path.ts";
+import type { ConfigDump, DumpedRouteTable } from "../../src/debug/api-types.ts";
+import { ROUTE_TYPE } from "../../src/wire/type-urls.ts";
+import { call } from "../support/calls.ts";
+import { httpEcho } from "../support/echo.ts";
+import { type Istiod, startIstiod } from "../support/istiod.ts";
+import { freePort } from "../support/ports.ts";
+import { listening, type ProxyOptions, type RunningProxy, startProxy } from "../support/proxy.ts";
+import { type Relay, startRelay } from "../support/relay.ts";
+import { inStep, syncz } from "../support/sync.ts";
+import { keepCalling } from "../support/traffic.ts";
+import { eventually } from "../support/wait.ts";
+
+const service = (name: string, port: number, server: number): string => `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: ${name}, namespace: shop}
+spec:
+  hosts: [${name}.test]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [{number: ${port}, name: http, protocol: HTTP}]
+  endpoints: [{address: 127.0.0.1, ports: {http: ${server}}}]
+`;
+
+/** Sends calls for one service to another, and says so in a header. */
+const detour = (from: string, to: string, mark: string): string => `
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: ${from}, namespace: shop}
+spec:
+  hosts: [${from}.test]
+  http: [{headers: {response: {set: {x-mark: ${mark}}}}, route: [{destination: {host: ${to}.test}}]}]
+`;
+
+interface HostsMesh {
+  readonly istiod: Istiod;
+  /** The wire between the two. */
+  readonly relay: Relay;
+  readonly proxy: RunningProxy;
+  readonly port: number;
+  readonly servers: { readonly one: number; readonly two: number };
+  /** Who answers for a host, and what its route says. */
+  answer(name: string, port?: number): Promise<string>;
+  /** Responses sent since the start of istiod, by type. */
+  sent(type: "rds" | "vhds"): Promise<number>;
+}
+
+/** Services `one`, `two` and `a` on one port, and a client's sidecar that takes their virtual hosts one by one. */
+async function startHosts(options: Partial<ProxyOptions> = {}, prepare: (relay: Relay) => void = () => {}): Promise<HostsMesh> {
+  const [one, two] = [await httpEcho("one"), await httpEcho("two")];
+  const port = await freePort();
+  const files = {
+    "conf/one.yaml": service("one", port, one.port),
+    "conf/two.yaml": service("two", port, two.port),
+    "conf/a.yaml": service("a", port, one.port),
+  };
+  const istiod = await startIstiod({ files });
+  const relay = await startRelay({ to: istiod.grpcPort });
+  prepare(relay);
+  const proxy = await startProxy({
+    xdsPort: relay.port,
+    name: "client",
+    address: "127.0.0.9",
+    metadata: { VHDS: "true" },
+    ...options,
+  });
+  await listening(port);
+  return {
+    istiod,
+    relay,
+    proxy,
+    port,
+    servers: { one: one.port, two: two.port },
+    async answer(name, at = port) {
+      const { by, status, headers } = await call({ port: at, host: `${name}.test` });
+      return [by || `status ${status}`, headers["x-mark"]].filter((part) => part !== undefined).join(" ");
+    },
+    sent: (type) => istiod.metric("pilot_xds_pushes", `type="${type}"`),
+  };
+}
+
+const shows = (what: string, { answer }: HostsMesh, name: string, want: string, port?: number): Promise<unknown> =>
+  eventually(what, async () => (await answer(name, port)) === want);
+
+/** Names of the virtual hosts inside a table, as istiod says the proxy holds them, and those that are resources of their own. */
+async function hostsOf(mesh: HostsMesh): Promise<{ readonly inline: readonly string[]; readonly discovered: readonly string[] }> {
+  const table = await tableOf(mesh);
+  const discovered = table?.discoveredHosts?.map(({ name }) => name) ?? [];
+  const all = table === undefined ? [] : listAt(table.routeConfig, "virtualHosts").map((host) => textAt(host, "name"));
+  return { inline: all.filter((name) => !discovered.includes(name)), discovered: all.filter((name) => discovered.includes(name)) };
+}
+
+/** The table of the port, as istiod says the proxy holds it. */
+async function tableOf({ istiod, port }: HostsMesh, more = ""): Promise<DumpedRouteTable | undefined> {
+  const { configs } = (await (await istiod.debug(`/debug/config_dump?proxyID=client.shop${more}`)).json()) as ConfigDump;
+  const tables = configs.flatMap((part) => ("dynamicRouteConfigs" in part ? (part.dynamicRouteConfigs ?? []) : []));
+  return tables.find(({ routeConfig }) => textAt(routeConfig, "name") === String(port));
+}
+
+/** Resolves when the proxy has asked for virtual hosts and all other types, and has all it asked for. */
+const hostsInStep = (istiod: Istiod): Promise<unknown> =>
+  eventually("virtual hosts are in step", async () =>
+    (await inStep(istiod, "client.shop")).types.some(({ type, state }) => type === "VHDS" && state === "SYNCED"),
+  );
+
+describe("virtual hosts that are sent one by one", () => {
+  it("are added, changed and removed while their table stays as it is and calls go on", async () => {
+    const mesh = await startHosts();
+    const { istiod, port, servers, sent } = mesh;
+    expect(await mesh.answer("a")).toBe("one");
+    expect(await hostsOf(mesh)).toEqual({
+      inline: ["allow_any"],
+      discovered: [`${port}/a.test:${port}`, `${port}/one.test:${port}`, `${port}/two.test:${port}`],
+    });
+    const tables = await sent("rds");
+    const before = await sent("vhds");
+    const traffic = keepCalling({ port, host: "two.test" });
+
+    await istiod.write("conf/a-routes.yaml", detour("a", "two", "first"));
+    await shows("a change", mesh, "a", "two first");
+    const explained = (await tableOf(mesh, "&why"))?.discoveredHosts?.find(({ name }) => name === `${port}/a.test:${port}`);
+    expect(explained?.why?.map(({ object }) => object)).toEqual(["ServiceEntry/shop/a", "VirtualService/shop/a"]);
+    await istiod.write("conf/a-routes.yaml", detour("a", "one", "second"));
+    await shows("another", mesh, "a", "one second");
+    await istiod.remove("conf/a-routes.yaml");
+    await shows("no rules", mesh, "a", "one");
+    expect(await sent("vhds")).toBe(before + 3);
+    await istiod.write("conf/b.yaml", service("b", port, servers.two));
+    await shows("a host more", mesh, "b", "two");
+    await istiod.remove("conf/b.yaml");
+    await eventually("a host less", async () => (await mesh.answer("b")) !== "two");
+    expect(await sent("rds")).toBe(tables);
+    await traffic.more(20);
+    expect(await traffic.stop()).toEqual([]);
+    await mesh.proxy.assertNothingRejected();
+  });
+
+  it("come with tables that are asked for late, and again after those were away", async () => {
+    const mesh = await startHosts();
+    const late = await freePort();
+    for (const mark of ["first", "second"]) {
+      await mesh.istiod.write("conf/late.yaml", `${service("late", late, mesh.servers.two)}---${detour("late", "late", mark)}`);
+      await listening(late);
+      await shows("the late table", mesh, "late", `two ${mark}`, late);
+      await mesh.istiod.remove("conf/late.yaml");
+      await eventually("the listener is gone", async () => !(await mesh.proxy.admin("/listeners")).includes(String(late)));
+    }
+    expect(await mesh.answer("a")).toBe("one");
+    await mesh.proxy.assertNothingRejected();
+  });
+
+  it("come where the wire was cut between a table and its hosts", async () => {
+    let cut: Promise<void> | undefined;
+    const mesh = await startHosts({}, (relay) => {
+      cut = relay.cutAfter(ROUTE_TYPE);
+    });
+    await cut;
+    expect(await mesh.answer("a")).toBe("one");
+    expect(await mesh.proxy.stat("listener_manager.total_listeners_warming")).toBe(0);
+  });
+
+  it("are not sent again after a restart of the control plane, but what changed meanwhile is", async () => {
+    const mesh = await startHosts();
+    const { istiod, relay } = mesh;
+    await hostsInStep(istiod);
+    await istiod.stop("SIGKILL");
+    await istiod.write("conf/a-routes.yaml", detour("a", "two", "away"));
+    expect(await mesh.answer("a")).toBe("one");
+    await istiod.start();
+    await shows("the change", mesh, "a", "two away");
+    expect(await mesh.sent("vhds")).toBe(1);
+    expect(await istiod.metric("pilot_xds_pushes")).toBe(1);
+
+    const [client] = await syncz(istiod);
+    relay.pointAt(istiod.grpcPort);
+    await eventually("Envoy connects anew", async () => (await syncz(istiod)).some((one) => one.connection_id !== client?.connection_id));
+    await hostsInStep(istiod);
+    expect(await istiod.metric("pilot_xds_pushes")).toBe(1);
+    await istiod.write("conf/a-routes.yaml", detour("a", "one", "back"));
+    await shows("the next change", mesh, "a", "one back");
+    expect(await istiod.metric("pilot_xds_pushes")).toBe(2);
+  });
+
+  it("that Envoy refuses cost no other host: it is named with its origin, others go on changing, and it heals", async () => {
+    const mesh = await startHosts();
+    const { istiod, port } = mesh;
+    const stolen = `
+apiVersion: networking.istio.io/v1alpha3
+kind: EnvoyFilter
+metadata: {name: thief, namespace: shop}
+spec:
+  configPatches:
+  - applyTo: VIRTUAL_HOST
+    match: {context: SIDECAR_OUTBOUND, routeConfiguration: {vhost: {name: "a.test:${port}"}}}
+    patch: {operation: MERGE, value: {domains: [two.test]}}
+`;
+    await istiod.write("conf/thief.yaml", stolen);
+    const vhds = await eventually("the refusal is shown", async () => {
+      const client = (await syncz(istiod)).find(({ proxy }) => proxy === "client.shop");
+      return client?.types.find(({ type, rejected }) => type === "VHDS" && rejected.length > 0);
+    });
+    expect(vhds.rejected).toMatchObject([{ name: `${port}/a.test:${port}`, error: expect.stringContaining("two.test") }]);
+    await eventually("the log names the object", () => /rejected configuration.*EnvoyFilter\/shop\/thief/.test(istiod.log()));
+    expect([await mesh.answer("a"), await mesh.answer("two")]).toEqual(["one", "two"]);
+
+    await istiod.write("conf/one-routes.yaml", detour("one", "two", "later"));
+    await shows("other hosts change", mesh, "one", "two later");
+    await istiod.write("conf/a-routes.yaml", detour("a", "two", "patched"));
+    await shows("the host itself changes, without what was refused", mesh, "a", "two patched");
+
+    await istiod.write("conf/thief.yaml", stolen.replace("domains: [two.test]", "domains: [other.test]"));
+    await shows("the corrected patch", mesh, "other", "two patched");
+    await eventually("nothing is shown as refused", async () =>
+      (await syncz(istiod)).some(({ types }) => types.some(({ type, rejected }) => type === "VHDS" && rejected.length === 0)),
+    );
+  });
+
+  it("are none for a proxy's explicit HTTP proxy without services, which opens at once all the same", async () => {
+    const explicit = await freePort();
+    const started = performance.now();
+    const nothing = `
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: nothing, namespace: empty}
+spec: {egress: [{hosts: ["~/*"]}]}
+`;
+    const istiod = await startIstiod({ files: { "conf/nothing.yaml": nothing } });
+    await startProxy({
+      xdsPort: istiod.grpcPort,
+      name: "client",
+      namespace: "empty",
+      address: "127.0.0.1",
+      metadata: { VHDS: "true", HTTP_PROXY_PORT: String(explicit) },
+    });
+    await listening(explicit);
+    expect(performance.now() - started).toBeLessThan(12_000);
+  });
+});
+
+describe.for([
+  { what: "does not ask for them", options: { metadata: {} } },
+  { what: "has a stream that cannot carry them", options: { protocol: "sotw" } },
+] satisfies { what: string; options: Partial<ProxyOptions> }[])("a proxy that $what", ({ options }) => {
+  it("is sent whole tables", async () => {
+    const mesh = await startHosts(options);
+    const { istiod, port } = mesh;
+    expect(await mesh.answer("a")).toBe("one");
+    expect(await hostsOf(mesh)).toEqual({
+      inline: [`a.test:${port}`, `one.test:${port}`, `two.test:${port}`, "allow_any"],
+      discovered: [],
+    });
+    await istiod.write("conf/a-routes.yaml", detour("a", "two", "whole"));
+    await shows("a change", mesh, "a", "two whole");
+    expect(await mesh.sent("vhds")).toBe(0);
+  });
+});

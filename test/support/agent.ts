@@ -1,0 +1,184 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { chown, mkdir, readdir, readFile, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
+import { onTestFinished } from "vitest";
+import { askAdmin } from "../../src/agent/admin-client.ts";
+import { findEnvoy } from "../../src/agent/find-envoy.ts";
+import { tempDir } from "./cleanup.ts";
+import { type MeshHost, PROXY_USER } from "./netns.ts";
+import { freePort } from "./ports.ts";
+import { eventually } from "./wait.ts";
+
+export interface AgentRunOptions {
+  readonly name: string;
+  readonly namespace?: string;
+  readonly serviceAccount?: string;
+  readonly address: string;
+  /** `host:port` of the control plane, or several. */
+  readonly istiod: string;
+  readonly token?: string;
+  /** Root that the control plane is verified with. */
+  readonly root?: Buffer | string;
+  readonly labels?: Readonly<Record<string, string>>;
+  /** More of ProxyConfig than the ports. */
+  readonly proxyConfig?: Readonly<Record<string, unknown>>;
+  readonly env?: Readonly<Record<string, string>>;
+  readonly args?: readonly string[];
+  /** Its base directory, where there is one already. */
+  readonly home?: string;
+  /** The host it runs on, as the proxy's user; without one, beside the test. */
+  readonly host?: MeshHost;
+  /** Do not wait until it is ready. */
+  readonly wait?: boolean;
+}
+
+/** A real agent process with a real Envoy, on ports and in a directory of its own. */
+export interface RunningAgent {
+  readonly home: string;
+  readonly adminPort: number;
+  readonly statusPort: number;
+  readonly readinessPort: number;
+  readonly log: () => string;
+  readonly pid: () => number;
+  readonly envoyPid: () => Promise<number>;
+  admin(path: string): Promise<string>;
+  stat(name: string): Promise<number>;
+  /** Puts another token in place. */
+  setToken(token: string): Promise<void>;
+  ready(): Promise<void>;
+  start(): void;
+  /** Sends a signal and waits for the end. */
+  stop(signal?: NodeJS.Signals): Promise<number | null>;
+  kill(signal: NodeJS.Signals): void;
+  /** Its exit status, when it has ended. */
+  ended(): Promise<number | null>;
+  /** Serial number of the workload's certificate that Envoy uses. */
+  serial(): Promise<string>;
+}
+
+/** Starts an agent and waits until its Envoy is ready. */
+export async function startAgentProcess(options: AgentRunOptions): Promise<RunningAgent> {
+  const home = options.home ?? (await tempDir());
+  const ports = { admin: await freePort(), status: await freePort(), readiness: await freePort(), prometheus: await freePort() };
+  await put(join(home, "var/run/secrets/tokens/istio-token"), options.token);
+  await put(join(home, "etc/certs/root-cert.pem"), options.root);
+  const env = { ...process.env, ...environment(options, ports), ISTIO_HOME: home, ...options.env };
+  const { host } = options;
+  const user = String(PROXY_USER);
+  const enter = host === undefined ? [] : [...host.enter, "setpriv", "--reuid", user, "--regid", user, "--clear-groups"];
+  if (host !== undefined) await giveTo(home, PROXY_USER);
+  let child: ChildProcess | undefined;
+  let written = "";
+  const start = (): void => {
+    const bundle = join(import.meta.dirname, "../../dist/istio-agent.mjs");
+    const [command = "", ...words] = [...enter, process.execPath, "--max-semi-space-size=1", bundle, ...(options.args ?? [])];
+    const started = spawn(command, words, { env, cwd: home, stdio: ["ignore", "pipe", "pipe"] });
+    for (const stream of [started.stdout, started.stderr]) stream.on("data", (chunk: Buffer) => (written += chunk.toString()));
+    child = started;
+  };
+  const ended = (): Promise<number | null> =>
+    new Promise((resolve) => {
+      if (child === undefined || child.exitCode !== null || child.signalCode !== null) return resolve(child?.exitCode ?? null);
+      child.once("exit", (code) => resolve(code));
+    });
+  const stop = (signal: NodeJS.Signals = "SIGTERM"): Promise<number | null> => {
+    const end = ended();
+    child?.kill(signal);
+    return end;
+  };
+  const envoyPid = async (): Promise<number> => Number(await readFile(join(home, "etc/istio/proxy/envoy.pid"), "utf8"));
+  onTestFinished(async () => {
+    const pid = await envoyPid().catch(() => 0);
+    await stop("SIGKILL");
+    if (pid > 1) endProcess(pid);
+  });
+  const admin = (path: string): Promise<string> =>
+    host === undefined ? askAdmin(ports.admin, path) : host.ask("fetch", { url: `http://127.0.0.1:${ports.admin}${path}` });
+  const statusPage = async (): Promise<string> => {
+    const url = `http://127.0.0.1:${ports.status}/healthz/ready`;
+    return host === undefined ? (await fetch(url)).text() : host.ask("fetch", { url });
+  };
+  const ready = async (): Promise<void> => {
+    await eventually("the agent is ready", async () => {
+      if (child?.exitCode !== null && child?.exitCode !== undefined) throw new Error(`the agent ended with ${child.exitCode}: ${written}`);
+      const answer = await statusPage().catch(() => "no answer");
+      if (answer !== "ready\n") throw new Error(`${answer}\n${written}`);
+      return true;
+    });
+  };
+  start();
+  if (options.wait !== false) await ready();
+  return {
+    home,
+    adminPort: ports.admin,
+    statusPort: ports.status,
+    readinessPort: ports.readiness,
+    log: () => written,
+    pid: () => child?.pid ?? 0,
+    envoyPid,
+    admin,
+    async stat(name) {
+      const pattern = `^${name.replaceAll(/[.|]/g, "\\$&")}$`;
+      return Number(/: (\d+)/.exec(await admin(`/stats?filter=${encodeURIComponent(pattern)}`))?.[1] ?? 0);
+    },
+    setToken: (token) => put(join(home, "var/run/secrets/tokens/istio-token"), token),
+    ready,
+    start,
+    stop,
+    ended,
+    kill: (signal) => void child?.kill(signal),
+    async serial() {
+      const text = await admin("/certs");
+      return /"serial_number": "([0-9a-f]+)"/.exec(text.slice(text.indexOf("cert_chain")))?.[1] ?? "";
+    },
+  };
+}
+
+interface AgentPorts {
+  readonly admin: number;
+  readonly status: number;
+  readonly readiness: number;
+  readonly prometheus: number;
+}
+
+function environment(options: AgentRunOptions, ports: AgentPorts): Record<string, string> {
+  return {
+    ISTIO_ADDRESS: options.istiod,
+    POD_NAME: options.name,
+    POD_NAMESPACE: options.namespace ?? "shop",
+    SERVICE_ACCOUNT: options.serviceAccount ?? "default",
+    INSTANCE_IP: options.address,
+    PROXY_CONFIG: JSON.stringify({
+      proxyAdminPort: ports.admin,
+      statusPort: ports.status,
+      concurrency: 1,
+      terminationDrainDuration: "1s",
+      ...options.proxyConfig,
+    }),
+    ENVOY_STATUS_PORT: String(ports.readiness),
+    ENVOY_PROMETHEUS_PORT: String(ports.prometheus),
+    ENVOY_PATH: findEnvoy(process.env),
+    ISTIO_META_INTERCEPTION_MODE: "NONE",
+    ISTIO_METAJSON_LABELS: JSON.stringify(options.labels ?? {}),
+  };
+}
+
+/** Makes a directory and all that is in it somebody's. */
+async function giveTo(directory: string, user: number): Promise<void> {
+  await chown(directory, user, user);
+  for (const entry of await readdir(directory, { recursive: true })) await chown(join(directory, entry), user, user);
+}
+
+function endProcess(pid: number): void {
+  try {
+    process.kill(pid, "SIGKILL");
+  } catch {
+    // It is gone.
+  }
+}
+
+async function put(file: string, content: Buffer | string | undefined): Promise<void> {
+  if (content === undefined) return;
+  await mkdir(dirname(file), { recursive: true });
+  await writeFile(file, content);
+}
