@@ -31,7 +31,10 @@ export async function findGroup(args: Arguments, host: Host): Promise<ConfigObje
   if (others.length > 0) throw usageError(`${where} holds ${found.length} WorkloadGroups; choose one with --name`);
   const [problem] = one.problems.filter(({ level }) => level === "error");
   if (one.object === undefined)
-    throw new EdgeError("file_unreadable", `the WorkloadGroup in ${where} is not valid: ${problem?.path.join(".") ?? ""} ${problem?.message ?? ""}`);
+    throw new EdgeError(
+      "file_unreadable",
+      `the WorkloadGroup in ${where} is not valid: ${problem?.path.join(".") ?? ""} ${problem?.message ?? ""}`,
+    );
   return one.object as ConfigObject<WorkloadGroup>;
 }
 
