@@ -23,13 +23,13 @@ export function deltaResponse(content: ResponseContent, blocks: SharedBlocks): M
     ...content.removed.map((name) => textField(6, name)),
     messageField(7, [textField(1, content.controlPlane)]),
   ];
-  return blocks.assemble(partsOf(content.resources, { envelopeOf: deltaEnvelope, head: headOf(content), tail }));
+  return blocks.assemble([headOf(content), ...sectionsOf(content.resources, deltaEnvelope), tail]);
 }
 
 /** A DiscoveryResponse, in the same way. */
 export function sotwResponse(content: ResponseContent, blocks: SharedBlocks): MessageBytes {
   const tail = [textField(5, content.nonce), messageField(6, [textField(1, content.controlPlane)])];
-  return blocks.assemble(partsOf(content.resources, { envelopeOf: sotwEnvelope, head: headOf(content), tail }));
+  return blocks.assemble([headOf(content), ...sectionsOf(content.resources, sotwEnvelope), tail]);
 }
 
 /** Bytes a response with these resources takes, but for a few; known without building it. */
@@ -40,21 +40,24 @@ export function responseSize(resources: readonly Encoded[], removed: readonly st
   return size;
 }
 
-interface Parts {
-  readonly envelopeOf: (resource: Encoded) => Buffer;
-  readonly head: readonly Buffer[];
-  readonly tail: readonly Buffer[];
-}
-
-function partsOf(resources: readonly Encoded[], { envelopeOf, head, tail }: Parts): readonly Uint8Array[] {
-  const parts: Uint8Array[] = [...head];
+/**
+ * The parts of all resources, in sections that share well: of a resource that is kept in pieces the first and what precedes it are its own, while the
+ * others often are those of many.
+ */
+function* sectionsOf(resources: readonly Encoded[], envelopeOf: (resource: Encoded) => Buffer): Iterable<readonly Uint8Array[]> {
+  let whole: Uint8Array[] = [];
   for (const resource of resources) {
-    parts.push(envelopeOf(resource));
-    if (resource.pieces === undefined) parts.push(resource.body);
-    else for (const piece of resource.pieces) parts.push(piece);
+    if (resource.pieces === undefined) {
+      whole.push(envelopeOf(resource), resource.body);
+      continue;
+    }
+    const [own, ...shared] = resource.pieces;
+    yield whole;
+    yield own === undefined ? [envelopeOf(resource)] : [envelopeOf(resource), own];
+    yield shared;
+    whole = [];
   }
-  parts.push(...tail);
-  return parts;
+  yield whole;
 }
 
 const headOf = ({ version, typeUrl }: ResponseContent): readonly Buffer[] => [textField(1, version), textField(4, typeUrl)];

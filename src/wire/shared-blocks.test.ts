@@ -16,7 +16,7 @@ describe("SharedBlocks", () => {
         const parts = partsOf(some);
         const mixed = [...partsOf(others), ...parts, ...parts.slice(3), ...partsOf(others)];
         for (const wanted of [parts, mixed, parts]) {
-          const message = blocks.assemble(wanted);
+          const message = blocks.assemble([wanted]);
           assert.equal(messageSize(message), messageSize(wanted));
           assert.ok(Buffer.concat(message).equals(Buffer.concat(wanted)));
         }
@@ -27,20 +27,29 @@ describe("SharedBlocks", () => {
   it("copies but a little for a message that differs in one part", () => {
     const blocks = new SharedBlocks();
     const parts = partsOf(Array.from({ length: 9_000 }, (_, index) => 300 + ((index * 7_919) % 997)));
-    const first = new Set(blocks.assemble(parts));
-    const second = blocks.assemble([...parts.slice(0, 1_000), Buffer.alloc(500), ...parts.slice(1_000)]);
+    const first = new Set(blocks.assemble([parts]));
+    const second = blocks.assemble([[...parts.slice(0, 1_000), Buffer.alloc(500), ...parts.slice(1_000)]]);
     const copied = messageSize(second.filter((bytes) => !first.has(bytes)));
     assert.ok(copied < messageSize(parts) / 5, `${copied} of ${messageSize(parts)}`);
+  });
+
+  it("shares what stands beside something else, where that is a section of its own", () => {
+    const blocks = new SharedBlocks();
+    const parts = partsOf(Array.from({ length: 900 }, (_, index) => 300 + ((index * 7_919) % 997)));
+    const first = new Set(blocks.assemble([[Buffer.alloc(40, 1)], parts]));
+    const second = blocks.assemble([[Buffer.alloc(50, 2)], parts]);
+    const copied = messageSize(second.filter((bytes) => !first.has(bytes)));
+    assert.ok(copied < messageSize(parts) / 4, `${copied} of ${messageSize(parts)}`);
   });
 
   it("forgets what nobody uses", () => {
     const blocks = new SharedBlocks();
     const parts = partsOf([50_000, 50_000, 50_000]);
-    const [block] = blocks.assemble(parts);
+    const [block] = blocks.assemble([parts]);
     blocks.age();
-    assert.equal(blocks.assemble(parts)[0], block);
+    assert.equal(blocks.assemble([parts])[0], block);
     blocks.age();
     blocks.age();
-    assert.notEqual(blocks.assemble(parts)[0], block);
+    assert.notEqual(blocks.assemble([parts])[0], block);
   });
 });

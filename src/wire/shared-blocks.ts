@@ -7,10 +7,13 @@ interface Block {
   used: boolean;
 }
 
-/** A run below this is copied: many small buffers cost the network more than the copy (measured, 30 KB each make a push of 1.6 MB dearer). */
-const SMALLEST_BLOCK = 64 * 1024;
-/** Of the parts after which a run is long enough, one in so many ends it. */
-const CUT_ONE_IN = 8;
+/** A run below this is copied: many small buffers cost the network more than the copy. */
+const SMALLEST_BLOCK = 32 * 1024;
+/**
+ * Of the parts after which a run is long enough, one in so many ends it. The fewer do, the sooner two messages that differ somewhere are cut alike again,
+ * since it is the more likely that both end their runs at the same one.
+ */
+const CUT_ONE_IN = 16;
 /** Bytes of blocks that are kept for the next message. */
 const KEPT_BYTES = 12 * 1024 * 1024;
 
@@ -22,21 +25,24 @@ export class SharedBlocks {
   readonly #blocks = new Map<Uint8Array, Block>();
   #bytes = 0;
 
-  assemble(parts: readonly Uint8Array[]): MessageBytes {
+  /** The parts of all sections, in order. Nothing is shared across the border of a section, so what differs between messages stands in one of its own. */
+  assemble(sections: Iterable<readonly Uint8Array[]>): MessageBytes {
     const message: Uint8Array[] = [];
     let loose: Uint8Array[] = [];
     const settle = (): void => {
       if (loose.length > 0) message.push(Buffer.concat(loose));
       loose = [];
     };
-    for (const run of runsOf(parts)) {
-      const block = run.size < SMALLEST_BLOCK ? undefined : this.#blockOf(run.parts, run.size);
-      if (block === undefined) {
-        for (const part of run.parts) loose.push(part);
-        continue;
+    for (const parts of sections) {
+      for (const run of runsOf(parts)) {
+        const block = run.size < SMALLEST_BLOCK ? undefined : this.#blockOf(run.parts, run.size);
+        if (block === undefined) {
+          for (const part of run.parts) loose.push(part);
+          continue;
+        }
+        settle();
+        message.push(block);
       }
-      settle();
-      message.push(block);
     }
     settle();
     return message;
@@ -108,13 +114,14 @@ function* runsOf(parts: readonly Uint8Array[]): Iterable<Run> {
   if (run.length > 0) yield { parts: run, size };
 }
 
-const SAMPLES = 8;
+/** Resources and their pieces begin with their names. */
+const NAMING_BYTES = 64;
 
-/** A number that differs between most parts: from the length and a few bytes, since a look at all of them would cost as much as copying. */
+/** A number that differs between most parts: from how they begin, since a look at all of them would cost as much as copying. */
 function fingerprint(part: Uint8Array): number {
   let mixed = part.length;
-  const step = Math.max(1, Math.floor(part.length / SAMPLES));
-  for (let at = step - 1; at < part.length; at += step) mixed = (Math.imul(mixed, 31) + (part[at] ?? 0)) >>> 0;
+  const end = Math.min(NAMING_BYTES, part.length);
+  for (let at = 0; at < end; at++) mixed = (Math.imul(mixed, 31) + (part[at] ?? 0)) >>> 0;
   return (Math.imul(mixed, 0x9e3779b1) >>> 16) & 0xffff;
 }
 

@@ -5,6 +5,7 @@ import { isHttp } from "../../model/protocol.ts";
 import { type ServiceRef, serviceKey } from "../../model/service.ts";
 import { type EgressScope, type GenerateContext, type Scope, type ScopeKey, scopeId } from "../context.ts";
 import { keyListId } from "../lookups/key-list.ts";
+import { compareText } from "../lookups/precedence.ts";
 import { nearnessOf } from "./domains.ts";
 import type { PlainHost, PortQuery } from "./plain-hosts.ts";
 import { type RouteHeaders, routeHeadersId } from "./route-headers.ts";
@@ -128,13 +129,20 @@ function planTable(parts: PlanParts, key: SidecarPlanKey): PlannedTable {
     const hosts = only === undefined ? [] : [{ ...only, domains: sharedDomains([EVERY_HOST]) }];
     return { hosts, catchAll: false, ignorePort: true };
   }
-  return { hosts: ownLast(withDistinctDomains(all).map(planned), key), catchAll: true, ignorePort: !anyPort };
+  return { hosts: inSharedOrder(withDistinctDomains(all).map(planned), key), catchAll: true, ignorePort: !anyPort };
 }
 
-/** What clients of all namespaces call alike goes first: then most of a table is the same bytes for all of them, and is put together once. */
-function ownLast(hosts: readonly PlannedHost[], { dnsDomain }: SidecarPlanKey): readonly PlannedHost[] {
+/**
+ * In an order in which tables of different namespaces are alike for long stretches, so that what is put together for one serves the others: hosts of
+ * a namespace stand together, and those of the client's own, which it calls by other names, come last.
+ */
+function inSharedOrder(hosts: readonly PlannedHost[], { dnsDomain }: SidecarPlanKey): readonly PlannedHost[] {
   const isOwn = ({ host }: PlannedHost): boolean => nearnessOf(host, dnsDomain) === "own";
-  return [...hosts.filter((host) => !isOwn(host)), ...hosts.filter(isOwn)];
+  const others = Map.groupBy(
+    hosts.filter((host) => !isOwn(host)),
+    ({ service }) => service?.namespace ?? "",
+  );
+  return [...[...others].sort(([a], [b]) => compareText(a, b)).flatMap(([, alike]) => alike), ...hosts.filter(isOwn)];
 }
 
 /** Tables are named by their port, by host and port where the protocol is sniffed, or by the socket. */
