@@ -1,4 +1,4 @@
-import type { SettingDef, SettingsOf } from "./table.ts";
+import type { SettingDef, SettingsOf } from "./setting-def.ts";
 
 /**
  * Every environment variable of the agent, besides `ISTIO_META_*` and `ISTIO_METAJSON_*`, which become node metadata. The same may stand in

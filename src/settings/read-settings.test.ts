@@ -1,7 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { readSettings, unknownSettings } from "./read-settings.ts";
 import { readValue } from "./read-value.ts";
-import { SETTINGS, type SettingDef, type SettingType } from "./table.ts";
+import type { SettingDef, SettingType } from "./setting-def.ts";
+import { SETTINGS } from "./table.ts";
 
 describe("readSettings", () => {
   it("gives every default where nothing is set", () => {

@@ -1,7 +1,8 @@
 import { AGENT_SETTINGS, type AgentSettings } from "./agent-table.ts";
 import { INTERCEPT_FLAGS, INTERCEPT_VARIABLES, variablesOfFlag } from "./intercept-table.ts";
 import { readValue } from "./read-value.ts";
-import { SETTINGS, type SettingDef, type Settings, type SettingsOf } from "./table.ts";
+import type { SettingDef, SettingsOf } from "./setting-def.ts";
+import { SETTINGS, type Settings } from "./table.ts";
 
 /** Environment variables as the process has them; tests pass a literal. */
 export type Env = Readonly<Record<string, string | undefined>>;

@@ -1,6 +1,6 @@
 import { parseCidr } from "../base/address.ts";
 import { parseHostPort } from "./host-port.ts";
-import type { SettingDef } from "./table.ts";
+import type { SettingDef } from "./setting-def.ts";
 
 /** A value as its type says, or why it is not one. */
 export type ReadValue = { readonly value: string | number | boolean } | { readonly fault: string };

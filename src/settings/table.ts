@@ -1,3 +1,5 @@
+import type { SettingDef, SettingsOf } from "./setting-def.ts";
+
 /**
  * Every environment variable the programs honour, declared once: the frozen `Settings` value, its documentation and its part of the
  * JSON Schema all come from here. Names, types and defaults are Istio's where Istio has the variable; `own` marks those that today's Istio does not have.
@@ -380,43 +382,6 @@ export const SETTINGS = {
     about: "Log JSON records instead of text lines.",
   },
 } as const satisfies Record<string, SettingDef>;
-
-/** How one variable is read. `default` is written as a user would write it. */
-export interface SettingDef {
-  readonly env: string;
-  readonly type: SettingType;
-  /** `undefined`: absence means something of its own. */
-  readonly default: string | undefined;
-  readonly choices?: readonly string[];
-  /** A change in `mesh.yaml: env` takes effect only at the next start. */
-  readonly restart?: true;
-  /** Has no effect under `env:` of mesh.yaml, because it is needed before that is read or where that is not. */
-  readonly envOnly?: true;
-  /** Today's Istio has no such variable. */
-  readonly own?: true;
-  readonly about: string;
-}
-
-export type SettingType = "string" | "bool" | "int" | "float" | "duration" | "address" | "range" | "choice";
-
-/** Value of each type: durations are milliseconds; addresses stay text, read by `parseHostPort`. */
-interface SettingValue {
-  readonly string: string;
-  readonly bool: boolean;
-  readonly int: number;
-  readonly float: number;
-  readonly duration: number;
-  readonly address: string;
-  readonly range: string;
-  readonly choice: string;
-}
-
-/** The values of a table of settings. */
-export type SettingsOf<T extends Record<string, SettingDef>> = {
-  readonly [K in keyof T]: T[K] extends { choices: readonly (infer C)[] }
-    ? C
-    : SettingValue[T[K]["type"]] | (T[K]["default"] extends undefined ? undefined : never);
-};
 
 /** All settings as one value: read once from the process, passed to whoever needs a few of them, never global. */
 export type Settings = SettingsOf<typeof SETTINGS>;

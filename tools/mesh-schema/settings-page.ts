@@ -1,6 +1,7 @@
 import { AGENT_SETTINGS } from "../../src/settings/agent-table.ts";
 import { INTERCEPT_FLAGS, INTERCEPT_VARIABLES, type InterceptFlag, variablesOfFlag } from "../../src/settings/intercept-table.ts";
-import { SETTINGS, type SettingDef } from "../../src/settings/table.ts";
+import type { SettingDef } from "../../src/settings/setting-def.ts";
+import { SETTINGS } from "../../src/settings/table.ts";
 
 /** docs/settings.md: every environment variable we honour. */
 export function settingsPage(): string {

@@ -1,5 +1,6 @@
+import type { SettingDef } from "../../src/settings/setting-def.ts";
 import type { Shape } from "../../src/settings/shape.ts";
-import { SETTINGS, type SettingDef } from "../../src/settings/table.ts";
+import { SETTINGS } from "../../src/settings/table.ts";
 import { DURATION_PATTERN, type Schema } from "./message-schema.ts";
 
 const ADDRESS_PATTERN = "^$|^(\\[[0-9a-fA-F:.%]+\\]|[A-Za-z0-9._-]*):\\d{1,5}$";

@@ -3,8 +3,9 @@ import { equals } from "@bufbuild/protobuf";
 import { MeshConfigSchema } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import { MeshNetworksSchema } from "../../gen/istio/mesh/v1alpha1/mesh_networks_pb.js";
 import { PROCESS_FIELDS } from "../../settings/process-fields.ts";
+import type { SettingDef } from "../../settings/setting-def.ts";
 import type { Shape } from "../../settings/shape.ts";
-import { SETTINGS, type SettingDef } from "../../settings/table.ts";
+import { SETTINGS } from "../../settings/table.ts";
 import type { LoadedMesh } from "./load-mesh.ts";
 
 /** One field of the process that a reload changes. */
