@@ -1,8 +1,9 @@
 import type { KeyObject } from "node:crypto";
-import { link, mkdir, open, readFile, unlink } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { EdgeError, messageOf } from "../base/errors.ts";
 import { Secret } from "../base/secret.ts";
+import { writeNewFile } from "../base/whole-file.ts";
 import { generateKeys, privateKeyPem, readPrivateKey } from "../pki/keys.ts";
 
 /** Where the key lies that signs join tokens. */
@@ -14,7 +15,7 @@ export async function ensureJoinKey(baseDir: string): Promise<Secret<KeyObject>>
   if (known !== undefined) return known;
   const path = joinKeyPath(baseDir);
   try {
-    await writeNew(path, privateKeyPem((await generateKeys("P-256")).privateKey));
+    await writeNewFile(path, privateKeyPem((await generateKeys("P-256")).privateKey));
   } catch (error) {
     throw unusable(path, messageOf(error));
   }
@@ -36,26 +37,6 @@ export async function readJoinKey(baseDir: string): Promise<Secret<KeyObject> | 
   if (key.asymmetricKeyType !== "ec" || key.asymmetricKeyDetails?.namedCurve !== "prime256v1")
     throw unusable(path, "it is not a P-256 key");
   return new Secret(key);
-}
-
-/** Puts a complete file in place, and never over one that another process made meanwhile. */
-async function writeNew(path: string, text: string): Promise<void> {
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  const beside = `${path}.${process.pid}.new`;
-  const handle = await open(beside, "w", 0o600);
-  try {
-    await handle.writeFile(text);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-  try {
-    await link(beside, path);
-  } catch (error) {
-    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
-  } finally {
-    await unlink(beside);
-  }
 }
 
 const unusable = (path: string, reason: string): EdgeError =>

@@ -143,10 +143,10 @@ describe("the files of join tokens", () => {
 
   it("that cannot be written refuse the use", async () => {
     const { file, issue, show } = await rig();
-    await mkdir(`${file}.new`);
+    await mkdir(`${file}.tmp`);
     const { token } = issue();
     await expect((await show(token)).once?.take()).rejects.toThrow("cannot be remembered");
-    await rm(`${file}.new`, { recursive: true });
+    await rm(`${file}.tmp`, { recursive: true });
     await expect((await show(token)).once?.take()).resolves.toBeUndefined();
   });
 });

@@ -59,7 +59,7 @@ function fits({ key, algorithm }: VerificationKey, token: SignedToken): boolean 
 export const isSigned = (token: SignedToken, keys: readonly VerificationKey[]): boolean =>
   keys.some(({ key }) => isRemembered(token, key) || remembered(token, key, isSignedWith(token, key)));
 
-/** Signatures that were found good, by key: a workload shows its token again and again, and a look costs a hundred times less than a verification. */
+/** Signatures that were found good, by key: a workload shows its token again and again, and a look costs far less than a verification. */
 const goodSignatures = new WeakMap<KeyObject, Set<string>>();
 const MOST_REMEMBERED = 10_000;
 

@@ -1,4 +1,4 @@
-import { mkdir, open, rename } from "node:fs/promises";
+import { link, mkdir, open, rename, unlink } from "node:fs/promises";
 import { dirname } from "node:path";
 
 /**
@@ -6,8 +6,32 @@ import { dirname } from "node:path";
  * there, never a part. Calls for one path must not overlap.
  */
 export async function writeWholeFile(path: string, content: string | Uint8Array, mode = 0o600): Promise<void> {
+  const beside = `${path}.tmp`;
+  await writeBeside(path, { beside, content, mode });
+  await rename(beside, path);
+}
+
+/** The same for a file that is made once: one that another process has put there meanwhile stays. */
+export async function writeNewFile(path: string, content: string | Uint8Array): Promise<void> {
+  const beside = `${path}.${process.pid}.tmp`;
+  await writeBeside(path, { beside, content, mode: 0o600 });
+  try {
+    await link(beside, path);
+  } catch (error) {
+    if (!(error instanceof Error && "code" in error && error.code === "EEXIST")) throw error;
+  } finally {
+    await unlink(beside);
+  }
+}
+
+interface Draft {
+  readonly beside: string;
+  readonly content: string | Uint8Array;
+  readonly mode: number;
+}
+
+async function writeBeside(path: string, { beside, content, mode }: Draft): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  const beside = `${path}.new`;
   const handle = await open(beside, "w", mode);
   try {
     await handle.writeFile(content);
@@ -15,5 +39,4 @@ export async function writeWholeFile(path: string, content: string | Uint8Array,
   } finally {
     await handle.close();
   }
-  await rename(beside, path);
 }

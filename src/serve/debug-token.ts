@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { writeWholeFile } from "../base/whole-file.ts";
 
 export const debugTokenPath = (baseDir: string): string => join(baseDir, "var/lib/istio/debug.token");
 
@@ -10,8 +11,6 @@ export async function ensureDebugToken(baseDir: string): Promise<string> {
   const known = await readFile(path, "utf8").catch(() => "");
   if (/^[\w-]{32,}$/.test(known.trim())) return known.trim();
   const token = randomBytes(24).toString("base64url");
-  await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-  await writeFile(`${path}.new`, `${token}\n`, { mode: 0o600 });
-  await rename(`${path}.new`, path);
+  await writeWholeFile(path, `${token}\n`);
   return token;
 }

@@ -1,5 +1,6 @@
-import { Counter, Gauge, type Registry } from "prom-client";
+import { Counter, type Registry } from "prom-client";
 import type { CaMetrics } from "../ca/ca-metrics.ts";
+import { collectedGauge } from "./collected-gauge.ts";
 
 /** Everything counted about callers and certificates, under Istio's names where Istio has one. */
 export interface IdentityMetrics {
@@ -44,16 +45,7 @@ export function identityMetrics(registry: Registry): IdentityMetrics {
 }
 
 function observeExpiry(registry: Registry, { rootEndsAt, chainEndsAt, reloadFailed, now }: ExpirySource): void {
-  const gauge = (name: string, help: string, read: () => number): void => {
-    new Gauge({
-      name,
-      help,
-      registers: [registry],
-      collect() {
-        this.set(read());
-      },
-    });
-  };
+  const gauge = (name: string, help: string, read: () => number): void => collectedGauge(registry, name, { help, read });
   for (const [name, what, endsAt] of [
     ["root_cert", "root certificate", rootEndsAt],
     ["cert_chain", "CA certificate and those above it", chainEndsAt],

@@ -3,6 +3,7 @@ import type { WithheldSecret } from "../generate/secrets/secret-provider.ts";
 import type { RegistrationEvent } from "../sources/registered/registered-workloads.ts";
 import { shortTypeName } from "../wire/type-urls.ts";
 import type { XdsMetrics } from "../xds/metrics.ts";
+import { collectedGauge } from "./collected-gauge.ts";
 import { type IdentityMetrics, identityMetrics } from "./identity-metrics.ts";
 import type { PatchStatus } from "./patch-metrics.ts";
 import { registrationMetrics } from "./registration-metrics.ts";
@@ -148,16 +149,7 @@ function xdsMetrics(registry: Registry, version: string): XdsMetrics {
 }
 
 function observeGauges(registry: Registry, source: GaugeSource): void {
-  const gauge = (name: string, help: string, read: () => number): void => {
-    new Gauge({
-      name,
-      help,
-      registers: [registry],
-      collect() {
-        this.set(read());
-      },
-    });
-  };
+  const gauge = (name: string, help: string, read: () => number): void => collectedGauge(registry, name, { help, read });
   gauge("pilot_services", "Services known.", source.services);
   gauge("pilot_virt_services", "VirtualServices known.", source.virtualServices);
   gauge("istiod_engine_nodes", "Query results kept.", () => source.engine().nodes);

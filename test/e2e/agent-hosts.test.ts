@@ -1,8 +1,7 @@
-import { execFile, spawn } from "node:child_process";
+import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { chmod, copyFile, link } from "node:fs/promises";
 import { join } from "node:path";
-import { promisify } from "node:util";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { findEnvoy } from "../../src/agent/find-envoy.ts";
 import { startAgentProcess } from "../support/agent.ts";
@@ -10,7 +9,7 @@ import { meshBelieving, tokenFor } from "../support/agent-mesh.ts";
 import { tempDir } from "../support/cleanup.ts";
 import { rootOf } from "../support/identity.ts";
 import { startIstiod } from "../support/istiod.ts";
-import { hostsImpossible, type MeshHost, PROXY_USER, startHosts } from "../support/netns.ts";
+import { hostsImpossible, type MeshHost, runAsProxy, startHosts } from "../support/netns.ts";
 import { startRelay } from "../support/relay.ts";
 import { createIssuer } from "../support/tokens.ts";
 import { eventually } from "../support/wait.ts";
@@ -51,22 +50,9 @@ async function leadToIstiod({ enter }: MeshHost, socket: string): Promise<void> 
 }
 
 /** A call past the host's own Envoy, which nobody but the proxy's user can make: gives the status, or why there was none. */
-async function callInPlaintext({ enter }: MeshHost, url: string): Promise<string> {
-  const user = String(PROXY_USER);
+async function callInPlaintext(host: MeshHost, url: string): Promise<string> {
   const script = `fetch(${JSON.stringify(url)}).then((r) => console.log(r.status), (e) => console.log(e.cause?.code ?? String(e)))`;
-  const [command = "", ...words] = [
-    ...enter,
-    "setpriv",
-    "--reuid",
-    user,
-    "--regid",
-    user,
-    "--clear-groups",
-    process.execPath,
-    "-e",
-    script,
-  ];
-  return (await promisify(execFile)(command, words)).stdout.trim();
+  return (await runAsProxy(host, script)).trim();
 }
 
 const impossible = hostsImpossible();

@@ -10,7 +10,7 @@ import { ruleCases } from "../iptables/rule-cases.ts";
 import { tempDir } from "../support/cleanup.ts";
 import { findIptables } from "../support/iptables.ts";
 import { startIstiod } from "../support/istiod.ts";
-import { hostsImpossible, type MeshHost, PROXY_USER, startHosts } from "../support/netns.ts";
+import { hostsImpossible, type MeshHost, runAsProxy, startHosts } from "../support/netns.ts";
 import { type RunningProxy, startProxy } from "../support/proxy.ts";
 import { startRelay } from "../support/relay.ts";
 
@@ -41,23 +41,8 @@ async function stateOf({ enter }: MeshHost): Promise<string> {
 }
 
 /** Whose connection a server saw, when a program of the host that is the proxy's user called it. */
-async function callAsProxy({ enter }: MeshHost, url: string): Promise<string> {
-  const user = String(PROXY_USER);
-  const script = `fetch(${JSON.stringify(url)}).then((r) => r.text()).then((t) => process.stdout.write(t))`;
-  const [command = "", ...words] = [
-    ...enter,
-    "setpriv",
-    "--reuid",
-    user,
-    "--regid",
-    user,
-    "--clear-groups",
-    process.execPath,
-    "-e",
-    script,
-  ];
-  return (await run(command, words)).stdout;
-}
+const callAsProxy = (host: MeshHost, url: string): Promise<string> =>
+  runAsProxy(host, `fetch(${JSON.stringify(url)}).then((r) => r.text()).then((t) => process.stdout.write(t))`);
 
 interface World {
   readonly client: MeshHost;

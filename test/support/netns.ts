@@ -24,6 +24,14 @@ export interface MeshHost {
 /** The user Envoy runs as, whose own connections are not sent back to it. */
 export const PROXY_USER = 1337;
 
+/** Runs a script of Node on a host as the user whose connections are not intercepted, and gives what it printed. */
+export async function runAsProxy({ enter }: MeshHost, script: string): Promise<string> {
+  const user = String(PROXY_USER);
+  const asUser = ["setpriv", "--reuid", user, "--regid", user, "--clear-groups"];
+  const [command = "", ...words] = [...enter, ...asUser, process.execPath, "-e", script];
+  return (await run(command, words)).stdout;
+}
+
 /** Why hosts cannot be made here; undefined where they can. */
 export function hostsImpossible(): string | undefined {
   if (process.platform !== "linux" || process.getuid?.() !== 0) return "network namespaces need root on Linux";

@@ -1,5 +1,5 @@
-import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
-import { dirname } from "node:path";
+import { readFile } from "node:fs/promises";
+import { writeWholeFile } from "../../base/whole-file.ts";
 
 /** The last bootstrap that a control plane gave, on disk. */
 export interface BootstrapFile {
@@ -16,9 +16,7 @@ export const bootstrapFile = (path: string): BootstrapFile => ({
     ),
   async write(bytes) {
     try {
-      await mkdir(dirname(path), { recursive: true, mode: 0o700 });
-      await writeFile(`${path}.new~`, bytes, { mode: 0o600 });
-      await rename(`${path}.new~`, path);
+      await writeWholeFile(path, bytes);
     } catch {
       // Said above.
     }

@@ -1,10 +1,11 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import { mkdir, readFile, rename, writeFile } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../../base/clock.ts";
 import { messageOf } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { Secret } from "../../base/secret.ts";
+import { writeWholeFile } from "../../base/whole-file.ts";
 import type { IdentityOptions, WorkloadIdentity } from "./workload-identity.ts";
 
 const FILES = { chain: "cert-chain.pem", key: "key.pem", roots: "root-cert.pem" } as const;
@@ -18,10 +19,9 @@ export function copyCertificates(identity: WorkloadIdentity, directory: string, 
     const roots = identity.roots();
     writing = writing.then(async () => {
       try {
-        await mkdir(directory, { recursive: true, mode: 0o700 });
-        await replace(join(directory, FILES.roots), roots, 0o644);
-        await replace(join(directory, FILES.key), current.key.reveal(), 0o600);
-        await replace(join(directory, FILES.chain), current.chain, 0o600);
+        await writeWholeFile(join(directory, FILES.roots), roots, 0o644);
+        await writeWholeFile(join(directory, FILES.key), current.key.reveal(), 0o600);
+        await writeWholeFile(join(directory, FILES.chain), current.chain, 0o600);
       } catch (error) {
         log.error({ directory, error: messageOf(error) }, "copies of the certificate cannot be written");
       }
@@ -43,8 +43,3 @@ export async function readEarlierCertificate(directory: string, clock: Pick<Cloc
 }
 
 type EarlierCertificate = NonNullable<IdentityOptions["earlier"]>;
-
-async function replace(file: string, text: string, mode: number): Promise<void> {
-  await writeFile(`${file}.new~`, text, { mode });
-  await rename(`${file}.new~`, file);
-}

@@ -1,10 +1,11 @@
-import { type FileHandle, mkdir, open, readdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { mkdir, open, readdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { BinaryReader } from "@bufbuild/protobuf/wire";
 import type { Clock } from "../../base/clock.ts";
 import { messageOf } from "../../base/errors.ts";
 import { contentHash } from "../../base/hash.ts";
 import type { Log } from "../../base/log.ts";
+import { writeWholeFile } from "../../base/whole-file.ts";
 import { type DeltaResource, readDeltaResource } from "../../wire/delta-frames.ts";
 import { openField, textField } from "../../wire/field-writer.ts";
 import { SECRET_TYPE, shortTypeName } from "../../wire/type-urls.ts";
@@ -133,14 +134,14 @@ class TypeFile {
     const content = await readFile(this.#path).catch(() => Buffer.alloc(0));
     const { resources, end } = walk(content);
     this.#size = end;
-    if (end < content.length) await writeAnew(this.#path, content.subarray(0, end));
+    if (end < content.length) await writeWholeFile(this.#path, content.subarray(0, end));
     return new Map([...resources].map(([name, { bytes }]) => [name, bytes.length]));
   }
 
   async #compact(): Promise<void> {
     const { resources } = walk(await readFile(this.#path));
     const content = Buffer.concat([...resources.values()].flatMap(({ bytes }) => [openField(RESOURCE_FIELD, bytes.length), bytes]));
-    await writeAnew(this.#path, content);
+    await writeWholeFile(this.#path, content);
     this.#size = content.length;
   }
 }
@@ -180,16 +181,6 @@ function walk(content: Uint8Array): Walked {
 
 async function appendTo(path: string, bytes: Buffer): Promise<void> {
   const file = await open(path, "a", 0o600);
-  await written(file, bytes);
-}
-
-async function writeAnew(path: string, bytes: Uint8Array): Promise<void> {
-  const file = await open(`${path}.new~`, "w", 0o600);
-  await written(file, bytes);
-  await rename(`${path}.new~`, path);
-}
-
-async function written(file: FileHandle, bytes: Uint8Array): Promise<void> {
   try {
     await writeFile(file, bytes);
     await file.sync();

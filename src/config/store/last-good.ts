@@ -1,8 +1,9 @@
-import { mkdir, open, readdir, readFile, rename, stat, unlink } from "node:fs/promises";
+import { readdir, readFile, stat, unlink } from "node:fs/promises";
 import { join } from "node:path";
 import { messageOf } from "../../base/errors.ts";
 import { contentHash } from "../../base/hash.ts";
 import type { Log } from "../../base/log.ts";
+import { writeWholeFile } from "../../base/whole-file.ts";
 import type { Origin } from "../object.ts";
 
 /** The last good version of an object whose document is broken now, as it was written. */
@@ -50,7 +51,7 @@ export function createLastGood(dir: string, deps: { readonly log: Log }): LastGo
       wanted.delete(path);
       try {
         if (record === undefined) await unlink(path).catch(ignoreMissing);
-        else await writeWhole(dir, path, `${JSON.stringify(record)}\n`);
+        else await writeWholeFile(path, `${JSON.stringify(record)}\n`);
       } catch (error) {
         log.warn(
           { path, reason: messageOf(error) },
@@ -85,19 +86,6 @@ export const readOnlyLastGood = (dir: string, { log }: { readonly log: Log }): L
 async function removeLeftovers(dir: string): Promise<void> {
   const names = await readdir(dir).catch(() => []);
   for (const name of names.filter((one) => one.endsWith(".tmp"))) await unlink(join(dir, name)).catch(() => undefined);
-}
-
-async function writeWhole(dir: string, path: string, text: string): Promise<void> {
-  await mkdir(dir, { recursive: true, mode: 0o700 });
-  const beside = `${path}.tmp`;
-  const handle = await open(beside, "w", 0o600);
-  try {
-    await handle.writeFile(text);
-    await handle.sync();
-  } finally {
-    await handle.close();
-  }
-  await rename(beside, path);
 }
 
 async function loadRecords(dir: string, log: Log): Promise<LastGoodRecord[]> {

@@ -86,18 +86,21 @@ function matchesText(match: TextMatch | undefined, value: string): boolean {
   }
 }
 
+/** gRPC changes no headers. */
+const callDestination = (cluster: string, weight: number) => ({
+  cluster,
+  weight,
+  request: NO_HEADER_CHANGES,
+  response: NO_HEADER_CHANGES,
+  hostRewrite: undefined,
+});
+
 /** gRPC can only forward. What should be answered without a server is aborted with the same status, which a client sees as it would behind a proxy. */
 function callAction(route: RouteInput, site: CallSite): { readonly action: ActionInput; readonly fault: FaultInput | undefined } {
   const { action } = route;
   if (action.kind !== "route") {
     const code = action.kind === "redirect" ? action.code : action.status;
-    const destination = {
-      cluster: site.cluster,
-      weight: 0,
-      request: NO_HEADER_CHANGES,
-      response: NO_HEADER_CHANGES,
-      hostRewrite: undefined,
-    };
+    const destination = callDestination(site.cluster, 0);
     return {
       action: {
         kind: "route",
@@ -111,13 +114,7 @@ function callAction(route: RouteInput, site: CallSite): { readonly action: Actio
       fault: { delay: undefined, abort: { status: { kind: "http", code }, share: { numerator: 100, of: "hundred" } } },
     };
   }
-  const destinations = action.destinations.map(({ cluster, weight }) => ({
-    cluster,
-    weight,
-    request: NO_HEADER_CHANGES,
-    response: NO_HEADER_CHANGES,
-    hostRewrite: undefined,
-  }));
+  const destinations = action.destinations.map(({ cluster, weight }) => callDestination(cluster, weight));
   return {
     action: {
       kind: "route",
