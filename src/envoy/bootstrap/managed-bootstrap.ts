@@ -58,7 +58,7 @@ const DYNAMIC = {
 
 /** Builds it. Pure: equal inputs give equal bytes, so proxies that agree share it. */
 export function buildManagedBootstrap(input: ManagedBootstrapInput): Bootstrap {
-  const any = input.ipv6 ? "::" : "0.0.0.0";
+  const everywhere = input.ipv6 ? "::" : "0.0.0.0";
   const tracing = defaultTracer(input.services);
   return create(BootstrapSchema, {
     applicationLogConfig: { logFormat: { logFormat: input.logJson ? JSON_LOG : TEXT_LOG } },
@@ -89,8 +89,8 @@ export function buildManagedBootstrap(input: ManagedBootstrapInput): Bootstrap {
       listeners: [
         ...(input.prometheusPort === 0
           ? []
-          : [metricsListener({ address: any, port: input.prometheusPort, compressed: input.statsCompression })]),
-        ...(input.readinessPort === 0 ? [] : [readinessThroughEnvoy({ address: any, port: input.readinessPort })]),
+          : [metricsListener({ address: everywhere, port: input.prometheusPort, compressed: input.statsCompression })]),
+        ...(input.readinessPort === 0 ? [] : [readinessThroughEnvoy({ address: everywhere, port: input.readinessPort })]),
       ],
     },
     statsSinks: [...statsSinks(input.services)],
