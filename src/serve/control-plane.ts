@@ -1,5 +1,4 @@
 import type { Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import type { Caller } from "../authn/authenticator.ts";
 import { type Clock, holdProcess } from "../base/clock.ts";
@@ -12,13 +11,10 @@ import { createLastGood } from "../config/store/last-good.ts";
 import { createStore } from "../config/store/store.ts";
 import type { ChangeSummary, ConfigStore } from "../config/store/store-types.ts";
 import { storedCredentials } from "../credentials/stored-credentials.ts";
-import { reportedProxies } from "../debug/reported-proxies.ts";
 import { createWorld, type World } from "../generate/world.ts";
-import { type HostPort, parseHostPort } from "../settings/host-port.ts";
+import type { HostPort } from "../settings/host-port.ts";
 import { fileSource } from "../sources/files/file-source.ts";
 import type { Peer } from "../wire/discovery-stream.ts";
-import type { GrpcServer } from "../wire/grpc-server.ts";
-import type { TlsCredentials } from "../wire/tls-listener.ts";
 import { HEALTH_TYPE } from "../wire/type-urls.ts";
 import { createDebounce, type Debounce } from "../xds/debounce.ts";
 import { createXdsServer, type XdsServer } from "../xds/server.ts";
@@ -26,23 +22,22 @@ import { countChange, describeChange, logBroken, logRound } from "./change-log.t
 import { ensureDebugToken } from "./debug-token.ts";
 import { createDescriptors } from "./descriptors.ts";
 import { generateSettings, ISTIO_API_VERSION } from "./generate-settings.ts";
-import { createGrpcPorts, type GrpcPorts } from "./grpc-ports.ts";
+import { createGrpcPorts } from "./grpc-ports.ts";
 import type { HealthCheck } from "./health.ts";
-import { listenHttp } from "./http-server.ts";
 import { type Identity, startIdentity } from "./identity.ts";
 import { leaseProviders, type ProxyLeases } from "./leases.ts";
 import { createMeshState, type MeshState } from "./mesh-state.ts";
 import { type ControlPlaneMetrics, createMetrics } from "./metrics.ts";
 import { createNetworkNames, type NetworkNames } from "./network-names.ts";
-import { pages } from "./pages.ts";
+import { closeHttp, openGrpc, openPages } from "./open-ports.ts";
 import { createPatchLog } from "./patch-log.ts";
-import { patchStatus } from "./patch-metrics.ts";
 import { checksOf } from "./plane-checks.ts";
 import { createProblemReport, type ProblemReport } from "./problem-report.ts";
 import { createRegistrations, type Registrations } from "./registrations.ts";
 import { createRunningSources, type RunningSources, type SourceMaker } from "./running-sources.ts";
 import { createSecretLog } from "./secret-log.ts";
 import { trustAnchorProvider } from "./trust-anchors.ts";
+import { observe, sweepRegularly } from "./upkeep.ts";
 import { viewOfNode } from "./view-of-node.ts";
 import { withPlaces } from "./with-places.ts";
 
@@ -98,10 +93,6 @@ export interface Parts {
   readonly problemReport: ProblemReport;
 }
 
-const SWEEP_MS = 2_000;
-/** While there is more to forget than one sweep takes, the next one follows soon. */
-const SWEEP_ON_MS = 50;
-const SWEEP_NODES = 1_000;
 const DRAIN_MS = 3_000;
 /** How long the first proxies wait for the addresses of gateways that are given by name. */
 const FIRST_NAMES_MS = 5_000;
@@ -317,70 +308,3 @@ async function followMesh(
     xds.push("mesh.yaml");
   }
 }
-
-function observe({ metrics, world, store, mesh, sources, leases, xds }: Parts): void {
-  metrics.observe({
-    services: () =>
-      world.context.registry.namespaces().reduce((sum, namespace) => sum + world.context.registry.servicesIn(namespace).length, 0),
-    virtualServices: () => store.list().filter(({ object }) => object.kind === "VirtualService").length,
-    engine: () => world.engine.stats(),
-    sharing: leases.sharing,
-    meshReloadFailed: () => mesh.problems.length > 0,
-    sourcesFailed: () => sources.states().filter(({ failure }) => failure !== undefined).length,
-    patches: mesh.current.settings.envoyFilterStats ? () => patchStatus(world.patchReport(reportedProxies(xds))) : undefined,
-  });
-}
-
-/** Forgets what proxies that went away had asked for. A little at a time: others share the loop. */
-function sweepRegularly({ options, world, xds, leases }: Pick<Parts, "options" | "world" | "xds" | "leases">): () => void {
-  let cancel: () => void = () => {};
-  const turn = (): void => {
-    leases.release(new Set(xds.nodes()));
-    const forgotten = world.engine.sweep(SWEEP_NODES);
-    cancel = options.clock.after(forgotten < SWEEP_NODES ? SWEEP_MS : SWEEP_ON_MS, turn);
-  };
-  cancel = options.clock.after(SWEEP_MS, turn);
-  return () => cancel();
-}
-
-async function openPages(parts: Parts, opened: Server[], debugToken: string): Promise<Pick<Ports, "http" | "monitoring">> {
-  const { listen } = parts.mesh.current.process;
-  const routes = pages(parts);
-  const open = async (address: string): Promise<HostPort | undefined> => {
-    const at = addressOf(address);
-    if (at === undefined) return undefined;
-    const server = await listenHttp({ host: at.host || "::", port: at.port, routes, debugToken, allowedHosts: [], log: parts.options.log });
-    opened.push(server);
-    return { host: at.host, port: (server.address() as AddressInfo).port };
-  };
-  return { http: await open(listen.httpAddr), monitoring: await open(listen.monitoringAddr) };
-}
-
-async function openGrpc({ mesh, identity, options }: Parts, grpc: GrpcPorts): Promise<Pick<Ports, "grpc" | "secureGrpc">> {
-  const { listen, services } = mesh.current.process;
-  const open = async (address: string, server: GrpcServer, tls?: TlsCredentials): Promise<HostPort | undefined> => {
-    const at = addressOf(address);
-    return at === undefined ? undefined : { host: at.host, port: await server.listen(`${at.host || "[::]"}:${at.port}`, tls) };
-  };
-  const wanted = services.xds || services.ca;
-  if (wanted && listen.secureGrpcAddr !== "" && identity.tls === undefined)
-    options.log.warn("the secure port stays closed: there is neither a CA nor a certificate in etc/certs");
-  return {
-    grpc: services.xds ? await open(listen.grpcAddr, grpc.plain) : undefined,
-    secureGrpc: wanted && identity.tls !== undefined ? await open(listen.secureGrpcAddr, grpc.secure, identity.tls) : undefined,
-  };
-}
-
-/** An empty address turns a port off. */
-function addressOf(text: string): HostPort | undefined {
-  if (text === "") return undefined;
-  const parsed = parseHostPort(text);
-  if (typeof parsed === "string") throw new EdgeError("mesh_config_invalid", parsed);
-  return parsed;
-}
-
-const closeHttp = (server: Server): Promise<void> =>
-  new Promise((resolve) => {
-    server.close(() => resolve());
-    server.closeAllConnections();
-  });

@@ -1,0 +1,55 @@
+import type { Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { EdgeError } from "../base/errors.ts";
+import { type HostPort, parseHostPort } from "../settings/host-port.ts";
+import type { GrpcServer } from "../wire/grpc-server.ts";
+import type { TlsCredentials } from "../wire/tls-listener.ts";
+import type { Parts, Ports } from "./control-plane.ts";
+import type { GrpcPorts } from "./grpc-ports.ts";
+import { listenHttp } from "./http-server.ts";
+import { pages } from "./pages.ts";
+
+/** Opens the ports for people and for monitoring; what is open is added to `opened` at once, so that a failure later can close it. */
+export async function openPages(parts: Parts, opened: Server[], debugToken: string): Promise<Pick<Ports, "http" | "monitoring">> {
+  const { listen } = parts.mesh.current.process;
+  const routes = pages(parts);
+  const open = async (address: string): Promise<HostPort | undefined> => {
+    const at = addressOf(address);
+    if (at === undefined) return undefined;
+    const server = await listenHttp({ host: at.host || "::", port: at.port, routes, debugToken, allowedHosts: [], log: parts.options.log });
+    opened.push(server);
+    return { host: at.host, port: (server.address() as AddressInfo).port };
+  };
+  return { http: await open(listen.httpAddr), monitoring: await open(listen.monitoringAddr) };
+}
+
+/** Opens the ports for proxies. */
+export async function openGrpc({ mesh, identity, options }: Parts, grpc: GrpcPorts): Promise<Pick<Ports, "grpc" | "secureGrpc">> {
+  const { listen, services } = mesh.current.process;
+  const open = async (address: string, server: GrpcServer, tls?: TlsCredentials): Promise<HostPort | undefined> => {
+    const at = addressOf(address);
+    return at === undefined ? undefined : { host: at.host, port: await server.listen(`${at.host || "[::]"}:${at.port}`, tls) };
+  };
+  const wanted = services.xds || services.ca;
+  if (wanted && listen.secureGrpcAddr !== "" && identity.tls === undefined)
+    options.log.warn("the secure port stays closed: there is neither a CA nor a certificate in etc/certs");
+  return {
+    grpc: services.xds ? await open(listen.grpcAddr, grpc.plain) : undefined,
+    secureGrpc: wanted && identity.tls !== undefined ? await open(listen.secureGrpcAddr, grpc.secure, identity.tls) : undefined,
+  };
+}
+
+/** An empty address turns a port off. */
+function addressOf(text: string): HostPort | undefined {
+  if (text === "") return undefined;
+  const parsed = parseHostPort(text);
+  if (typeof parsed === "string") throw new EdgeError("mesh_config_invalid", parsed);
+  return parsed;
+}
+
+/** Closes a server without waiting for those who hold a connection. */
+export const closeHttp = (server: Server): Promise<void> =>
+  new Promise((resolve) => {
+    server.close(() => resolve());
+    server.closeAllConnections();
+  });
