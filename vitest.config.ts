@@ -1,7 +1,7 @@
 import { defineConfig } from "vitest/config";
 
 /** Tests that run Envoy or listen on ports are `slow`: they get time, and run one file at a time so that they do not disturb each other. */
-const SLOW = ["test/e2e/**/*.test.ts", "test/conformance/**/*.test.ts", "test/faults/**/*.test.ts"];
+const SLOW = ["test/e2e/**/*.test.ts", "test/conformance/**/*.test.ts", "test/faults/**/*.test.ts", "test/cluster/**/*.test.ts"];
 
 export default defineConfig({
   test: {
