@@ -1,35 +1,50 @@
 // Bundles the programs of src/bin into dist/: one file each starts in a fraction of the time and memory of hundreds of small ones.
-import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 
 const BANNER = 'import { createRequire as __createRequire } from "node:module"; const require = __createRequire(import.meta.url);';
 
+/**
+ * Takes Node's own modules as they are. An `import` of one reads every name it exports, those that load on first use too: `node:http` would bring
+ * undici, a sixth of the time an empty istiod takes to start.
+ */
+const builtinsAsTheyAre = {
+  name: "builtins",
+  setup(build) {
+    build.onResolve({ filter: /^node:/ }, ({ path }) => ({ path, namespace: "builtin" }));
+    build.onLoad({ filter: /.*/, namespace: "builtin" }, ({ path }) => ({
+      contents: `module.exports = process.getBuiltinModule(${JSON.stringify(path)});`,
+    }));
+  },
+};
+
 /** Writes `dist/<program>.mjs` for each file of src/bin; a failed build leaves the previous bundles in place. */
-export function bundle(root) {
+export async function bundle(root) {
   const out = join(root, ".cache/dist");
   rmSync(out, { recursive: true, force: true });
-  const entries = readdirSync(join(root, "src/bin")).filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts"));
-  const options = [
-    "--bundle",
-    "--platform=node",
-    "--format=esm",
-    "--target=node24",
-    "--splitting",
-    "--sourcemap",
-    "--log-level=warning",
-    "--out-extension:.js=.mjs",
-    "--legal-comments=none",
-    "--minify-whitespace",
-    "--minify-syntax",
-    `--banner:js=${BANNER}`,
-    "--metafile=.cache/dist/meta.json",
-  ];
-  execFileSync(
-    join(root, "node_modules/.bin/esbuild"),
-    [...entries.map((name) => join("src/bin", name)), ...options, "--outdir=.cache/dist"],
-    { cwd: root, stdio: ["ignore", 2, 2] },
-  );
+  const programs = readdirSync(join(root, "src/bin")).filter((name) => name.endsWith(".ts") && !name.endsWith(".test.ts"));
+  // Not imported above: this file is read before there are packages.
+  const { build } = await import("esbuild");
+  const { metafile } = await build({
+    absWorkingDir: root,
+    entryPoints: programs.map((name) => join("src/bin", name)),
+    outdir: out,
+    outExtension: { ".js": ".mjs" },
+    bundle: true,
+    splitting: true,
+    platform: "node",
+    format: "esm",
+    target: "node24",
+    sourcemap: true,
+    minifyWhitespace: true,
+    minifySyntax: true,
+    legalComments: "none",
+    logLevel: "warning",
+    banner: { js: BANNER },
+    plugins: [builtinsAsTheyAre],
+    metafile: true,
+  });
+  writeFileSync(join(out, "meta.json"), JSON.stringify(metafile));
   mkdirSync(join(root, "dist"), { recursive: true });
   const old = join(root, ".cache/dist-old");
   rmSync(old, { recursive: true, force: true });

@@ -1,5 +1,5 @@
-// Set-up in steps that run only when needed: packages, generated code, bundles, Envoy. Plain JavaScript for any Node >= 20, because
-// it runs before the pinned Node and the packages exist. Usage: node tools/setup.mjs packages|code|bundle|envoy …
+// Set-up in steps that run only when needed: packages, generated code, bundles, Envoy, the programs of a Kubernetes cluster for tests. Plain
+// JavaScript for any Node >= 20, because it runs before the pinned Node and the packages exist. Usage: node tools/setup.mjs packages|code|bundle|envoy|cluster …
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
@@ -18,6 +18,7 @@ import { homedir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { bundle } from "./bundle.mjs";
+import { ensureClusterPrograms } from "./cluster-programs.mjs";
 import { GENERATOR_INPUTS, generateCode } from "./generate-code.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -44,29 +45,30 @@ const STEPS = {
     title: "bundling programs",
     run: () => bundle(root),
   },
-  envoy: { needs: undefined, inputs: [], title: "fetching Envoy", run: fetchEnvoy },
+  envoy: { always: true, run: fetchEnvoy },
+  cluster: { always: true, run: () => ensureClusterPrograms(root, say) },
 };
 
-function main(names) {
+async function main(names) {
   const release = lock(join(root, ".cache/setup.lock"));
   try {
-    for (const name of names) ensure(name);
+    for (const name of names) await ensure(name);
   } finally {
     release();
   }
 }
 
-function ensure(name) {
+async function ensure(name) {
   const step = STEPS[name];
   if (step === undefined) throw new Error(`no such step: ${name}; there are ${Object.keys(STEPS).join(", ")}`);
-  if (step.needs !== undefined) ensure(step.needs);
-  if (name === "envoy") return void step.run();
+  if (step.needs !== undefined) await ensure(step.needs);
+  if (step.always) return void (await step.run());
   const stamp = join(root, ".cache/stamps", name);
   const want = fingerprint(step.inputs);
   if (existsSync(join(root, step.produces)) && existsSync(stamp) && readFileSync(stamp, "utf8") === want) return;
   say(`${step.title} …`);
   const started = Date.now();
-  step.run();
+  await step.run();
   mkdirSync(dirname(stamp), { recursive: true });
   writeFileSync(stamp, want);
   say(`${step.title}: done in ${((Date.now() - started) / 1000).toFixed(1)} s`);
@@ -168,7 +170,7 @@ function say(text) {
 }
 
 try {
-  main(process.argv.slice(2));
+  await main(process.argv.slice(2));
 } catch (error) {
   process.stderr.write(`set-up failed: ${error.message}\n`);
   process.exit(1);
