@@ -1,5 +1,6 @@
 import { BinaryReader } from "@bufbuild/protobuf/wire";
 import { eachField } from "./field-reader.ts";
+import { noteRange, plainLists, type RequestLists } from "./request-lists.ts";
 
 /** A discovery request of either variant. Read by hand: a node that repeats itself is skipped, and nothing is built twice. */
 export interface DiscoveryRequest {
@@ -23,35 +24,42 @@ export interface RequestError {
 }
 
 /** Reads an `envoy.service.discovery.v3.DiscoveryRequest`. Throws on malformed bytes. */
-export function readSotwRequest(bytes: Uint8Array): DiscoveryRequest {
+export function readSotwRequest(bytes: Uint8Array, lists: RequestLists = plainLists): DiscoveryRequest {
   const request = emptyRequest();
+  const names: number[] = [];
   eachField(bytes, (field, reader) => {
     if (field === 2) request.node = reader.bytes();
-    else if (field === 3) request.names.push(reader.string());
+    else if (field === 3) noteRange(reader, names);
     else if (field === 4) request.typeUrl = reader.string();
     else if (field === 5) request.nonce = reader.string();
     else if (field === 6) request.error = readStatus(reader.bytes());
     else return false;
     return true;
   });
-  return request;
+  return { ...request, names: lists.names(bytes, names), unsubscribe: [], initialVersions: NO_VERSIONS };
 }
 
 /** Reads an `envoy.service.discovery.v3.DeltaDiscoveryRequest`. Throws on malformed bytes. */
-export function readDeltaRequest(bytes: Uint8Array): DiscoveryRequest {
+export function readDeltaRequest(bytes: Uint8Array, lists: RequestLists = plainLists): DiscoveryRequest {
   const request = emptyRequest();
+  const [names, unsubscribe, versions]: [number[], number[], number[]] = [[], [], []];
   eachField(bytes, (field, reader) => {
     if (field === 1) request.node = reader.bytes();
     else if (field === 2) request.typeUrl = reader.string();
-    else if (field === 3) request.names.push(reader.string());
-    else if (field === 4) request.unsubscribe.push(reader.string());
-    else if (field === 5) readVersion(reader.bytes(), request.initialVersions);
+    else if (field === 3) noteRange(reader, names);
+    else if (field === 4) noteRange(reader, unsubscribe);
+    else if (field === 5) noteRange(reader, versions);
     else if (field === 6) request.nonce = reader.string();
     else if (field === 7) request.error = readStatus(reader.bytes());
     else return false;
     return true;
   });
-  return request;
+  return {
+    ...request,
+    names: lists.names(bytes, names),
+    unsubscribe: lists.names(bytes, unsubscribe),
+    initialVersions: lists.versions(bytes, versions),
+  };
 }
 
 interface Draft {
@@ -59,32 +67,11 @@ interface Draft {
   node: Uint8Array | undefined;
   nonce: string;
   error: RequestError | undefined;
-  names: string[];
-  unsubscribe: string[];
-  initialVersions: Map<string, string>;
 }
 
-const emptyRequest = (): Draft => ({
-  typeUrl: "",
-  node: undefined,
-  nonce: "",
-  error: undefined,
-  names: [],
-  unsubscribe: [],
-  initialVersions: new Map(),
-});
+const NO_VERSIONS: ReadonlyMap<string, string> = new Map();
 
-function readVersion(bytes: Uint8Array, versions: Map<string, string>): void {
-  let name = "";
-  let version = "";
-  eachField(bytes, (field, reader) => {
-    if (field === 1) name = reader.string();
-    else if (field === 2) version = reader.string();
-    else return false;
-    return true;
-  });
-  versions.set(name, version);
-}
+const emptyRequest = (): Draft => ({ typeUrl: "", node: undefined, nonce: "", error: undefined });
 
 /** The longest error text that is kept: Envoy's name the offenders first. */
 const MAX_ERROR_TEXT = 16 * 1024;

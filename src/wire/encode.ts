@@ -36,16 +36,20 @@ export function encodedBytes(typeUrl: string, name: string, body: Uint8Array): E
 
 /**
  * The same for a large body of which most is shared: what it holds are references. Fifty namespaces that each see a thousand hosts have fifty
- * tables of nearly the same 800 KB, and keep them once.
+ * tables of nearly the same 800 KB, and keep them once. Who makes it cuts equal bodies alike, or they get different versions.
  */
 export function encodedPieces(typeUrl: string, name: string, pieces: readonly Uint8Array[]): Encoded {
-  const size = bytesIn(pieces);
-  if (scratch.length < size) scratch = new Uint8Array(size);
-  return new PiecedResource({ typeUrl, name, version: contentHash(joinInto(scratch, pieces)) }, pieces);
+  return new PiecedResource({ typeUrl, name, version: contentHash(pieces.map(hashOf).join("")) }, pieces);
 }
 
-/** Only to hash what is not kept in one piece. */
-let scratch = new Uint8Array(0);
+const hashes = new WeakMap<Uint8Array, string>();
+
+/** Worked out once for a piece, however many bodies it is part of: so the version of a body costs its number of pieces, not its size. */
+function hashOf(piece: Uint8Array): string {
+  const known = hashes.get(piece) ?? contentHash(piece);
+  hashes.set(piece, known);
+  return known;
+}
 
 class PiecedResource implements Encoded {
   readonly typeUrl: string;

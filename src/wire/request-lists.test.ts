@@ -1,0 +1,63 @@
+import { create, toBinary } from "@bufbuild/protobuf";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { DeltaDiscoveryRequestSchema } from "../gen/envoy/service/discovery/v3/discovery_pb.js";
+import { readDeltaRequest } from "./discovery-request.ts";
+import { type RequestLists, sharedLists } from "./request-lists.ts";
+
+type Said = readonly (readonly [string, string])[];
+
+const bytesOf = (said: Said): Uint8Array =>
+  toBinary(
+    DeltaDiscoveryRequestSchema,
+    create(DeltaDiscoveryRequestSchema, {
+      initialResourceVersions: Object.fromEntries(said),
+      resourceNamesSubscribe: said.map(([name]) => name),
+    }),
+  );
+const read = (said: Said, lists: RequestLists) => readDeltaRequest(bytesOf(said), lists);
+
+const many: Said = Array.from({ length: 40 }, (_, index) => [`outbound|80||svc-${index}.shop`, `v${index}`] as const);
+const swapped: Said = many.map(([name, version], index) => (index < 2 ? [name, `v${1 - index}`] : [name, version]));
+
+describe("lists of requests", () => {
+  it("are read as they were written, shared or not", () => {
+    const lists = sharedLists();
+    const someSaid = fc.uniqueArray(fc.tuple(fc.string({ minLength: 1, unit: "binary" }), fc.string()), {
+      selector: ([name]) => name,
+      maxLength: 60,
+    });
+    fc.assert(
+      fc.property(someSaid, (said) => {
+        const versions = new Map(Object.entries(Object.fromEntries(said)));
+        for (const request of [readDeltaRequest(bytesOf(said)), read(said, lists), read(said, lists)]) {
+          expect(request.initialVersions).toEqual(versions);
+          expect(new Set(request.names)).toEqual(new Set(versions.keys()));
+        }
+      }),
+    );
+  });
+
+  it("are one object for those who say the same in another order", () => {
+    const lists = sharedLists();
+    const first = read(many, lists);
+    const again = read(many.toReversed(), lists);
+    expect(again.initialVersions).toBe(first.initialVersions);
+    expect(again.names).toBe(first.names);
+  });
+
+  it("are told apart where one entry differs, is missing, or two have changed places", () => {
+    const lists = sharedLists();
+    const first = read(many, lists);
+    for (const other of [many.slice(1), [...many.slice(1), ["outbound|80||svc-0.shop", "v"] as const], swapped]) {
+      const { initialVersions } = read(other, lists);
+      expect(initialVersions).not.toBe(first.initialVersions);
+      expect(initialVersions).toEqual(new Map(other));
+    }
+  });
+
+  it("that go beyond the end of the request are refused", () => {
+    const bytes = toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, { resourceNamesSubscribe: ["web"] }));
+    expect(() => readDeltaRequest(bytes.subarray(0, bytes.length - 1), sharedLists())).toThrow("beyond the end");
+  });
+});

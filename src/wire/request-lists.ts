@@ -1,0 +1,108 @@
+import type { BinaryReader } from "@bufbuild/protobuf/wire";
+import { eachField } from "./field-reader.ts";
+
+/** Where entries of a repeated field stand in a message: from, to, from, to … */
+export type Ranges = readonly number[];
+
+/** Reads the long lists of discovery requests. Throws on malformed bytes. */
+export interface RequestLists {
+  /** Names of resources. */
+  names(bytes: Uint8Array, ranges: Ranges): readonly string[];
+  /** Versions by name that a client says it holds. */
+  versions(bytes: Uint8Array, ranges: Ranges): ReadonlyMap<string, string>;
+}
+
+const NO_NAMES: readonly string[] = [];
+const NO_VERSIONS: ReadonlyMap<string, string> = new Map();
+
+/** Reads each list anew. */
+export const plainLists: RequestLists = {
+  names(bytes, ranges) {
+    if (ranges.length === 0) return NO_NAMES;
+    const names: string[] = [];
+    for (let at = 0; at < ranges.length; at += 2) names.push(utf8.decode(bytes.subarray(ranges[at], ranges[at + 1])));
+    return names;
+  },
+  versions(bytes, ranges) {
+    if (ranges.length === 0) return NO_VERSIONS;
+    const versions = new Map<string, string>();
+    for (let at = 0; at < ranges.length; at += 2) {
+      let name = "";
+      let version = "";
+      eachField(bytes.subarray(ranges[at], ranges[at + 1]), (field, reader) => {
+        if (field === 1) name = reader.string();
+        else if (field === 2) version = reader.string();
+        else return false;
+        return true;
+      });
+      versions.set(name, version);
+    }
+    return versions;
+  },
+};
+
+const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+
+/** Different lists that are remembered while some stream holds them: those of as many classes of proxies. */
+const REMEMBERED = 256;
+/** Shorter ones are read faster than they are looked up. */
+const SHORTEST = 2 * 16;
+
+/**
+ * Reads lists so that equal ones are one object, whatever their order, and that of the first who sent one. Proxies of a class ask for the same thousand
+ * names, and after a restart say that they hold the same thousand versions, each in an order of its own: the bytes are only summed up, and read
+ * where no client has said the same before.
+ *
+ * The sums are made with secrets of this process: who does not know them cannot make a list that passes for that of another.
+ */
+export function sharedLists(): RequestLists {
+  const secrets = crypto.getRandomValues(new Int32Array(3));
+  const shared = <T extends object>(read: (bytes: Uint8Array, ranges: Ranges) => T): ((bytes: Uint8Array, ranges: Ranges) => T) => {
+    const known = new Map<string, WeakRef<T>>();
+    return (bytes, ranges) => {
+      if (ranges.length < SHORTEST) return read(bytes, ranges);
+      const id = sumOf(bytes, ranges, secrets);
+      const before = known.get(id)?.deref();
+      if (before !== undefined) return before;
+      const list = read(bytes, ranges);
+      known.delete(id);
+      known.set(id, new WeakRef(list));
+      if (known.size > REMEMBERED) known.delete(known.keys().next().value ?? "");
+      return list;
+    };
+  };
+  return { names: shared(plainLists.names), versions: shared(plainLists.versions) };
+}
+
+/** The same for the same entries in any order. */
+function sumOf(bytes: Uint8Array, ranges: Ranges, [first = 0, second = 0, third = 0]: Int32Array): string {
+  let sumA = 0;
+  let sumB = 0;
+  let sumC = 0;
+  for (let at = 0; at < ranges.length; at += 2) {
+    const from = ranges[at] ?? 0;
+    const to = ranges[at + 1] ?? 0;
+    let a = first ^ (to - from);
+    let b = second;
+    for (let index = from; index < to; index++) {
+      const byte = bytes[index] ?? 0;
+      a = Math.imul(a ^ byte, 0x85ebca6b);
+      a ^= a >>> 13;
+      b = Math.imul(b + byte, 0xc2b2ae35);
+      b ^= b >>> 15;
+    }
+    sumA = (sumA + a) >>> 0;
+    sumB = (sumB + b) >>> 0;
+    sumC = (sumC + Math.imul(a ^ third, b | 1)) >>> 0;
+  }
+  return `${ranges.length} ${sumA} ${sumB} ${sumC}`;
+}
+
+/** Notes where a length-delimited field stands whose tag was just read, and steps over it. Throws where it goes beyond the end. */
+export function noteRange(reader: BinaryReader, ranges: number[]): void {
+  const length = reader.uint32();
+  const from = reader.pos;
+  if (from + length > reader.len) throw new RangeError("a field goes beyond the end of its message");
+  ranges.push(from, from + length);
+  reader.pos = from + length;
+}
