@@ -35,12 +35,22 @@ function shortNames(host: string, nearness: Nearness): readonly string[] {
 
 /** How near a host is to clients with a DNS domain such as `shop.svc.cluster.local`. */
 export function nearnessOf(host: string, dnsDomain: string): Nearness {
+  const home = homeOf(host, dnsDomain);
+  if (home === undefined) return "none";
+  return home === splitDomain(dnsDomain).namespace ? "own" : "foreign";
+}
+
+/** The namespace whose clients call a host by its first name alone, of the cluster that a DNS domain is of. */
+export function homeOf(host: string, dnsDomain: string): string | undefined {
+  const { suffix } = splitDomain(dnsDomain);
+  if (suffix === "" || host.startsWith("*") || !host.endsWith(suffix)) return undefined;
+  const between = host.indexOf(".");
+  const end = host.length - suffix.length;
+  return between > 0 && between < end && between === host.lastIndexOf(".", end - 1) ? host.slice(between + 1, end) : undefined;
+}
+
+/** `shop.svc.cluster.local` is namespace `shop` and what all of its cluster share, `.svc.cluster.local`; any other domain is neither. */
+export function splitDomain(dnsDomain: string): { readonly namespace: string; readonly suffix: string } {
   const dot = dnsDomain.indexOf(".svc.");
-  if (dot < 0 || host.startsWith("*")) return "none";
-  const suffix = dnsDomain.slice(dot);
-  if (!host.endsWith(suffix)) return "none";
-  const name = host.slice(0, -suffix.length);
-  const between = name.indexOf(".");
-  if (between <= 0 || between !== name.lastIndexOf(".")) return "none";
-  return name.slice(between + 1) === dnsDomain.slice(0, dot) ? "own" : "foreign";
+  return dot < 0 ? { namespace: "", suffix: "" } : { namespace: dnsDomain.slice(0, dot), suffix: dnsDomain.slice(dot) };
 }

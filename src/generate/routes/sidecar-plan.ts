@@ -1,12 +1,13 @@
+import { contentHash } from "../../base/hash.ts";
 import { hostsOverlap, matchesHost } from "../../base/hostname.ts";
 import type { Query } from "../../engine/index.ts";
 import { type EncodedDomains, sharedDomains, withDistinctDomains } from "../../envoy/route/route-table.ts";
 import { isHttp } from "../../model/protocol.ts";
 import { type ServiceRef, serviceKey } from "../../model/service.ts";
-import { type EgressScope, type GenerateContext, type Scope, type ScopeKey, scopeId } from "../context.ts";
+import { type EgressScope, type GenerateContext, type Scope, type ScopedService, type ScopeKey, scopeId } from "../context.ts";
 import { keyListId } from "../lookups/key-list.ts";
 import { compareText } from "../lookups/precedence.ts";
-import { nearnessOf } from "./domains.ts";
+import { homeOf, nearnessOf, splitDomain } from "./domains.ts";
 import type { PlainHost, PortQuery } from "./plain-hosts.ts";
 import { type RouteHeaders, routeHeadersId } from "./route-headers.ts";
 
@@ -45,10 +46,13 @@ export interface PlannedTable {
 interface PortSubject {
   readonly port: number;
   readonly host: string | undefined;
-  readonly egress: EgressScope | undefined;
+  readonly egress: Imports | undefined;
   /** The table stands for all ports, this among them. */
   readonly anyPort?: true;
 }
+
+/** What of an egress listener decides which hosts there are. */
+type Imports = Pick<EgressScope, "services" | "virtualServices">;
 
 /** Which part of the mesh a table speaks for: a port, or every port, and then clients have to name it. */
 type TableSubject = PortSubject | { readonly anyPortOf: readonly EgressScope[] };
@@ -74,6 +78,26 @@ interface PlanParts {
   readonly ctx: GenerateContext;
   readonly plainHosts: Query<PortQuery, ReadonlyMap<string, PlainHost>>;
   readonly claimants: Query<readonly string[], readonly Claimant[]>;
+  readonly common: Query<CommonKey, CommonPlan>;
+}
+
+/** What decides the hosts of a port for clients of other namespaces: most namespaces agree on it. */
+interface CommonKey extends Naming {
+  readonly port: number;
+  readonly services: readonly ScopedService[];
+  readonly virtualServices: readonly string[];
+}
+
+/** What of a client decides which names its hosts go by. */
+type Naming = Pick<SidecarPlanKey, "dnsDomain" | "dnsCapture" | "headers">;
+
+/** The hosts of a port as clients see them that are at home with none of them. */
+interface CommonPlan {
+  readonly hosts: readonly PlannedHost[];
+  /** The same by the namespace in whose domain they are: its clients call them by a name more. */
+  readonly homes: ReadonlyMap<string, ReadonlySet<PlannedHost>>;
+  /** All domains; undefined where some host had to go without one that another has. */
+  readonly taken: ReadonlySet<string> | undefined;
 }
 
 /**
@@ -96,7 +120,14 @@ export function defineSidecarPlan(
     id: keyListId,
     compute: (keys) => keys.map((key) => claimant(key)).filter((one) => one !== undefined),
   });
-  const parts: PlanParts = { ctx, plainHosts, claimants };
+  const common: PlanParts["common"] = ctx.engine.query<CommonKey, CommonPlan>({
+    name: "routeTableCommonPlan",
+    id: ({ port, services, virtualServices, dnsDomain, dnsCapture, headers }) =>
+      `${port}|${serviceListId(services)}|${keyListId(virtualServices)}|${dnsDomain}|${dnsCapture}${routeHeadersId(headers)}`,
+    same: (a, b) => (a.taken === undefined) === (b.taken === undefined) && sameHosts(a.hosts, b.hosts),
+    compute: (key) => planCommon(parts, key),
+  });
+  const parts: PlanParts = { ctx, plainHosts, claimants, common };
   return ctx.engine.query<SidecarPlanKey, PlannedTable>({
     name: "routeTablePlan",
     id: ({ scope, name, dnsDomain, dnsCapture, headers }) =>
@@ -107,10 +138,10 @@ export function defineSidecarPlan(
 }
 
 const samePlan = (a: PlannedTable, b: PlannedTable): boolean =>
-  a.ignorePort === b.ignorePort &&
-  a.catchAll === b.catchAll &&
-  a.hosts.length === b.hosts.length &&
-  a.hosts.every((host, index) => sameHost(host, b.hosts[index]));
+  a.ignorePort === b.ignorePort && a.catchAll === b.catchAll && sameHosts(a.hosts, b.hosts);
+
+const sameHosts = (a: readonly PlannedHost[], b: readonly PlannedHost[]): boolean =>
+  a === b || (a.length === b.length && a.every((host, index) => sameHost(host, b[index])));
 
 const sameHost = (a: PlannedHost, b: PlannedHost | undefined): boolean =>
   a === b || (a.name === b?.name && a.domains === b.domains && a.service === b.service && a.vs.join() === b.vs.join());
@@ -123,6 +154,8 @@ function planTable(parts: PlanParts, key: SidecarPlanKey): PlannedTable {
   const scope = parts.ctx.lookups.scope(key.scope);
   const subject = subjectOf(scope, key.name);
   const anyPort = "anyPortOf" in subject;
+  const shared = anyPort ? undefined : sharedPlan(parts, key, subject);
+  if (shared !== undefined) return { hosts: shared, catchAll: true, ignorePort: true };
   const all = anyPort ? subject.anyPortOf.flatMap((egress) => hostsWithPorts(parts, key, egress)) : subjectHosts(parts, key, subject);
   if (!anyPort && subject.host !== undefined) {
     const [only] = all;
@@ -132,11 +165,63 @@ function planTable(parts: PlanParts, key: SidecarPlanKey): PlannedTable {
   return { hosts: inSharedOrder(withDistinctDomains(all).map(planned), key), catchAll: true, ignorePort: !anyPort };
 }
 
+/** The hosts of a port out of the plan that namespaces have in common; undefined where that cannot be: names clash, or one host alone is meant. */
+function sharedPlan(parts: PlanParts, key: SidecarPlanKey, { port, host, egress }: PortSubject): readonly PlannedHost[] | undefined {
+  if (host !== undefined || egress === undefined) return undefined;
+  const { dnsCapture, headers } = key;
+  const { namespace, suffix } = splitDomain(key.dnsDomain);
+  const { services, virtualServices } = egress;
+  const { hosts, homes, taken } = parts.common({ port, services, virtualServices, dnsDomain: suffix, dnsCapture, headers });
+  const own = homes.get(namespace);
+  if (taken === undefined || own === undefined) return taken && hosts;
+  const added = new Set<string>();
+  const named: PlannedHost[] = [];
+  for (const one of own) {
+    const domains = one.service === undefined ? one.domains : domainsFor(one.service, key.dnsDomain);
+    for (const name of domains.names) {
+      if (one.domains.names.includes(name)) continue;
+      if (taken.has(name) || added.has(name)) return undefined;
+      added.add(name);
+    }
+    named.push(planned({ ...one, domains }));
+  }
+  return [...hosts.filter((one) => !own.has(one)), ...named];
+}
+
+function planCommon(parts: PlanParts, key: CommonKey): CommonPlan {
+  const all = subjectHosts(parts, key, { port: key.port, host: undefined, egress: key });
+  const distinct = withDistinctDomains(all);
+  const homes = new Map<string, Set<PlannedHost>>();
+  for (const host of distinct) {
+    const namespace = homeOf(host.host, key.dnsDomain);
+    if (namespace === undefined) continue;
+    const there = homes.get(namespace) ?? new Set();
+    homes.set(namespace, there.add(host));
+  }
+  const clash = distinct.length !== all.length || distinct.some((host, index) => host !== all[index]);
+  return {
+    hosts: inSharedOrder(distinct, key),
+    homes,
+    taken: clash ? undefined : new Set(distinct.flatMap(({ domains }) => domains.names)),
+  };
+}
+
+const serviceListIds = new WeakMap<readonly ScopedService[], string>();
+
+/** A list of services in short. Namespaces that see the same have the same list. */
+function serviceListId(services: readonly ScopedService[]): string {
+  const known =
+    serviceListIds.get(services) ??
+    contentHash(services.map(({ namespace, host, ports }) => `${namespace}/${host}|${ports?.join() ?? ""}`).join("\n"));
+  serviceListIds.set(services, known);
+  return known;
+}
+
 /**
  * In an order in which tables of different namespaces are alike for long stretches, so that what is put together for one serves the others: hosts of
  * a namespace stand together, and those of the client's own, which it calls by other names, come last.
  */
-function inSharedOrder(hosts: readonly PlannedHost[], { dnsDomain }: SidecarPlanKey): readonly PlannedHost[] {
+function inSharedOrder(hosts: readonly PlannedHost[], { dnsDomain }: Naming): readonly PlannedHost[] {
   const isOwn = ({ host }: PlannedHost): boolean => nearnessOf(host, dnsDomain) === "own";
   const others = Map.groupBy(
     hosts.filter((host) => !isOwn(host)),
@@ -162,7 +247,7 @@ function egressFor(scope: Scope, port: number): EgressScope | undefined {
 }
 
 /** Hosts of every port, each under its names with the port; whoever names none means 80. */
-function hostsWithPorts(parts: PlanParts, key: SidecarPlanKey, egress: EgressScope): readonly PlannedHost[] {
+function hostsWithPorts(parts: PlanParts, key: Naming, egress: EgressScope): readonly PlannedHost[] {
   const numbers = egress.services.flatMap(
     (ref) =>
       parts.ctx.registry
@@ -179,7 +264,7 @@ function hostsWithPorts(parts: PlanParts, key: SidecarPlanKey, egress: EgressSco
   );
 }
 
-function subjectHosts(parts: PlanParts, key: SidecarPlanKey, subject: PortSubject): readonly PlannedHost[] {
+function subjectHosts(parts: PlanParts, key: Naming, subject: PortSubject): readonly PlannedHost[] {
   const { egress, port } = subject;
   if (egress === undefined) return [];
   const services = servicesAt(parts, key, subject);
@@ -208,7 +293,7 @@ function planned(host: PlannedHost): PlannedHost {
   return host;
 }
 
-function servicesAt({ plainHosts }: PlanParts, key: SidecarPlanKey, { egress, host: only, port }: PortSubject): readonly PlainHost[] {
+function servicesAt({ plainHosts }: PlanParts, key: Naming, { egress, host: only, port }: PortSubject): readonly PlainHost[] {
   const atPort = plainHosts({ port, dnsCapture: key.dnsCapture, headers: key.headers });
   return (egress?.services ?? [])
     .filter(({ host, ports }) => (only === undefined || only === host) && (ports === undefined || ports.includes(port)))
@@ -233,12 +318,13 @@ interface Claims {
 const NOBODY: readonly string[] = [];
 
 interface ClaimsQuery extends Pick<PortSubject, "port" | "anyPort"> {
-  readonly egress: EgressScope;
+  readonly egress: Imports;
   readonly services: readonly PlainHost[];
 }
 
 /**
- * Who speaks for which host. An exact host goes before a wildcard, then the first object in order of precedence has it.
+ * Who speaks for which host. An exact host goes before a wildcard, then the first object in order of precedence has it; behind one that has
+ * no rule for the client the next one counts, but not behind a wildcard (Istio does the same).
  * Hosts without a service on this port are served beside those that have one, and on port 80 always, because that is where people
  * who call them expect it (Istio does the same).
  */
@@ -253,7 +339,8 @@ function claims(parts: PlanParts, query: ClaimsQuery): Claims {
     if (before === undefined) into.set(host, [vs]);
     else before.push(vs);
   };
-  for (const { key, hosts } of claimants) for (const host of hosts) if (declared.has(host)) claim(host, key, owners);
+  for (const { key, hosts } of claimants)
+    for (const host of hosts) if (declared.has(host) && !host.startsWith("*")) claim(host, key, owners);
   const wildcards = claimants
     .flatMap(({ key, hosts }) => hosts.filter((host) => host.startsWith("*")).map((host) => ({ host, key })))
     .sort((a, b) => b.host.length - a.host.length);

@@ -47,11 +47,10 @@ export function translateFault(fault: HTTPFaultInjection | undefined): FaultInpu
   if (fault === undefined) return undefined;
   const delay = fault.delay;
   const delayMs = delay?.httpDelayType.case === "fixedDelay" ? msOfDuration(delay.httpDelayType.value) : undefined;
-  const input: FaultInput = {
+  return {
     delay: delay === undefined || delayMs === undefined ? undefined : { ms: delayMs, share: shareOf(delay.percentage, delay.percent) },
     abort: translateAbort(fault.abort),
   };
-  return input.delay === undefined && input.abort === undefined ? undefined : input;
 }
 
 function translateAbort(abort: HTTPFaultInjection["abort"]): FaultInput["abort"] {
