@@ -7,8 +7,8 @@ import type { ResourceProvider, Wanted } from "../xds/provider.ts";
 export interface ProxyLeases {
   /** The same providers; what they compute for a proxy is kept as long as that proxy is connected. */
   readonly providers: readonly ResourceProvider[];
-  /** Works out who a proxy is. Kept as long, so that it is the same object as long as nothing about the proxy changes. */
-  view(proxy: string, viewed: () => ProxyView): ProxyView;
+  /** Who a proxy is, worked out from facts of it and inputs where either changed. Kept as long. */
+  view(proxy: string, facts: object, viewed: () => ProxyView): ProxyView;
   /** Forgets what only proxies that have gone used. */
   release(connected: ReadonlySet<string>): void;
   /** How far proxies share what they are offered, by type. Counts when asked. */
@@ -22,12 +22,18 @@ export interface Sharing {
   readonly bytes: number;
 }
 
-/** Stands among the types for who the proxy is. */
-const VIEW = "view";
-
 interface Held {
   readonly lease: Lease;
+  /** Holds what is prepared until the answer does: a sweep between two steps would forget it, and the answer compute it all at once. */
+  readonly preparing: Lease;
   answer: Answer | undefined;
+}
+
+/** Who a proxy was found to be, and by what. */
+interface Seen {
+  readonly lease: Lease;
+  facts: object | undefined;
+  view: ProxyView | undefined;
 }
 
 /** What a proxy was offered, and when it asked for what. */
@@ -43,27 +49,41 @@ interface Answer {
  */
 export function leaseProviders(engine: Engine, providers: readonly ResourceProvider[]): ProxyLeases {
   const byProxy = new Map<string, Map<string, Held>>();
+  const seenOf = new Map<string, Seen>();
   const heldOf = (proxy: string, typeUrl: string): Held => {
     const types = byProxy.get(proxy) ?? new Map<string, Held>();
     byProxy.set(proxy, types);
-    const held = types.get(typeUrl) ?? { lease: engine.lease(`${proxy} ${typeUrl}`), answer: undefined };
+    const held = types.get(typeUrl) ?? {
+      lease: engine.lease(`${proxy} ${typeUrl}`),
+      preparing: engine.lease(`${proxy} ${typeUrl} in preparation`),
+      answer: undefined,
+    };
     types.set(typeUrl, held);
     return held;
   };
   return {
-    view: (proxy, viewed) => heldOf(proxy, VIEW).lease.run(viewed),
+    view(proxy, facts, viewed) {
+      const seen = seenOf.get(proxy) ?? { lease: engine.lease(`${proxy} view`), facts: undefined, view: undefined };
+      seenOf.set(proxy, seen);
+      if (seen.view !== undefined && seen.facts === facts && seen.lease.current) return seen.view;
+      const view = seen.lease.run(viewed);
+      Object.assign(seen, { facts, view });
+      return view;
+    },
     providers: providers.map((provider) => ({
       ...provider,
       *prepare(view, wanted) {
         const held = heldOf(view.id, provider.typeUrl);
         if (isSameQuestion(held.answer, view, wanted)) yield* held.lease.refresh();
-        if (known(held, view, wanted) === undefined) yield* provider.prepare(view, wanted);
+        if (known(held, view, wanted) === undefined) yield* keeping(held.preparing, () => provider.prepare(view, wanted));
       },
+      standing: (view, wanted) => (provider.asksAnew === true ? undefined : known(heldOf(view.id, provider.typeUrl), view, wanted)),
       offered: (view, wanted) => {
         const held = heldOf(view.id, provider.typeUrl);
         const before = provider.asksAnew === true ? undefined : known(held, view, wanted);
         if (before !== undefined) return before;
         const set = held.lease.run(() => provider.offered(view, wanted));
+        held.preparing.release();
         held.answer = { view, wanted, set };
         return set;
       },
@@ -71,13 +91,24 @@ export function leaseProviders(engine: Engine, providers: readonly ResourceProvi
     release(connected) {
       for (const [proxy, types] of byProxy) {
         if (connected.has(proxy)) continue;
-        for (const { lease } of types.values()) lease.release();
+        for (const { lease, preparing } of types.values()) for (const one of [lease, preparing]) one.release();
         byProxy.delete(proxy);
+      }
+      for (const [proxy, { lease }] of seenOf) {
+        if (connected.has(proxy)) continue;
+        lease.release();
+        seenOf.delete(proxy);
       }
     },
     sharing: () =>
       new Map(providers.map(({ typeUrl }) => [typeUrl, sharingOf([...byProxy.values()].map((types) => types.get(typeUrl)?.answer?.set))])),
   };
+}
+
+/** The steps, each run so that what it computes is kept. */
+function* keeping(lease: Lease, begin: () => Iterable<void>): Iterable<void> {
+  const steps = lease.extend(() => begin()[Symbol.iterator]());
+  while (lease.extend(() => steps.next()).done !== true) yield;
 }
 
 /** The last answer, if it was to the same question and all behind it is as it was. */

@@ -3,7 +3,7 @@ import type { DiscoveryRequest } from "../wire/discovery-request.ts";
 import type { DiscoveryVariant } from "../wire/discovery-stream.ts";
 import type { Encoded, ResourceSet } from "../wire/encoded.ts";
 import { CLUSTER_TYPE, LISTENER_TYPE } from "../wire/type-urls.ts";
-import { type Diff, diff, EMPTY_SET, isEmptyDiff, substitute } from "./diff.ts";
+import { type Diff, diff, EMPTY_SET, isEmptyDiff, setVersion, substitute } from "./diff.ts";
 import type { Frame } from "./frames.ts";
 import { ABSENT, believe, type Holding, heldResource, NOTHING_HELD, type Plan, plan, restrict, UNKNOWN } from "./holding.ts";
 import type { LastGood } from "./last-good.ts";
@@ -64,6 +64,8 @@ export class Channel {
   #lastNonce: string | undefined;
   #lastSequence = 0;
   #failed: ResourceSet["failed"] = [];
+  /** The offer that was looked at last, and what the client holds when it has come to that: nothing has to be said while both stand. */
+  #looked: { readonly offered: ResourceSet; readonly after: Holding } | undefined;
   /** What is offered may differ from what the client was told. */
   dirty = false;
   /** There is something to send, and it waits for its turn. */
@@ -147,13 +149,32 @@ export class Channel {
     this.dirty = true;
   }
 
+  /** Whether a look would find that nothing has to be said, which is then settled. Cheap, and so asked before; false may mean "not known". */
+  standsFor(view: ProxyView): boolean {
+    if (!this.ready || this.#mustRespond || this.#obliged.length > 0 || this.rejections.probing) return false;
+    const standing = this.provider.standing?.(view, this.wanted ?? NOTHING_WANTED);
+    if (standing === undefined || standing !== this.#looked?.offered || this.#looked.after !== this.#holding) return false;
+    this.dirty = false;
+    this.waiting = false;
+    return true;
+  }
+
   /** Works out what to send. Changes nothing: `sent` or `skipped` must follow, or the question be asked again. */
   outgoing(view: ProxyView, keepRemoved: boolean): Outgoing {
     const offered = this.provider.offered(view, this.wanted ?? NOTHING_WANTED);
     const { target, silent } = this.#effective(offered, view);
     const next = plan(this.#holding, target, { obliged: this.#obliged, silent, keepRemoved });
     const { content, needed } = this.#content(next);
+    this.#looked = next.removalsLeft || offered.failed.length > 0 ? undefined : { offered, after: next.after };
     return { plan: next, content, send: this.#mustRespond || !isEmptyDiff(needed) };
+  }
+
+  /**
+   * What a response says of the whole set. In the delta variant it is for people to compare, and only of all there is: of what a client names it
+   * would tell apart responses that are the same.
+   */
+  versionOf(set: ResourceSet): string {
+    return this.#deps.variant === "sotw" || this.#subscription?.wildcard === true ? setVersion(set) : "";
   }
 
   sent(outgoing: Outgoing, frame: Frame, now: number): void {
@@ -172,16 +193,34 @@ export class Channel {
     return again;
   }
 
+  /** What a resource was made from, for the log; nothing where that cannot be said. */
+  origin(view: ProxyView | undefined, name: string): { readonly name: string; readonly from: readonly string[] } {
+    try {
+      return { name, from: view === undefined ? [] : this.provider.provenance(view, name) };
+    } catch {
+      return { name, from: [] };
+    }
+  }
+
   get #sendsWholeSet(): boolean {
     return this.#deps.variant === "sotw" && (this.#subscription?.wildcard === true || WHOLE_SET_TYPES.has(this.provider.typeUrl));
   }
 
   #done(outgoing: Outgoing): void {
-    this.#obliged = [];
+    this.#obliged = this.#undecided();
     this.#mustRespond = false;
     this.waiting = false;
     this.dirty = outgoing.plan.removalsLeft;
     if (!outgoing.plan.removalsLeft) this.removalsSince = undefined;
+  }
+
+  /** What was asked for and nothing was said of, because it is not known yet who may have it: the answer is still owed. */
+  #undecided(): NameSet[] {
+    const open = new Set(this.#failed.flatMap(({ name, standIn }) => (standIn === "own" ? [name] : [])));
+    if (open.size === 0) return [];
+    return this.#obliged
+      .map(({ names }) => this.#deps.names.of([...names].filter((name) => open.has(name))))
+      .filter(({ names }) => names.size > 0);
   }
 
   #answer(verdict: Judgement["verdict"], error: string): readonly string[] {
@@ -246,8 +285,9 @@ export class Channel {
 
   #standIns(offered: ResourceSet, view: ProxyView): ReadonlyMap<string, Encoded> {
     const found = new Map<string, Encoded>();
-    for (const { name } of offered.failed) {
-      const lastGood = heldResource(this.#holding, name) ?? this.#deps.lastGood.find(this.provider.typeUrl, view, name);
+    for (const { name, standIn } of offered.failed) {
+      const ofOthers = standIn === "own" ? undefined : this.#deps.lastGood.find(this.provider.typeUrl, view, name);
+      const lastGood = heldResource(this.#holding, name) ?? ofOthers;
       if (!offered.resources.has(name) && lastGood !== undefined) found.set(name, lastGood);
     }
     return found;

@@ -76,10 +76,23 @@ export function plan(holding: Holding, target: ResourceSet, options: PlanOptions
 
 const withoutExceptions = (base: ResourceSet): Holding => ({ base, unlike: NO_EXCEPTIONS });
 
-/** Whether a client that came back said to hold just what it is to hold: what most say after a restart of the control plane. */
-function isAll({ base, unlike }: Holding, { resources }: ResourceSet): boolean {
-  if (base !== EMPTY_SET || unlike.size === 0 || unlike.size !== resources.size) return false;
-  for (const [name, version] of unlike) if (resources.get(name)?.version !== version) return false;
+const compared = new WeakMap<ReadonlyMap<string, string>, WeakMap<ResourceSet, boolean>>();
+
+/**
+ * Whether a client that came back said to hold just what it is to hold: what most say after a restart of the control plane. Those of a class say the
+ * same, and are compared once.
+ */
+function isAll({ base, unlike }: Holding, set: ResourceSet): boolean {
+  if (base !== EMPTY_SET || unlike.size === 0 || unlike.size !== set.resources.size) return false;
+  const known = compared.get(unlike) ?? new WeakMap<ResourceSet, boolean>();
+  compared.set(unlike, known);
+  const result = known.get(set) ?? hasEach(set, unlike);
+  known.set(set, result);
+  return result;
+}
+
+function hasEach({ resources }: ResourceSet, versions: ReadonlyMap<string, string>): boolean {
+  for (const [name, version] of versions) if (resources.get(name)?.version !== version) return false;
   return true;
 }
 

@@ -13,6 +13,12 @@ export interface XdsMetrics {
   expiredNonce(typeUrl: string): void;
   /** A stream was cut because it did not read (pilot_xds_write_timeout). */
   writeTimeout(): void;
+  /** A stream was not let in, because too many wait. */
+  turnedAway(): void;
+  /** A stream that did not read was cut because memory is short. */
+  shed(): void;
+  /** A stretch of work without a pause. */
+  slice(ms: number): void;
   /** A push began (pilot_push_triggers). */
   triggered(reason: string): void;
   /** From a push to the last acknowledgement of one proxy (pilot_proxy_convergence_time). */
@@ -40,6 +46,9 @@ export const noMetrics: XdsMetrics = {
   rejected: nothing,
   expiredNonce: nothing,
   writeTimeout: nothing,
+  turnedAway: nothing,
+  shed: nothing,
+  slice: nothing,
   triggered: nothing,
   converged: nothing,
   internalError: nothing,

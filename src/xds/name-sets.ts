@@ -5,7 +5,7 @@ export const NO_NAMES: NameSet = { id: 0, names: new Set() };
 
 /** Interns sets of names. Equal sets are one object for as long as somebody holds it; forgotten ones cost nothing. */
 export interface NameSets {
-  of(names: Iterable<string>): NameSet;
+  of(names: readonly string[]): NameSet;
   /** The set with some names added and others taken away; the same object where that changes nothing. */
   edit(set: NameSet, add: readonly string[], remove: readonly string[]): NameSet;
   /** Sets alive or not yet swept. */
@@ -14,8 +14,6 @@ export interface NameSets {
 
 /** Beyond this the pool of strings is emptied: sharing starts anew, nothing is lost. */
 const MAX_POOLED_NAMES = 200_000;
-
-const RECENT_LISTS = 8;
 
 /** Requests of a thousand names on each of 500 streams must not cost 500 copies: of the sets, nor of the strings in different sets. */
 export function createNameSets(): NameSets {
@@ -33,17 +31,12 @@ export function createNameSets(): NameSets {
     pool.set(name, name);
     return name;
   };
-  /** The last few lists as they came: replicas of a workload ask for the same names in the same order. */
-  const recent: { readonly text: string; readonly set: WeakRef<NameSet> }[] = [];
-  const of = (names: Iterable<string>): NameSet => {
-    const list = [...names];
-    if (list.length === 0) return NO_NAMES;
-    const text = list.join("\n");
-    const seen = recent.find((one) => one.text === text)?.set.deref();
-    if (seen !== undefined) return seen;
-    const set = interned(list);
-    recent.push({ text, set: new WeakRef(set) });
-    if (recent.length > RECENT_LISTS) recent.shift();
+  /** Lists are shared by those who send the same (`RequestLists`). */
+  const ofList = new WeakMap<readonly string[], NameSet>();
+  const of = (names: readonly string[]): NameSet => {
+    if (names.length === 0) return NO_NAMES;
+    const set = ofList.get(names) ?? interned(names);
+    ofList.set(names, set);
     return set;
   };
   const interned = (names: readonly string[]): NameSet => {
@@ -60,11 +53,12 @@ export function createNameSets(): NameSets {
   return {
     of,
     edit(set, add, remove) {
+      if (set.names.size === 0) return remove.length === 0 ? of(add) : of(add.filter((name) => !remove.includes(name)));
       if (add.every((name) => set.names.has(name)) && !remove.some((name) => set.names.has(name))) return set;
       const next = new Set(set.names);
       for (const name of add) next.add(name);
       for (const name of remove) next.delete(name);
-      return of(next);
+      return of([...next]);
     },
     get size() {
       return sets.size;

@@ -1,7 +1,7 @@
 import type { Channel } from "./channel.ts";
 import type { Diff } from "./diff.ts";
 import type { NameSets } from "./name-sets.ts";
-import type { Companion, NameSet } from "./provider.ts";
+import type { Companion, NameSet, ResourceProvider } from "./provider.ts";
 
 const owedFor = new WeakMap<Companion, WeakMap<Diff, NameSet>>();
 
@@ -48,4 +48,17 @@ export class Obligations {
     const mine = [...owed.names].filter((name) => wanted.names.has(name));
     return mine.length === owed.names.size ? owed : this.#names.of(mine);
   }
+}
+
+/**
+ * Whether versions a client claims to hold are believed. A stream that opens with a companion type before its owner comes from a client whose
+ * owners are still warming: what it holds of the companion is what it is waiting to be sent again.
+ */
+export function isTrusted(
+  { typeUrl }: ResourceProvider,
+  owners: Iterable<ResourceProvider>,
+  channels: Pick<ReadonlyMap<string, unknown>, "has">,
+): boolean {
+  for (const owner of owners) if (owner.companion?.typeUrl === typeUrl && !channels.has(owner.typeUrl)) return false;
+  return true;
 }

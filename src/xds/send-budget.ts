@@ -25,16 +25,29 @@ export type Lane = "urgent" | "known" | "new";
 /** How much of the budget each lane may fill: urgent types never wait behind large responses, and proxies never behind a crowd of strangers. */
 const SHARE = { urgent: 1, known: 0.75, new: 0.5 } as const satisfies Record<Lane, number>;
 
+/** Of the total, what may be stuck before it is held against anybody: a large push to readers that are merely slow has always somebody waiting. */
+const STUCK_SHARE = 0.25;
+/** How many times as long as a slow response may take a waiter is held to be there. */
+const ABSENT_TURNS = 10;
+
+/** What a waiter was refused, since when, and whether it was told that there is room. */
+interface Refused {
+  readonly bytes: number;
+  readonly since: number;
+  woken: boolean;
+}
+
 /**
  * Bytes handed to the network but not yet taken by it, over all streams. Streams take turns within it, so that slow readers cost a fixed
- * amount of memory, whatever their number.
+ * amount of memory, whatever their number. Small responses may pass a large one that does not fit, but for a while only.
  */
 export class SendBudget {
   readonly #limits: BudgetLimits;
-  readonly #waiting: Record<Lane, Map<Waiter, number>> = { urgent: new Map(), known: new Map(), new: new Map() };
+  readonly #waiting: Record<Lane, Map<Waiter, Refused>> = { urgent: new Map(), known: new Map(), new: new Map() };
   readonly #moving = new Set<Ticket>();
   #movingBytes = 0;
   #total = 0;
+  #scale = 1;
 
   constructor(limits: BudgetLimits) {
     this.#limits = limits;
@@ -44,19 +57,28 @@ export class SendBudget {
     return this.#total;
   }
 
-  /** Somebody waits: those who hold up the queue may be let go of. */
+  /** Somebody waits, and much is taken up by what does not move: those who hold up the queue may be let go of. */
   get contended(): boolean {
-    return Object.values(this.#waiting).some((queue) => queue.size > 0);
+    const stuck = this.#total - this.#movingBytes;
+    return stuck >= this.#limits.totalBytes * this.#scale * STUCK_SHARE && Object.values(this.#waiting).some((queue) => queue.size > 0);
+  }
+
+  /** Streams that have yet to show that they read, and wait for room. */
+  get newcomers(): number {
+    return this.#waiting.new.size;
+  }
+
+  /** The share of the limits that may be used: less of them where memory is short. */
+  set scale(share: number) {
+    this.#scale = share;
+    this.#wake();
   }
 
   /** Takes the bytes, or notes the waiter. A response larger than the window goes when nothing else moves. */
   take(want: Ticket, lane: Lane, waiter: Waiter): boolean {
     const queue = this.#waiting[lane];
-    const share = SHARE[lane];
-    const windowFull = this.#movingBytes > 0 && this.#movingBytes + want.bytes > this.#limits.windowBytes * share;
-    const totalFull = this.#total > 0 && this.#total + want.bytes > this.#limits.totalBytes * share;
-    if (windowFull || totalFull) {
-      queue.set(waiter, want.bytes);
+    if (!this.#fits(want.bytes, lane, 0) || !this.#mayPass(queue, waiter, want.since)) {
+      queue.set(waiter, { bytes: want.bytes, since: queue.get(waiter)?.since ?? want.since, woken: false });
       return false;
     }
     queue.delete(waiter);
@@ -80,25 +102,48 @@ export class SendBudget {
       this.#moving.delete(ticket);
       this.#movingBytes -= ticket.bytes;
     }
+    this.#recall(now);
     this.#wake();
   }
 
-  /** The waiter is gone. */
+  /** The waiter is gone, or has nothing to send any more. */
   leave(waiter: Waiter): void {
     for (const queue of Object.values(this.#waiting)) queue.delete(waiter);
   }
 
+  #fits(bytes: number, lane: Lane, promised: number): boolean {
+    const share = SHARE[lane] * this.#scale;
+    const [moving, total] = [this.#movingBytes + promised, this.#total + promised];
+    const fitsWindow = moving === 0 || moving + bytes <= this.#limits.windowBytes * share;
+    return fitsWindow && (total === 0 || total + bytes <= this.#limits.totalBytes * share);
+  }
+
+  /** Nobody goes before one who has waited long in the same lane. */
+  #mayPass(queue: ReadonlyMap<Waiter, Refused>, waiter: Waiter, now: number): boolean {
+    const [head] = queue;
+    return head === undefined || head[0] === waiter || now - head[1].since < this.#limits.slowMs;
+  }
+
+  /** One who was told that there is room and has not come for long may want nothing any more: it lines up anew, if it does. */
+  #recall(now: number): void {
+    for (const queue of Object.values(this.#waiting)) {
+      for (const [waiter, { since, woken }] of queue) {
+        if (!woken || now - since < this.#limits.slowMs * ABSENT_TURNS) break;
+        queue.delete(waiter);
+        waiter.wake();
+      }
+    }
+  }
+
   /** Wakes as many as now find room, lane by lane, in the order they came. */
   #wake(): void {
-    const { windowBytes, totalBytes } = this.#limits;
     let promised = 0;
     for (const [lane, queue] of Object.entries(this.#waiting)) {
-      const share = SHARE[lane as Lane];
-      for (const [waiter, wanted] of queue) {
-        const room = Math.min(windowBytes * share - this.#movingBytes, totalBytes * share - this.#total) - promised;
-        if (room <= 0) break;
-        queue.delete(waiter);
-        promised += wanted;
+      for (const [waiter, refused] of queue) {
+        if (!this.#fits(refused.bytes, lane as Lane, promised)) break;
+        promised += refused.bytes;
+        if (refused.woken) continue;
+        refused.woken = true;
         waiter.wake();
       }
     }

@@ -8,7 +8,7 @@ export interface XdsSettings {
   readonly orderTimeoutMs: number;
   /** How long removals wait for the types that may refer to them. */
   readonly removalTimeoutMs: number;
-  /** A connection that has not taken a byte for this long is cut when others wait for its share of the budget. */
+  /** A connection that has not taken a byte for this long is cut when others wait and much of the budget is stuck. */
   readonly stallMs: number;
   /** A response that is not taken whole for this long ends its connection in any case. */
   readonly sendTimeoutMs: number;
@@ -19,6 +19,12 @@ export interface XdsSettings {
   readonly maxNodeBytes: number;
   /** Names one stream may subscribe to, per type. */
   readonly maxNames: number;
+  /** Streams that may wait for a first response; while there are more, those that come are not read. */
+  readonly maxNewcomers: number;
+  /** Streams that may wait to be let in. */
+  readonly maxWaiting: number;
+  /** Streams let in within a second; 0: as many as can be served. */
+  readonly admittedPerSecond: number;
   /** Says to clients who serves them. */
   readonly controlPlane: string;
 }
@@ -34,5 +40,8 @@ export const DEFAULT_XDS_SETTINGS: XdsSettings = {
   roundTimeoutMs: 30_000,
   maxNodeBytes: 256 * 1024,
   maxNames: 100_000,
+  maxNewcomers: 32,
+  maxWaiting: 20_000,
+  admittedPerSecond: 0,
   controlPlane: "istiod",
 };

@@ -2,22 +2,25 @@ import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { ProxyView } from "../model/proxy.ts";
-import { type DiscoveryRequest, readDeltaRequest, readSotwRequest } from "../wire/discovery-request.ts";
+import type { DiscoveryRequest } from "../wire/discovery-request.ts";
 import type { DiscoveryStream, DiscoveryStreamEvents, DiscoveryVariant, Peer } from "../wire/discovery-stream.ts";
 import { GRPC_STATUS, type GrpcStatus } from "../wire/grpc-status.ts";
 import type { Node } from "../wire/node.ts";
+import type { RequestLists } from "../wire/request-lists.ts";
 import { shortTypeName } from "../wire/type-urls.ts";
 import { Channel, type Outgoing, type Received } from "./channel.ts";
-import { setVersion } from "./diff.ts";
 import type { Frames } from "./frames.ts";
 import { Identity } from "./identity.ts";
 import type { LastGood } from "./last-good.ts";
 import type { XdsMetrics } from "./metrics.ts";
 import type { NameSets } from "./name-sets.ts";
-import { Obligations } from "./obligations.ts";
+import { isTrusted, Obligations } from "./obligations.ts";
 import { removalsBlockedFor, sendBlockedFor } from "./order.ts";
+import { type Delay, Outbox } from "./outbox.ts";
 import { followWhole } from "./parts.ts";
 import type { ResourceProvider } from "./provider.ts";
+import type { TurnLane } from "./push-queue.ts";
+import { readRequest } from "./read-request.ts";
 import { StreamRefusal } from "./refusal.ts";
 import type { Rounds } from "./rounds.ts";
 import type { SendBudget, Ticket } from "./send-budget.ts";
@@ -34,12 +37,13 @@ export interface StreamDeps {
   readonly log: Log;
   readonly metrics: XdsMetrics;
   readonly names: NameSets;
+  readonly lists: RequestLists;
   readonly frames: Frames;
   readonly lastGood: LastGood;
   readonly budget: SendBudget;
   readonly rounds: Rounds;
-  /** Asks for a turn in the urgent lane or in the other. */
-  enqueue(stream: XdsStream, urgent: boolean): void;
+  /** Asks for a turn. */
+  enqueue(stream: XdsStream, lane: TurnLane): void;
   ended(stream: XdsStream, peer: Peer): void;
   /** A request of a type that has no resources. */
   said(request: DiscoveryRequest, peer: Peer, nodeId: string): void;
@@ -56,13 +60,11 @@ export class XdsStream implements DiscoveryStreamEvents {
   readonly #obligations: Obligations;
   readonly #identity: Identity;
   readonly #openedAt: number;
-  readonly #urgentTurn = { wake: (): void => this.#deps.enqueue(this, true) };
-  readonly #turn = { wake: (): void => this.#deps.enqueue(this, false) };
-  /** Responses that the network has not taken. */
-  readonly #unsent = new Set<Ticket>();
+  readonly #outbox: Outbox;
+  readonly #urgentTurn = { wake: (): void => this.#deps.enqueue(this, "urgent") };
+  readonly #turn = { wake: (): void => this.#deps.enqueue(this, this.#lane) };
   #cancelTimer: (() => void) | undefined;
   #wakesAt: number | undefined;
-  #progress = { bytes: 0, at: 0 };
   /** The client has answered on this stream: it reads. */
   #known = false;
   #open = true;
@@ -72,6 +74,7 @@ export class XdsStream implements DiscoveryStreamEvents {
     this.#stream = stream;
     this.#deps = deps;
     this.#obligations = new Obligations(deps.names);
+    this.#outbox = new Outbox(deps.budget, () => stream.progress());
     this.#identity = new Identity((node, peer) => deps.viewOf(node, peer, stream.variant));
     this.connectedAt = deps.clock.now();
     this.#openedAt = deps.clock.monotonic();
@@ -101,11 +104,9 @@ export class XdsStream implements DiscoveryStreamEvents {
     if (provider === undefined) this.#deps.said(request, this.#stream.peer, this.nodeId);
     if (provider === undefined) return;
     const channel = this.#channel(provider);
-    const received = channel.receive(request, this.#trusted(provider));
-    if ((channel.subscription?.names.names.size ?? 0) > this.#deps.settings.maxNames) {
-      this.#tooManyNames();
-      return;
-    }
+    const received = channel.receive(request, isTrusted(provider, this.#deps.providers.values(), this.#channels));
+    if ((channel.subscription?.names.names.size ?? 0) > this.#deps.settings.maxNames) this.#tooManyNames();
+    if (!this.#open) return;
     this.#obligations.claim(channel);
     followWhole(this.#channels.values(), channel, received);
     this.#note(channel, received, request);
@@ -118,8 +119,7 @@ export class XdsStream implements DiscoveryStreamEvents {
     this.#cancelTimer?.();
     this.#deps.budget.leave(this.#turn);
     this.#deps.budget.leave(this.#urgentTurn);
-    for (const ticket of this.#unsent) this.#deps.budget.give(ticket);
-    this.#unsent.clear();
+    this.#outbox.clear();
     this.#deps.rounds.settled(this);
     this.#deps.ended(this, this.#stream.peer);
   }
@@ -141,29 +141,26 @@ export class XdsStream implements DiscoveryStreamEvents {
   refresh(): void {
     this.#identity.age();
     for (const channel of this.#channels.values()) channel.dirty = true;
-    this.#deps.enqueue(this, false);
+    this.#deps.enqueue(this, this.#lane);
     this.#continue();
   }
 
-  /** Milliseconds since the network last took something while there was something to take, since the oldest was queued, and without a name. */
-  waits(now: number): { readonly stalledMs: number; readonly unsentMs: number; readonly namelessMs: number } {
-    const [oldest] = this.#unsent;
-    const bytes = oldest === undefined ? 0 : this.#stream.progress();
-    if (oldest === undefined || bytes !== this.#progress.bytes) this.#progress = { bytes, at: now };
-    const namelessMs = this.#identity.node === undefined ? now - this.#openedAt : 0;
-    return {
-      stalledMs: oldest === undefined ? 0 : now - Math.max(this.#progress.at, oldest.since),
-      unsentMs: now - (oldest?.since ?? now),
-      namelessMs,
-    };
+  /** Bytes that the network has not taken. */
+  get unsentBytes(): number {
+    return this.#outbox.bytes;
+  }
+
+  /** How long it has kept others waiting, and how long it has not said who it is. */
+  waits(now: number): Delay & { readonly namelessMs: number } {
+    return { ...this.#outbox.delay(now), namelessMs: this.#identity.node === undefined ? now - this.#openedAt : 0 };
   }
 
   /** Sends what is due, type by type, pausing where the caller likes. */
   *work(urgentOnly: boolean): Iterable<void> {
     if (this.#identity.node === undefined || !this.#knows(undefined)) return;
-    for (const provider of this.#deps.providers.values()) {
-      const channel = this.#channels.get(provider.typeUrl);
-      if (channel !== undefined && (!urgentOnly || channel.urgent)) yield* this.#serve(channel);
+    for (const { typeUrl } of this.#deps.providers.values()) {
+      const channel = this.#channels.get(typeUrl);
+      if (channel !== undefined && (!urgentOnly || channel.urgent) && !this.#stands(channel)) yield* this.#serve(channel);
     }
     // Removals wait for types further down the list; those may just have turned out to have nothing to say.
     for (const channel of this.#channels.values()) {
@@ -172,6 +169,7 @@ export class XdsStream implements DiscoveryStreamEvents {
       if (wait > 0) this.#wakeAfter(wait);
       else yield* this.#serve(channel);
     }
+    if (!urgentOnly && !this.#channels.values().some(({ waiting }) => waiting)) this.#deps.budget.leave(this.#turn);
     this.#settle();
   }
 
@@ -189,10 +187,7 @@ export class XdsStream implements DiscoveryStreamEvents {
 
   #read(bytes: Uint8Array): DiscoveryRequest | undefined {
     try {
-      const read = this.#stream.variant === "delta" ? readDeltaRequest(bytes) : readSotwRequest(bytes);
-      const { typeUrl = read.typeUrl } = this.#stream;
-      if (read.typeUrl !== "" && read.typeUrl !== typeUrl) throw new Error(`${shortTypeName(typeUrl)} only is served here`);
-      const request = { ...read, typeUrl };
+      const request = readRequest(bytes, this.#stream, this.#deps.lists);
       if (request.names.length <= this.#deps.settings.maxNames) return request;
       this.#tooManyNames();
     } catch (error) {
@@ -228,17 +223,6 @@ export class XdsStream implements DiscoveryStreamEvents {
     return channel;
   }
 
-  /**
-   * Whether versions a client claims to hold are believed. A stream that opens with a companion type before its owner comes from a client whose
-   * owners are still warming: what it holds of the companion is what it is waiting to be sent again.
-   */
-  #trusted(provider: ResourceProvider): boolean {
-    for (const owner of this.#deps.providers.values()) {
-      if (owner.companion?.typeUrl === provider.typeUrl && !this.#channels.has(owner.typeUrl)) return false;
-    }
-    return true;
-  }
-
   #note(channel: Channel, { verdict, answered, offenders }: Received, request: DiscoveryRequest): void {
     const { clock, metrics, log } = this.#deps;
     const { typeUrl } = channel.provider;
@@ -259,38 +243,47 @@ export class XdsStream implements DiscoveryStreamEvents {
     metrics.rejected(typeUrl, this.nodeId);
     this.#deps.rounds.rejected(this);
     log.warn(
-      { node: this.nodeId, type: shortTypeName(typeUrl), resources: offenders.map((name) => this.#origin(channel, name)), error },
+      {
+        node: this.nodeId,
+        type: shortTypeName(typeUrl),
+        resources: offenders.map((name) => channel.origin(this.#identity.view, name)),
+        error,
+      },
       "proxy rejected configuration",
     );
-  }
-
-  #origin(channel: Channel, name: string): { readonly name: string; readonly from: readonly string[] } {
-    try {
-      const { view } = this.#identity;
-      return { name, from: view === undefined ? [] : channel.provider.provenance(view, name) };
-    } catch {
-      return { name, from: [] };
-    }
   }
 
   /** Asks for turns for what is due; tells the round if nothing is. */
   #continue(): void {
     const dirty = [...this.#channels.values()].filter((channel) => channel.dirty);
-    if (dirty.some(({ urgent }) => urgent)) this.#deps.enqueue(this, true);
-    if (dirty.some(({ urgent }) => !urgent)) this.#deps.enqueue(this, false);
+    if (dirty.some(({ urgent }) => urgent)) this.#deps.enqueue(this, "urgent");
+    if (dirty.some(({ urgent }) => !urgent)) this.#deps.enqueue(this, this.#lane);
     if (dirty.length === 0) this.#settle();
+  }
+
+  /** What is due besides urgent types: a first response of some type alone, or what changed too. */
+  get #lane(): TurnLane {
+    const sent = [...this.#channels.values()].filter(({ lastSequence }) => lastSequence > 0);
+    if (sent.some(({ dirty, urgent }) => dirty && !urgent)) return "known";
+    return sent.length > 0 ? "joining" : "first";
+  }
+
+  /** Whether nothing has to be said of a type to the proxy as it is now: others may have had their turn meanwhile. */
+  #stands(channel: Channel): boolean {
+    return this.#knows(undefined) && this.#identity.view !== undefined && channel.standsFor(this.#identity.view);
   }
 
   *#serve(channel: Channel): Iterable<void> {
     const { wanted } = channel;
     const { view } = this.#identity;
-    if (!channel.ready || wanted === undefined || view === undefined) return;
+    if (!this.#open || !channel.ready || wanted === undefined || view === undefined) return;
     const startedAt = this.#deps.clock.monotonic();
     try {
       for (const _ of channel.provider.prepare(view, wanted)) {
         yield;
         if (!this.#open || !channel.ready) return;
       }
+      if (!this.#isStill(view)) return;
       const outgoing = channel.outgoing(view, this.#removalsWait(channel) > 0);
       if (outgoing.plan.removalsLeft) {
         channel.removalsSince ??= startedAt;
@@ -304,9 +297,17 @@ export class XdsStream implements DiscoveryStreamEvents {
       }
     } catch (error) {
       channel.dirty = false;
+      channel.waiting = false;
       this.#failed(error, `${shortTypeName(channel.provider.typeUrl)} cannot be worked out`);
     }
     yield;
+  }
+
+  /** Whether the proxy is still what it was before others had their turn; if not, the next turn begins anew. */
+  #isStill(view: ProxyView): boolean {
+    if (!this.#knows(undefined)) return false;
+    if (this.#identity.view !== view) this.#deps.enqueue(this, this.#lane);
+    return this.#identity.view === view;
   }
 
   /** Leave to send, if it is this type's turn in the stream and the stream's turn in the process. */
@@ -321,20 +322,20 @@ export class XdsStream implements DiscoveryStreamEvents {
   }
 
   #send(channel: Channel, outgoing: Outgoing, { ticket, startedAt }: { readonly ticket: Ticket; readonly startedAt: number }): void {
-    const { clock, frames, budget, metrics, rounds } = this.#deps;
+    const { clock, frames, metrics, rounds } = this.#deps;
     const { typeUrl, companion } = channel.provider;
     const { content, plan } = outgoing;
     const frame = frames.frame({
       variant: this.#stream.variant,
       typeUrl,
-      version: setVersion(plan.after.base),
+      version: channel.versionOf(plan.after.base),
       content,
       after: channel.lastSequence,
     });
     channel.sent(outgoing, frame, ticket.since);
     this.#record(channel).sentAt = clock.now();
     rounds.sent(this, typeUrl, plan.diff);
-    this.#unsent.add(ticket);
+    this.#outbox.add(ticket);
     metrics.sent({
       typeUrl,
       bytes: frame.size,
@@ -343,14 +344,12 @@ export class XdsStream implements DiscoveryStreamEvents {
       ms: clock.monotonic() - startedAt,
     });
     this.#stream.send(frame.message, () => {
-      if (!this.#unsent.delete(ticket)) return;
-      budget.give(ticket);
-      metrics.flushed(typeUrl, clock.monotonic() - ticket.since);
+      if (this.#outbox.taken(ticket)) metrics.flushed(typeUrl, clock.monotonic() - ticket.since);
     });
     if (companion === undefined) return;
     const owed = this.#channels.get(companion.typeUrl);
     this.#obligations.owe(companion, plan.diff);
-    if (owed !== undefined && this.#obligations.claim(owed)) this.#deps.enqueue(this, owed.urgent);
+    if (owed !== undefined && this.#obligations.claim(owed)) this.#deps.enqueue(this, owed.urgent ? "urgent" : this.#lane);
   }
 
   #sendBlocked(channel: Channel): boolean {
@@ -377,7 +376,7 @@ export class XdsStream implements DiscoveryStreamEvents {
     this.#wakesAt = at;
     this.#cancelTimer = this.#deps.clock.after(ms, () => {
       this.#wakesAt = undefined;
-      this.#deps.enqueue(this, false);
+      this.#deps.enqueue(this, this.#lane);
     });
   }
 

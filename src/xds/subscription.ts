@@ -49,6 +49,11 @@ const WILDCARD = "*";
  */
 const NAMED_ONLY: ReadonlySet<string> = new Set([ENDPOINT_TYPE, ROUTE_TYPE, SCOPED_ROUTE_TYPE, SECRET_TYPE, EXTENSION_CONFIG_TYPE]);
 
+/** The same list where it has none: those of a thousand names are shared. */
+const withoutWildcard = (names: readonly string[]): readonly string[] =>
+  names.includes(WILDCARD) ? names.filter((name) => name !== WILDCARD) : names;
+
+const NONE: readonly string[] = [];
 const NOTHING: Subscription = { wildcard: false, names: NO_NAMES, explicit: false };
 
 /** State of the world: each request carries the whole list of names. */
@@ -57,7 +62,7 @@ export function judgeSotw({ current, request, nonces, names }: JudgeInput): Judg
   if (current !== undefined && request.nonce !== "" && request.nonce !== nonces.last) return stale(current);
   const first = current === undefined || request.nonce === "";
   const before = first ? NOTHING : current;
-  const listed = request.names.filter((name) => name !== WILDCARD);
+  const listed = withoutWildcard(request.names);
   const explicit = before.explicit || request.names.length > 0;
   // "How the client specifies what resources to return": naming nothing is `*`, unless a name was given before on this stream.
   const wildcard = explicit ? listed.length < request.names.length : !NAMED_ONLY.has(request.typeUrl);
@@ -74,10 +79,12 @@ export function judgeSotw({ current, request, nonces, names }: JudgeInput): Judg
 
 /** Delta: each request carries changes to the list. They hold whatever the nonce says; only the verdict depends on it. */
 export function judgeDelta({ current, request, nonces, names }: JudgeInput): Judgement {
+  if (current !== undefined && request.names.length + request.unsubscribe.length === 0)
+    return { ...unchanged(current), verdict: verdictOf(request, nonces) };
   const before = current ?? NOTHING;
   const first = current === undefined;
-  const added = request.names.filter((name) => name !== WILDCARD);
-  const taken = request.unsubscribe.filter((name) => name !== WILDCARD);
+  const added = withoutWildcard(request.names);
+  const taken = withoutWildcard(request.unsubscribe);
   const explicit = before.explicit || request.names.length > 0;
   // "How the client specifies…": a client that never named anything has `*`; naming something adds to it, only unsubscribing `*` ends it.
   const legacy = first && !explicit && !NAMED_ONLY.has(request.typeUrl);
@@ -104,14 +111,15 @@ function verdictOf(request: DiscoveryRequest, nonces: Nonces): Judgement["verdic
   return request.nonce === nonces.last ? "none" : "stale";
 }
 
-const stale = (current: Subscription): Judgement => ({
+const unchanged = (current: Subscription): Omit<Judgement, "verdict"> => ({
   subscription: current,
-  verdict: "stale",
   first: false,
-  asked: [],
-  dropped: [],
+  asked: NONE,
+  dropped: NONE,
   leftWildcard: false,
 });
+
+const stale = (current: Subscription): Judgement => ({ ...unchanged(current), verdict: "stale" });
 
 function sameAs(current: Subscription | undefined, next: Subscription): Subscription {
   const same =

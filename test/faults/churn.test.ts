@@ -1,6 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "vitest";
-import { type Sample, slope, soak } from "../../bench/soak.ts";
+import { type Sample, slope, soak, soakDoubts, soakFaults, trend } from "../../bench/soak.ts";
 
 const SECONDS = 12;
 const SHAPE = { services: 60, endpoints: 3, virtualServices: 10, destinationRules: 10, namespaces: 5, proxies: 20, classes: 5 };
@@ -20,9 +20,36 @@ describe("churn", () => {
       assert.ok(range(of(({ handles }) => handles)) <= 10, `handles: ${of(({ handles }) => handles)}`);
       assert.ok(range(of(({ nodes }) => nodes)) <= UNSWEPT, `results: ${of(({ nodes }) => nodes)}`);
       assert.ok(range(of(({ edges }) => edges)) <= UNSWEPT * 10, `reads: ${of(({ edges }) => edges)}`);
+      assert.deepEqual(soakFaults(samples), []);
     },
     (SECONDS + 60) * 1000,
   );
+
+  it("is judged by its slope, unless that may be chance", () => {
+    const sampled = (handles: (round: number) => number): readonly Sample[] =>
+      Array.from({ length: 100 }, (_, round) => ({
+        seconds: round * 18,
+        rssMb: 100,
+        heapMb: 50,
+        handles: handles(round),
+        nodes: 5,
+        edges: 5,
+      }));
+    assert.deepEqual(soakFaults(sampled((round) => 50 + (round % 7))), [], "up and down");
+    assert.match(soakFaults(sampled((round) => 50 + round))[0] ?? "", /^soak-handles: grows by 200 /);
+    const warming = sampled(() => 50).map((sample) => ({ ...sample, rssMb: 100 + sample.seconds }));
+    assert.deepEqual(soakDoubts(warming.slice(0, 20)), ["soak"], "code is still being compiled");
+    assert.match(soakFaults(warming)[0] ?? "", /^soak: grows/);
+    assert.deepEqual(
+      trend([
+        [0, 0],
+        [1, 2],
+        [2, 1],
+        [3, 3],
+      ]),
+      { slope: 0.8, error: Math.sqrt(1.8 / 2 / 5) },
+    );
+  });
 
   it("is judged by least squares", () => {
     assert.equal(

@@ -17,10 +17,10 @@ import { eventually } from "../support/wait.ts";
 
 const SHAPE = { services: 80, endpoints: 4, virtualServices: 10, destinationRules: 10, namespaces: 4, proxies: 40, classes: 4 };
 
-async function sceneServer(): Promise<Istiod> {
+async function sceneServer(env: Readonly<Record<string, string>> = {}): Promise<Istiod> {
   const scene = await tempDir();
   await writeScene(scene, SHAPE);
-  const istiod = await startIstiod();
+  const istiod = await startIstiod({ env });
   await cp(join(scene, "etc/istio"), join(istiod.home, "etc/istio"), { recursive: true });
   await eventually("the scene is in force", async () => (await istiod.metric("istiod_engine_inputs")) > SHAPE.services);
   return istiod;
@@ -77,6 +77,42 @@ describe("a control plane that gets no processor for a while", () => {
     assert.equal(touched, SHAPE.proxies);
   });
 });
+
+describe("a control plane that gets little of a processor", () => {
+  it("loses no stream, and what changes arrives", async () => {
+    const istiod = await sceneServer({ GRPC_KEEPALIVE_INTERVAL: "1s", GRPC_KEEPALIVE_TIMEOUT: "5s" });
+    const fleet = await connectAll(istiod);
+    const starving = starve(istiod.pid());
+    for (let step = 11; step < 14; step += 1) {
+      const edit = endpointEdit(step);
+      const { touched } = await fleet.observe(written(istiod, edit), reachesAll(edit));
+      assert.equal(touched, SHAPE.proxies);
+    }
+    await starving.stop();
+    assert.equal(await istiod.metric("pilot_xds"), SHAPE.proxies);
+    assert.equal(await istiod.metric("pilot_xds_write_timeout"), 0);
+  });
+});
+
+/** Lets a process run for a tenth of the time, in turns. */
+function starve(pid: number): { stop(): Promise<void> } {
+  const end = new AbortController();
+  const turns = async (): Promise<void> => {
+    while (!end.signal.aborted) {
+      process.kill(pid, "SIGSTOP");
+      await systemClock.sleep(180);
+      process.kill(pid, "SIGCONT");
+      await systemClock.sleep(20);
+    }
+  };
+  const done = turns();
+  return {
+    stop() {
+      end.abort();
+      return done;
+    },
+  };
+}
 
 const canMount = process.getuid?.() === 0;
 if (!canMount) process.stdout.write("a full disk is not tried: mounting a small file system needs root\n");

@@ -57,9 +57,13 @@ export class MapProvider implements ResourceProvider {
 
   *prepare(): Iterable<void> {}
 
-  offered(_view: ProxyView, wanted: Wanted): ResourceSet {
+  standing(_view: ProxyView, { wildcard, names }: Wanted): ResourceSet | undefined {
+    return this.#sets.get(`${wildcard} ${names.id}`);
+  }
+
+  offered(view: ProxyView, wanted: Wanted): ResourceSet {
     const key = `${wanted.wildcard} ${wanted.names.id}`;
-    const known = this.#sets.get(key);
+    const known = this.standing(view, wanted);
     if (known !== undefined) return known;
     const wholeOf = (name: string): string => name.slice(0, Math.max(0, name.lastIndexOf("/")));
     const isWanted = (name: string): boolean =>
@@ -128,6 +132,8 @@ export interface ModelClientOptions {
   appliesAnyway?(typeUrl: string, name: string, version: string): boolean;
   /** False: the test answers itself. */
   readonly answers?: boolean;
+  /** False: it takes nothing from the network. */
+  readonly reads?: boolean;
 }
 
 /** A client that does what the protocol says, and remembers all that it was sent. */
@@ -302,7 +308,7 @@ export function connect(server: XdsServer, options: Omit<ModelClientOptions, "se
       peer: { address: "127.0.0.1:1", header: () => undefined, certificate: undefined },
       send(message, flushed) {
         queueMicrotask(() => {
-          if (!live) return;
+          if (!live || options.reads === false) return;
           flushed();
           connection.client.message(Buffer.concat(message));
         });
@@ -312,6 +318,8 @@ export function connect(server: XdsServer, options: Omit<ModelClientOptions, "se
         live = false;
       },
       progress: () => 0,
+      pause() {},
+      resume() {},
       abort() {
         connection.closed = { status: -1, reason: "aborted" };
         live = false;

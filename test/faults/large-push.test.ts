@@ -1,0 +1,97 @@
+import assert from "node:assert/strict";
+import { existsSync, readFileSync, rmSync } from "node:fs";
+import { join } from "node:path";
+import { describe, it, onTestFinished } from "vitest";
+import type { Client } from "../../bench/client.ts";
+import { Fleet, reachesAll } from "../../bench/fleet.ts";
+import { endpointEdit, routeEdit, sceneFiles, sceneProxies } from "../../bench/scene.ts";
+import { ENDPOINT_TYPE, ROUTE_TYPE } from "../../src/wire/type-urls.ts";
+import { tempDir } from "../support/cleanup.ts";
+import { type Istiod, startIstiod } from "../support/istiod.ts";
+import { eventually } from "../support/wait.ts";
+
+/*
+ * One line of a route changes, and each of 500 proxies is sent a table of some hundred kilobytes.
+ */
+
+const SHAPE = { services: 600, endpoints: 2, virtualServices: 600, destinationRules: 50, namespaces: 5, proxies: 500, classes: 5 };
+/** No stretch of work may hold the loop for longer: probes, signing and other proxies wait for it. */
+const LIMIT_MS = 20;
+const PUSHES = 4;
+
+/** All clients are one process, which on a busy machine may not come to answer for a while. */
+const PATIENT = { GRPC_KEEPALIVE_TIMEOUT: "100s" };
+
+interface Scene {
+  readonly istiod: Istiod;
+  readonly fleet: Fleet;
+  /** Where the process writes how long its loop was held. */
+  readonly watched: string;
+}
+
+async function startScene(): Promise<Scene> {
+  const watched = join(await tempDir(), "loop.json");
+  const preload = join(import.meta.dirname, "../support/loop-watch.ts");
+  const istiod = await startIstiod({
+    files: Object.fromEntries(sceneFiles(SHAPE)),
+    env: { NODE_OPTIONS: `--import=${preload}`, LOOP_WATCH_FILE: watched, PILOT_DEBOUNCE_AFTER: "10ms", ...PATIENT },
+  });
+  const fleet = new Fleet(istiod.grpcPort);
+  onTestFinished(() => fleet.close());
+  await fleet.connect(sceneProxies(SHAPE));
+  return { istiod, fleet, watched };
+}
+
+/** How long the loop was held since the last call, the longest stretch first, in ms of processor time. */
+async function stretches({ istiod, watched }: Scene): Promise<readonly number[]> {
+  rmSync(watched, { force: true });
+  process.kill(istiod.pid(), "SIGUSR2");
+  return eventually("the loop's figures are written", () => existsSync(watched) && (JSON.parse(readFileSync(watched, "utf8")) as number[]));
+}
+
+/** Makes one route change after the other; gives the longest stretch of each. */
+async function pushRoutes(scene: Scene): Promise<readonly number[]> {
+  const longest: number[] = [];
+  for (let step = 1; step <= PUSHES; step += 1) {
+    await stretches(scene);
+    const edit = routeEdit(step);
+    const { bytes, touched } = await scene.fleet.observe(() => scene.istiod.write(edit.file, edit.text), reachesAll(edit));
+    longest.push((await stretches(scene))[0] ?? 0);
+    assert.equal(touched, SHAPE.proxies);
+    assert.ok(bytes > SHAPE.proxies * 400_000, `${bytes} bytes`);
+  }
+  return longest;
+}
+
+/** Changes a route, and an endpoint as soon as the first table has come; gives the order in which all clients were sent what. */
+async function endpointDuringPush({ istiod, fleet }: Scene): Promise<readonly string[]> {
+  const [route, endpoint] = [routeEdit(PUSHES + 1), endpointEdit(1)];
+  const order: string[] = [];
+  const had = new Map<Client, Set<string>>();
+  let written: Promise<void> | undefined;
+  await fleet.observe(() => istiod.write(route.file, route.text), {
+    clients: () => true,
+    reached(client, { typeUrl }) {
+      written ??= istiod.write(endpoint.file, endpoint.text);
+      order.push(typeUrl);
+      const types = (had.get(client) ?? new Set()).add(typeUrl);
+      had.set(client, types);
+      return types.has(ROUTE_TYPE) && types.has(ENDPOINT_TYPE);
+    },
+  });
+  await written;
+  return order;
+}
+
+describe("a route push to 500 proxies", () => {
+  it(`holds the loop for no longer than ${LIMIT_MS} ms at a time, and does not keep a changed endpoint waiting`, async () => {
+    const scene = await startScene();
+    const longest = await pushRoutes(scene);
+    // A collection of garbage may fall into a push; work that is not divided shows in every one.
+    assert.ok(Math.min(...longest) <= LIMIT_MS, `longest stretches of the pushes: ${longest.map((ms) => ms.toFixed(1)).join(", ")} ms`);
+    const order = await endpointDuringPush(scene);
+    assert.equal(order.filter((typeUrl) => typeUrl === ENDPOINT_TYPE).length, SHAPE.proxies);
+    const tablesLeft = order.slice(order.lastIndexOf(ENDPOINT_TYPE)).filter((typeUrl) => typeUrl === ROUTE_TYPE).length;
+    assert.ok(tablesLeft > 0, "the last endpoint came after the last table");
+  });
+});
