@@ -62,7 +62,10 @@ describe("a client certificate", () => {
   });
 
   it("that leads to no root is named in the refusal", async () => {
-    expect(await fault({ certificateFault: "CERT_HAS_EXPIRED" })).toMatchObject({ reason: "certificate", message: /CERT_HAS_EXPIRED/ });
+    expect(await fault({ certificateFault: "CERT_HAS_EXPIRED" })).toMatchObject({
+      reason: "certificate",
+      message: expect.stringContaining("CERT_HAS_EXPIRED"),
+    });
   });
 });
 

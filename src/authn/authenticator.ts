@@ -1,8 +1,9 @@
 import type { Clock } from "../base/clock.ts";
-import { readCertificate, workloadOf } from "../pki/certificate.ts";
+import { type Certificate, readCertificate, workloadOf } from "../pki/certificate.ts";
 import { identityFault, type WorkloadIdentity } from "../pki/spiffe.ts";
 import { AuthnError } from "./authn-error.ts";
 import { readToken } from "./json-web-token.ts";
+import { RememberedTokens } from "./remembered-tokens.ts";
 import type { SingleUse, TokenVerifier } from "./token-verifier.ts";
 
 /** Somebody who has proved who it is. */
@@ -44,11 +45,12 @@ const BEARER = /^Bearer +(\S+)$/i;
  * stand for a workload (the control plane's own, a CA's) counts for nothing, and a token may still be shown beside it.
  */
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
+  const remembered = new RememberedTokens();
   return {
     async authenticate({ certificate, certificateFault, authorization }) {
       const byCertificate = certificate === undefined ? undefined : certificateCaller(certificate, options);
       if (byCertificate !== undefined && !(byCertificate instanceof AuthnError)) return byCertificate;
-      if (authorization !== undefined) return tokenCaller(authorization, options);
+      if (authorization !== undefined) return tokenCaller(authorization, options, remembered);
       if (byCertificate !== undefined) throw byCertificate;
       if (certificateFault !== undefined)
         throw new AuthnError("certificate", `the client certificate was not accepted: ${certificateFault}`);
@@ -57,8 +59,12 @@ export function createAuthenticator(options: AuthenticatorOptions): Authenticato
   };
 }
 
+/** Certificates as read, by the bytes that their connection holds: it shows the same one with every call. */
+const readOnce = new WeakMap<Uint8Array, Certificate | string>();
+
 function certificateCaller(der: Uint8Array, { clock, trustDomains }: AuthenticatorOptions): Caller | AuthnError {
-  const certificate = readCertificate(der);
+  const certificate = readOnce.get(der) ?? readCertificate(der);
+  readOnce.set(der, certificate);
   if (typeof certificate === "string") return new AuthnError("certificate", certificate);
   const now = clock.now();
   if (certificate.notAfter <= now || certificate.notBefore > now)
@@ -69,12 +75,17 @@ function certificateCaller(der: Uint8Array, { clock, trustDomains }: Authenticat
   return { identity, by: "certificate" };
 }
 
-async function tokenCaller(authorization: string, { verifiers, trustDomains }: AuthenticatorOptions): Promise<Caller> {
-  const token = readToken(BEARER.exec(authorization)?.[1] ?? "");
+async function tokenCaller(
+  authorization: string,
+  { verifiers, trustDomains }: AuthenticatorOptions,
+  remembered: RememberedTokens,
+): Promise<Caller> {
+  const token = remembered.get(authorization) ?? readToken(BEARER.exec(authorization)?.[1] ?? "");
   const issuer = token.claims.iss;
   const verifier = typeof issuer === "string" ? verifiers().find((one) => one.judges(issuer)) : undefined;
   if (verifier === undefined) throw new AuthnError("token issuer", "tokens of this issuer are not accepted");
   const { namespace, serviceAccount, once } = await verifier.verify(token);
+  remembered.add(authorization, token);
   const identity = { trustDomain: trustDomains()[0] ?? "", namespace, serviceAccount };
   const fault = identityFault(identity);
   if (fault !== undefined) throw new AuthnError("identity", fault);

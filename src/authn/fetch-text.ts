@@ -1,59 +1,67 @@
-import { lookup } from "node:dns";
+import type { IncomingMessage } from "node:http";
+import { request as requestPlain } from "node:http";
 import { request } from "node:https";
-import { isIP, type LookupFunction } from "node:net";
-import { isBlockedAddress } from "./blocked-address.ts";
+import { isIP } from "node:net";
+import { getCACertificates } from "node:tls";
+import { isBlockedAddress } from "../base/blocked-address.ts";
+import { blockedPlace, guardedLookup } from "../base/guarded-lookup.ts";
 
 /** Gets a small document over the network; rejects with a sentence. */
-export type FetchText = (url: string) => Promise<string>;
+export type FetchText = (url: string, timeoutMs?: number) => Promise<string>;
+
+export interface FetchTextOptions {
+  /** URLs with `http:` are fetched too. */
+  readonly plain?: boolean;
+  /** Which addresses are not called; by default those of this machine, its links and of metadata services. */
+  readonly isBlocked?: (address: string) => boolean;
+  /** Roots in PEM that servers may be verified with besides the platform's; asked at each fetch. */
+  readonly moreRoots?: () => Promise<string | undefined>;
+}
 
 const LARGEST = 1024 * 1024;
 const TIMEOUT_MS = 5_000;
 
 /**
- * Gets a document over https. The addresses a name stands for are judged in the look-up that the connection itself uses, so they cannot change
- * in between; redirects are not followed, since they would lead where nobody looked.
+ * Makes something that gets documents. The addresses a name stands for are judged in the look-up that the connection itself uses, so they cannot
+ * change in between; redirects are not followed, since they would lead where nobody looked.
  */
-export const fetchText: FetchText = (url) => {
-  const { protocol, hostname } = new URL(url);
-  const host = hostname.replace(/^\[(.*)\]$/, "$1");
-  if (protocol !== "https:") return Promise.reject(new Error(`${url} is not an https URL`));
-  if (isIP(host) !== 0 && isBlockedAddress(host)) return Promise.reject(blocked(url));
-  return new Promise((resolve, reject) => {
-    const outgoing = request(url, { lookup: guardedLookup, agent: false, signal: AbortSignal.timeout(TIMEOUT_MS) }, (response) => {
-      if (response.statusCode !== 200) {
-        outgoing.destroy();
-        reject(new Error(`${url} answers with status ${response.statusCode ?? 0}`));
-        return;
-      }
-      const pieces: Buffer[] = [];
-      let size = 0;
-      response.on("data", (piece: Buffer) => {
-        size += piece.length;
-        if (size > LARGEST) outgoing.destroy(new Error(`${url} answers with more than ${LARGEST} bytes`));
-        else pieces.push(piece);
-      });
-      response.on("end", () => resolve(Buffer.concat(pieces).toString("utf8")));
-      response.on("error", reject);
+export function createFetchText({ plain = false, isBlocked = isBlockedAddress, moreRoots }: FetchTextOptions): FetchText {
+  return async (url, timeoutMs = TIMEOUT_MS) => {
+    if (!URL.canParse(url)) throw new Error(`${url} is not a URL`);
+    const { protocol, hostname } = new URL(url);
+    const host = hostname.replace(/^\[(.*)\]$/, "$1");
+    if (protocol !== "https:" && !(plain && protocol === "http:")) throw new Error(`${url} is not an https URL`);
+    if (isIP(host) !== 0 && isBlocked(host)) throw blockedPlace(url);
+    const roots = await moreRoots?.();
+    const signal = AbortSignal.timeout(timeoutMs);
+    const options = { lookup: guardedLookup(isBlocked), agent: false as const, signal };
+    const ask = protocol === "https:" ? request : requestPlain;
+    return new Promise((resolve, reject) => {
+      const failed = (error: unknown): void => reject(signal.aborted ? new Error(`${url} does not answer in time`) : error);
+      const take = (response: IncomingMessage): void => {
+        if (response.statusCode === 200) readAll(response, url).then(resolve, failed);
+        else reject(new Error(`${url} answers with status ${response.statusCode ?? 0}`));
+        if (response.statusCode !== 200) outgoing.destroy();
+      };
+      const outgoing = ask(url, { ...options, ...(roots !== undefined && { ca: [...getCACertificates("default"), roots] }) }, take);
+      outgoing.on("error", failed).end();
     });
-    outgoing.on("error", reject);
-    outgoing.end();
-  });
-};
+  };
+}
 
-/** A look-up that finds only addresses that may be called. */
-const guardedLookup: LookupFunction = (hostname, options, callback) => {
-  lookup(hostname, { ...options, all: true }, (error, found) => {
-    if (error !== null) {
-      callback(error, []);
-      return;
-    }
-    const allowed = found.filter(({ address }) => !isBlockedAddress(address));
-    const [first] = allowed;
-    if (first === undefined) callback(blocked(hostname), []);
-    else if (options.all === true) callback(null, allowed);
-    else callback(null, first.address, first.family);
-  });
-};
+/** Gets a document over https, verified with the platform's roots. */
+export const fetchText: FetchText = createFetchText({});
 
-const blocked = (place: string): Error =>
-  new Error(`${place} leads to an address of this machine, of its link or of a metadata service, which is not called`);
+function readAll(response: IncomingMessage, url: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const pieces: Buffer[] = [];
+    let size = 0;
+    response.on("data", (piece: Buffer) => {
+      size += piece.length;
+      if (size > LARGEST) response.destroy(new Error(`${url} answers with more than ${LARGEST} bytes`));
+      else pieces.push(piece);
+    });
+    response.on("end", () => resolve(Buffer.concat(pieces).toString("utf8")));
+    response.on("error", reject);
+  });
+}

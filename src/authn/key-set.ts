@@ -1,4 +1,4 @@
-import { constants, createHash, createPublicKey, type JsonWebKey, type KeyObject, verify } from "node:crypto";
+import { constants, createPublicKey, type JsonWebKey, type KeyObject, verify } from "node:crypto";
 import { keyFault } from "../pki/keys.ts";
 import { type SignedToken, TOKEN_ALGORITHMS } from "./json-web-token.ts";
 
@@ -59,23 +59,17 @@ function fits({ key, algorithm }: VerificationKey, token: SignedToken): boolean 
 export const isSigned = (token: SignedToken, keys: readonly VerificationKey[]): boolean =>
   keys.some(({ key }) => isRemembered(token, key) || remembered(token, key, isSignedWith(token, key)));
 
-/** Signatures that were found good, by key: a workload shows its token again and again, and a look costs far less than a verification. */
-const goodSignatures = new WeakMap<KeyObject, Set<string>>();
-const MOST_REMEMBERED = 10_000;
+/** Tokens whose signature was found good, by key; `RememberedTokens` says which live on. */
+const goodSignatures = new WeakMap<KeyObject, WeakSet<SignedToken>>();
 
-const signatureId = ({ algorithm, signed, signature }: SignedToken): string =>
-  createHash("sha256").update(algorithm).update(".").update(signed).update(".").update(signature).digest("base64");
-
-const isRemembered = (token: SignedToken, key: KeyObject): boolean => goodSignatures.get(key)?.has(signatureId(token)) === true;
+const isRemembered = (token: SignedToken, key: KeyObject): boolean => goodSignatures.get(key)?.has(token) === true;
 
 /** Times, audience and issuer are looked at each time; only that the key signed these bytes stays true for ever. */
 function remembered(token: SignedToken, key: KeyObject, good: boolean): boolean {
   if (!good) return false;
-  const known = goodSignatures.get(key) ?? new Set<string>();
+  const known = goodSignatures.get(key) ?? new WeakSet<SignedToken>();
   goodSignatures.set(key, known);
-  const [oldest] = known;
-  if (known.size >= MOST_REMEMBERED && oldest !== undefined) known.delete(oldest);
-  known.add(signatureId(token));
+  known.add(token);
   return true;
 }
 

@@ -2,7 +2,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
 import { manualClock } from "../../test/support/manual-clock.ts";
-import { isBlockedAddress } from "./blocked-address.ts";
+import { isBlockedAddress } from "../base/blocked-address.ts";
 import { fetchText } from "./fetch-text.ts";
 import { cachedKeys, discoveredKeys } from "./key-source.ts";
 import { keySetText, tokenKeys } from "./token-fixture.ts";

@@ -1,10 +1,8 @@
-import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import type { Caller } from "../authn/authenticator.ts";
 import { AuthnError } from "../authn/authn-error.ts";
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import { type IstioCertificateRequest, IstioCertificateRequestSchema, IstioCertificateResponseSchema } from "../gen/istio/v1/auth/ca_pb.js";
 import { type CertificateRequest, CsrError, readCsr } from "../pki/csr.ts";
 import { formatSpiffeId, parseSpiffeId, type WorkloadIdentity } from "../pki/spiffe.ts";
 import { CallRefusal } from "../wire/call-refusal.ts";
@@ -13,6 +11,8 @@ import type { UnaryMethod } from "../wire/grpc-server.ts";
 import { GRPC_STATUS } from "../wire/grpc-status.ts";
 import { type Issued, type Signer, SigningError, type SignRequest } from "./authority.ts";
 import type { CaMetrics } from "./ca-metrics.ts";
+import { answerBytes, type CertificateCall, readCall } from "./certificate-call.ts";
+import { verificationPlace } from "./verification-place.ts";
 
 export const CREATE_CERTIFICATE = "/istio.v1.auth.IstioCertificateService/CreateCertificate";
 
@@ -33,14 +33,15 @@ export interface CertificateServiceOptions {
  */
 export function certificateService(options: CertificateServiceOptions): UnaryMethod {
   const { clock, log, metrics } = options;
+  const placed = verificationPlace(clock);
   return async (bytes, peer) => {
     metrics.request();
     const caller = await callerOf(options, peer);
     const { by, once } = caller;
-    const request = readRequest(bytes);
+    const request = readCall(bytes);
     const identity = holderOf(request, caller, options);
-    const { keyInfo } = keyOf(request, options);
-    const ttlMs = Number(request?.validityDuration ?? 0n) * 1_000;
+    const { keyInfo } = await placed((place) => keyOf(request, place, options));
+    const ttlMs = (request?.validSeconds ?? 0) * 1_000;
     // Taken before and given back after a failure: whatever happens in between, a token never gets two certificates.
     await orRefused(options, peer, async () => once?.take());
     const issued = await sign(options, { identity, csr: request?.csr ?? "", keyInfo, ttlMs }).catch(async (error: unknown) => {
@@ -50,18 +51,17 @@ export function certificateService(options: CertificateServiceOptions): UnaryMet
     metrics.issued();
     const validSeconds = Math.round((issued.notAfter - clock.now()) / 1_000);
     log.debug({ identity: formatSpiffeId(identity), by, peer: peer.address, validSeconds }, "certificate signed");
-    const certChain = [issued.certificate, ...issued.intermediates, issued.roots];
-    return toBinary(IstioCertificateResponseSchema, create(IstioCertificateResponseSchema, { certChain }));
+    return answerBytes([issued.certificate, ...issued.intermediates, issued.roots]);
   };
 }
 
 /** Whom the certificate is for: the caller itself, or whom a trusted control plane speaks for. */
 function holderOf(
-  request: IstioCertificateRequest | undefined,
+  request: CertificateCall | undefined,
   { identity, once }: Caller,
   { mayActFor }: CertificateServiceOptions,
 ): WorkloadIdentity {
-  const asked = request?.metadata?.ImpersonatedIdentity;
+  const asked = request?.actsFor;
   if (asked === undefined) return identity;
   const holder = typeof asked === "string" && once === undefined && mayActFor(identity) ? parseSpiffeId(asked) : undefined;
   if (holder?.trustDomain === identity.trustDomain) return holder;
@@ -83,18 +83,14 @@ async function orRefused<T>({ log, metrics }: CertificateServiceOptions, peer: P
   }
 }
 
-function readRequest(bytes: Uint8Array): IstioCertificateRequest | undefined {
-  try {
-    return fromBinary(IstioCertificateRequestSchema, bytes);
-  } catch {
-    return undefined;
-  }
-}
-
-function keyOf(request: IstioCertificateRequest | undefined, { metrics }: CertificateServiceOptions): CertificateRequest {
+async function keyOf(
+  request: CertificateCall | undefined,
+  place: "here" | "elsewhere",
+  { metrics }: CertificateServiceOptions,
+): Promise<CertificateRequest> {
   try {
     if (request === undefined) throw new CsrError("the message is malformed");
-    return readCsr(request.csr);
+    return await readCsr(request.csr, place);
   } catch (error) {
     if (!(error instanceof CsrError)) throw error;
     metrics.malformed();

@@ -6,6 +6,8 @@ import type { CaTexts } from "./ca-material.ts";
 
 /** A clock that is behind ours by this much still takes what we sign. */
 export const BACKDATE_MS = 2 * 60_000;
+/** A root is made once, perhaps before the machine's clock was set right: it must not become one that is not valid yet. */
+const ROOT_BACKDATE_MS = 24 * 3_600_000;
 
 export interface RootInput {
   /** Becomes the root's organization, as in Istio. */
@@ -22,7 +24,7 @@ export async function makeRoot({ trustDomain, now, ttlMs }: RootInput): Promise<
     use: { is: "ca" },
     keyInfo,
     organization: trustDomain,
-    notBefore: now - BACKDATE_MS,
+    notBefore: now - ROOT_BACKDATE_MS,
     notAfter: now + ttlMs,
     issuer: { key: privateKey, keyInfo },
   });

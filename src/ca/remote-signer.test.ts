@@ -50,7 +50,7 @@ async function rig(answer: (keyInfo: Uint8Array, root: TestCa) => readonly strin
       [CREATE_CERTIFICATE]: async (bytes, peer) => {
         const request = fromBinary(IstioCertificateRequestSchema, bytes);
         asked.push({ identity: request.metadata?.ImpersonatedIdentity, token: peer.header("authorization") });
-        const certChain = [...(await answer(readCsr(request.csr).keyInfo, root))];
+        const certChain = [...(await answer((await readCsr(request.csr)).keyInfo, root))];
         return toBinary(IstioCertificateResponseSchema, create(IstioCertificateResponseSchema, { certChain }));
       },
     },

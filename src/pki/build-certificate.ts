@@ -1,4 +1,4 @@
-import { createHash, type KeyObject, randomBytes, sign } from "node:crypto";
+import { createHash, type KeyObject, randomFillSync, sign } from "node:crypto";
 import { isIPv4 } from "node:net";
 import { parseIp } from "../base/address.ts";
 import { inside, readBits, readWhole, TAG } from "./der-reader.ts";
@@ -30,39 +30,66 @@ export interface Issuer {
   readonly keyInfo: Uint8Array;
 }
 
-const SERIAL_BYTES = 16;
-
 /** Builds and signs an X.509 v3 certificate (RFC 5280); gives DER. A random 128-bit serial needs no memory of earlier ones. */
 export function buildCertificate(input: CertificateInput): Buffer {
   const { issuer, use } = input;
-  const algorithm = algorithmFor(issuer.key);
+  const signing = signingParts(issuer);
   const subject = nameOf(input.organization);
   const extensions = [
     ...usageExtensions(use),
     ...namesExtension(use, input.organization === undefined),
     ...(use.is === "ca" ? [extension(OID.subjectKeyId, octetString(keyId(input.keyInfo)))] : []),
-    issuerExtension(issuer.keyInfo),
+    signing.extension,
   ];
   const body = sequence(
     explicit(0, integer(Uint8Array.of(2))),
-    integer(randomBytes(SERIAL_BYTES)),
-    algorithmInfo(algorithm),
+    integer(nextSerial()),
+    signing.info,
     issuer.name ?? subject,
     sequence(time(input.notBefore), time(input.notAfter)),
     subject,
     input.keyInfo,
     explicit(3, sequence(...extensions)),
   );
-  return sequence(body, algorithmInfo(algorithm), bitString(sign(algorithm.digest, body, issuer.key)));
+  return sequence(body, signing.info, bitString(sign(signing.digest, body, issuer.key)));
 }
 
-const issuerExtensions = new WeakMap<Uint8Array, Buffer>();
+/** What all certificates of an issuer have in common. Made once: signing is a hot path. */
+interface SigningParts {
+  readonly digest: SignatureAlgorithm["digest"];
+  /** The algorithm as it stands in the certificate. */
+  readonly info: Buffer;
+  /** Names the issuer's key. */
+  readonly extension: Buffer;
+}
 
-/** Names the issuer's key; the same for all it signs. */
-function issuerExtension(keyInfo: Uint8Array): Buffer {
-  const made = issuerExtensions.get(keyInfo) ?? extension(OID.authorityKeyId, sequence(implicit(0, keyId(keyInfo))));
-  issuerExtensions.set(keyInfo, made);
-  return made;
+const partsOfIssuers = new WeakMap<Uint8Array, SigningParts>();
+
+function signingParts({ key, keyInfo }: Issuer): SigningParts {
+  const made = partsOfIssuers.get(keyInfo);
+  if (made !== undefined) return made;
+  const algorithm = algorithmFor(key);
+  const parts = {
+    digest: algorithm.digest,
+    info: algorithmInfo(algorithm),
+    extension: extension(OID.authorityKeyId, sequence(implicit(0, keyId(keyInfo)))),
+  };
+  partsOfIssuers.set(keyInfo, parts);
+  return parts;
+}
+
+const SERIAL_BYTES = 16;
+/** Random bytes for the next serials: many cost as much as few. */
+const randomness = Buffer.alloc(64 * SERIAL_BYTES);
+let spent = randomness.length;
+
+function nextSerial(): Buffer {
+  if (spent === randomness.length) {
+    randomFillSync(randomness);
+    spent = 0;
+  }
+  spent += SERIAL_BYTES;
+  return randomness.subarray(spent - SERIAL_BYTES, spent);
 }
 
 /** The identifier of a key (RFC 5280 4.2.1.2, first method). */

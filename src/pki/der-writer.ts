@@ -3,8 +3,18 @@ import { explicitTag, implicitTag, TAG } from "./der-reader.ts";
 
 /** One value: tag, length, content. */
 export function der(tag: number, ...content: readonly Uint8Array[]): Buffer {
-  const length = content.reduce((sum, part) => sum + part.length, 0);
-  return Buffer.concat([Uint8Array.of(tag), lengthBytes(length), ...content]);
+  let length = 0;
+  for (const part of content) length += part.length;
+  const size = lengthBytes(length);
+  const whole = Buffer.allocUnsafe(1 + size.length + length);
+  whole[0] = tag;
+  whole.set(size, 1);
+  let at = 1 + size.length;
+  for (const part of content) {
+    whole.set(part, at);
+    at += part.length;
+  }
+  return whole;
 }
 
 export const sequence = (...values: readonly Uint8Array[]): Buffer => der(TAG.SEQUENCE, ...values);
@@ -30,17 +40,23 @@ export function integer(bytes: Uint8Array): Buffer {
   return der(TAG.INTEGER, ...(digits.length === 0 || first >= 0x80 ? [Uint8Array.of(0)] : []), digits);
 }
 
-/** An object identifier from its dotted form. */
+const writtenOids = new Map<string, Buffer>();
+
+/** An object identifier from its dotted form. Those that we write are few and always the same, so each is made once. */
 export function oid(dotted: string): Buffer {
+  const known = writtenOids.get(dotted);
+  if (known !== undefined) return known;
   const [root = 0, second = 0, ...rest] = dotted.split(".").map(Number);
-  return der(TAG.OID, Buffer.concat([root * 40 + second, ...rest].map(arcBytes)));
+  const made = der(TAG.OID, Buffer.concat([root * 40 + second, ...rest].map(arcBytes)));
+  writtenOids.set(dotted, made);
+  return made;
 }
 
 /** A moment as X.509 wants it: UTCTime until 2049, GeneralizedTime after (RFC 5280 4.1.2.5). Whole seconds. */
 export function time(ms: number): Buffer {
   const text = new Date(ms).toISOString();
   invariant(text.length === 24, "a moment is between the years 0 and 9999");
-  const digits = `${text.slice(0, 19).replaceAll(/[-T:]/g, "")}Z`;
+  const digits = `${text.slice(0, 4)}${text.slice(5, 7)}${text.slice(8, 10)}${text.slice(11, 13)}${text.slice(14, 16)}${text.slice(17, 19)}Z`;
   return text < "2050" ? der(TAG.UTC_TIME, Buffer.from(digits.slice(2))) : der(TAG.GENERALIZED_TIME, Buffer.from(digits));
 }
 

@@ -27,6 +27,10 @@ export interface DiscoveryStream {
   close(status: GrpcStatus, reason: string): void;
   /** Bytes the network has taken on this connection so far: a slow reader makes progress, one that does not read makes none. */
   progress(): number;
+  /** Takes no more messages for now; what the client goes on to say stays in its hands, but for the little that is on its way. */
+  pause(): void;
+  /** Takes messages again. */
+  resume(): void;
   /** Cuts the whole connection: for a client that does not read, and so would never come to the status. */
   abort(): void;
 }

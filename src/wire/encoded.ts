@@ -30,4 +30,6 @@ export interface ResourceSet {
 export interface FailedResource {
   readonly name: string;
   readonly message: string;
+  /** What others were served must not stand in for it: who may have it is not known yet. */
+  readonly standIn?: "own";
 }

@@ -4,6 +4,8 @@ import { messageOf } from "../base/errors.ts";
 import type { Peer } from "./discovery-stream.ts";
 import { GRPC_STATUS, type GrpcStatus } from "./grpc-status.ts";
 import { MESSAGE_PREFIX_BYTES, MessageReader } from "./message-reader.ts";
+import type { Misbehaviour } from "./misbehaviour.ts";
+import { PacedWriter, writeTogether } from "./paced-writer.ts";
 import { type MessageBytes, messageSize } from "./shared-blocks.ts";
 
 /** What happens on a call. `ended` comes once, last. */
@@ -21,8 +23,12 @@ export interface CallOptions {
   readonly connection: Omit<Peer, "header">;
   readonly maxRequestBytes: number;
   readonly clock: Clock;
+  /** Whether the connection is over TLS. */
+  readonly encrypted?: boolean;
+  misbehaved?(how: Misbehaviour): void;
 }
 
+const OK: OutgoingHttpHeaders = { "grpc-status": String(GRPC_STATUS.OK) };
 const HANG_UP_MS = 1_000;
 
 const HEADERS: OutgoingHttpHeaders = { ":status": 200, "content-type": "application/grpc", "grpc-accept-encoding": "identity" };
@@ -36,12 +42,18 @@ export class GrpcCall {
   readonly #stream: ServerHttp2Stream;
   readonly #reader: MessageReader;
   readonly #clock: Clock;
+  readonly #misbehaved: (how: Misbehaviour) => void;
+  readonly #paced: PacedWriter | undefined;
   #status: OutgoingHttpHeaders | undefined;
   #open = true;
+  /** The client has said all it will say. */
+  #heard = false;
   #events: CallEvents | undefined;
 
-  constructor({ stream, headers, connection, maxRequestBytes, clock }: CallOptions) {
+  constructor({ stream, headers, connection, maxRequestBytes, clock, encrypted = false, misbehaved = () => {} }: CallOptions) {
     this.#clock = clock;
+    this.#misbehaved = misbehaved;
+    this.#paced = encrypted ? new PacedWriter(stream) : undefined;
     this.#stream = stream;
     this.#reader = new MessageReader(maxRequestBytes);
     this.peer = { ...connection, header: (name) => first(headers[name]) };
@@ -49,8 +61,8 @@ export class GrpcCall {
     stream.on("aborted", () => this.#end());
     stream.on("close", () => this.#end());
     stream.on("wantTrailers", () => {
-      stream.sendTrailers(this.#status ?? statusOf(GRPC_STATUS.OK, ""));
-      hangUp(stream, clock);
+      stream.sendTrailers(this.#status ?? OK);
+      if (!this.#heard) hangUp(stream, clock);
     });
   }
 
@@ -63,8 +75,17 @@ export class GrpcCall {
     }
     this.#stream.on("data", (bytes: Buffer) => this.#take(bytes, events));
     this.#stream.on("end", () => {
+      this.#heard = true;
       if (this.#open) events.finished();
     });
+  }
+
+  /** Sends the one message of a call that has no other, and ends it: all of it in one write. */
+  answer(message: Uint8Array): void {
+    if (!this.#open) return;
+    this.#stream.respond(HEADERS, { waitForTrailers: true });
+    this.#stream.end(Buffer.concat([prefixOf([message]), message]));
+    this.#end();
   }
 
   /** Queues a message; `flushed` is called when the network has taken all of it. */
@@ -72,13 +93,9 @@ export class GrpcCall {
     if (!this.#open) return;
     const stream = this.#stream;
     if (!stream.headersSent) stream.respond(HEADERS, { waitForTrailers: true });
-    stream.cork(); // The buffers then go to the network in one call.
     const buffers = [prefixOf(message), ...message];
-    for (const bytes of buffers.slice(0, -1)) stream.write(bytes);
-    stream.write(buffers.at(-1), (error) => {
-      if (error == null) flushed();
-    });
-    stream.uncork();
+    if (this.#paced === undefined) writeTogether(stream, buffers, flushed);
+    else this.#paced.write(buffers, flushed);
   }
 
   /** Ends the call with a status, after what was queued. */
@@ -88,12 +105,22 @@ export class GrpcCall {
     const trailers = statusOf(status, reason);
     if (stream.headersSent) {
       this.#status = trailers;
-      stream.end();
+      if (this.#paced === undefined) stream.end();
+      else this.#paced.end();
     } else if (!stream.destroyed) {
       stream.respond({ ...HEADERS, ...trailers }, { endStream: true });
       hangUp(stream, this.#clock);
     }
     this.#end();
+  }
+
+  /** Reads no more: the client may send what its window allows, and then has to wait. */
+  pause(): void {
+    this.#stream.pause();
+  }
+
+  resume(): void {
+    if (this.#open) this.#stream.resume();
   }
 
   #take(bytes: Buffer, events: CallEvents): void {
@@ -102,7 +129,9 @@ export class GrpcCall {
       const fault = this.#reader.take(bytes, (message) => {
         if (this.#open) events.message(message);
       });
-      if (fault !== undefined) this.close(fault.status, fault.reason);
+      if (fault === undefined) return;
+      this.#misbehaved("message");
+      this.close(fault.status, fault.reason);
     } catch (error) {
       this.close(GRPC_STATUS.INTERNAL, messageOf(error));
     }

@@ -10,6 +10,7 @@ import { GRPC_STATUS } from "./grpc-status.ts";
 async function startRig(): Promise<{ readonly server: GrpcServer; readonly channel: GrpcChannel; readonly path: string }> {
   const path = join(await tempDir(), "socket");
   const server = createGrpcServer({
+    settings: { maxUnaryBytes: 4 * 1024 * 1024 },
     accept: (stream) => ({
       message(bytes) {
         if (bytes.length === 1) stream.close(GRPC_STATUS.PERMISSION_DENIED, "nicht für dich, 100 %");

@@ -3,7 +3,8 @@ import http2 from "node:http2";
 import net from "node:net";
 import { Client, credentials, type ServiceError } from "@grpc/grpc-js";
 import { afterEach, beforeEach, describe, it } from "vitest";
-import { systemClock } from "../base/clock.ts";
+import { manualClock } from "../../test/support/manual-clock.ts";
+import { type Clock, systemClock } from "../base/clock.ts";
 import type { DiscoveryStream } from "./discovery-stream.ts";
 import { type AdsClient, openAdsClient } from "./grpc-client.ts";
 import { createGrpcServer, type GrpcServer, type GrpcServerSettings, HEALTH_METHOD } from "./grpc-server.ts";
@@ -18,9 +19,11 @@ let client: Client;
 let streams: DiscoveryStream[];
 let heard: string[];
 let ends: number;
+let rude: string[];
 
-async function serve(settings: Partial<GrpcServerSettings> = {}): Promise<void> {
+async function serve(settings: Partial<GrpcServerSettings> = {}, clock: Clock = systemClock): Promise<void> {
   streams = [];
+  rude = [];
   heard = [];
   ends = 0;
   server = createGrpcServer({
@@ -29,8 +32,9 @@ async function serve(settings: Partial<GrpcServerSettings> = {}): Promise<void> 
       return { message: (bytes) => void heard.push(Buffer.from(bytes).toString()), ended: () => (ends += 1) };
     },
     healthy: () => true,
-    clock: systemClock,
+    clock,
     settings,
+    misbehaved: (how) => void rude.push(how),
     methods: {
       [SECRET]: (request, peer) => {
         if (request.length === 0) throw new Error("nothing was asked — really");
@@ -81,6 +85,28 @@ describe("single calls", () => {
     const error = (await ask(SECRET, "")) as ServiceError;
     assert.equal(error.code, GRPC_STATUS.INTERNAL);
     assert.equal(error.details, "nothing was asked — really");
+  });
+
+  it("are refused when they are larger than any that is known, or do not come to an end", async () => {
+    assert.equal(((await ask(SECRET, "x".repeat(65_537))) as ServiceError).code, GRPC_STATUS.RESOURCE_EXHAUSTED);
+    assert.deepEqual(rude, ["message"]);
+    const clock = manualClock();
+    await server.drain(0);
+    client.close();
+    await serve({ keepaliveMs: 0 }, clock);
+    const session = http2.connect(`http://127.0.0.1:${port}`);
+    const stream = session.request({ ":method": "POST", ":path": SECRET, "content-type": "application/grpc", te: "trailers" });
+    stream.write(Buffer.of(0, 0, 0));
+    let status: unknown;
+    stream.once("response", (headers) => {
+      status = headers["grpc-status"];
+    });
+    await until(() => {
+      clock.advance(10_000);
+      return status !== undefined;
+    });
+    assert.equal(status, String(GRPC_STATUS.DEADLINE_EXCEEDED));
+    session.destroy();
   });
 
   it("a method that is not there", async () => {
@@ -134,6 +160,22 @@ describe("discovery streams", () => {
     const session = http2.connect(`http://127.0.0.1:${port}`);
     await new Promise((resolve) => session.once("goaway", resolve));
     session.destroy();
+  });
+
+  it("leave a connection that is let go when it has none for a while; one that never had any is cut", async () => {
+    await server.drain(0);
+    client.close();
+    await serve({ keepaliveMs: 100, keepaliveTimeoutMs: 5_000 });
+    const quiet = http2.connect(`http://127.0.0.1:${port}`);
+    quiet.on("error", () => {});
+    const used = http2.connect(`http://127.0.0.1:${port}`);
+    used.request({ ":method": "POST", ":path": HEALTH_METHOD, "content-type": "application/grpc" }).end(Buffer.alloc(5)).resume();
+    await Promise.all([
+      new Promise((resolve) => quiet.once("close", resolve)),
+      new Promise((resolve) => used.once("goaway", (code) => resolve(assert.equal(code, http2.constants.NGHTTP2_NO_ERROR)))),
+    ]);
+    assert.deepEqual(rude, ["silent"]);
+    used.destroy();
   });
 
   it("go with their connection when nobody answers on it", async () => {

@@ -8,6 +8,7 @@ import { GrpcCall } from "./grpc-call.ts";
 import { GrpcConnection } from "./grpc-connection.ts";
 import { GRPC_STATUS } from "./grpc-status.ts";
 import { type Listener, openListener } from "./listener.ts";
+import type { Misbehaviour } from "./misbehaviour.ts";
 import { openTlsListener, type TlsCredentials } from "./tls-listener.ts";
 import { SECRET_TYPE } from "./type-urls.ts";
 
@@ -18,6 +19,8 @@ export interface GrpcServerSettings {
   /** 0 is for ever. */
   readonly maxConnectionAgeMs: number;
   readonly maxRequestBytes: number;
+  /** The same for calls that are answered at once; a request for a certificate, the largest, has a quarter of the default. */
+  readonly maxUnaryBytes: number;
   readonly maxStreamsPerConnection: number;
   readonly maxStreams: number;
   readonly maxConnections: number;
@@ -28,6 +31,7 @@ export const DEFAULT_GRPC_SETTINGS: GrpcServerSettings = {
   keepaliveTimeoutMs: 10_000,
   maxConnectionAgeMs: 0,
   maxRequestBytes: 4 * 1024 * 1024,
+  maxUnaryBytes: 64 * 1024,
   maxStreamsPerConnection: 100,
   maxStreams: 20_000,
   maxConnections: 20_000,
@@ -47,6 +51,8 @@ export interface GrpcServerOptions {
   readonly discoveryPaths?: Readonly<Record<string, DiscoveryVariant>>;
   /** Further methods on the same port by path (the CA's, for example). */
   readonly methods?: Readonly<Record<string, UnaryMethod>>;
+  /** A connection was ended, or a call refused, because of how the client behaves. */
+  misbehaved?(how: Misbehaviour): void;
 }
 
 /** A gRPC server with the aggregated discovery service and health on it. */
@@ -58,6 +64,9 @@ export interface GrpcServer {
   /** Discovery streams open now. */
   readonly streams: number;
 }
+
+/** How long a call that is answered at once may take to say what it wants. */
+const UNARY_MS = 10_000;
 
 const DISCOVERY = "/envoy.service.discovery.v3.AggregatedDiscoveryService";
 export const SOTW_METHOD = `${DISCOVERY}/StreamAggregatedResources`;
@@ -75,13 +84,14 @@ type Serve = (call: GrpcCall, connection: GrpcConnection) => void;
  */
 export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   const settings = { ...DEFAULT_GRPC_SETTINGS, ...options.settings };
-  const { clock } = options;
+  const { clock, misbehaved = () => {} } = options;
   const listeners: Listener[] = [];
   const connections = new Set<GrpcConnection>();
   const counted = { streams: 0 };
   const discovery = (variant: DiscoveryVariant, typeUrl?: string): Serve => {
     return (call, connection) => {
       if (counted.streams >= settings.maxStreams) {
+        misbehaved("too many streams");
         call.close(GRPC_STATUS.RESOURCE_EXHAUSTED, `this control plane serves ${settings.maxStreams} streams already`);
         return;
       }
@@ -90,23 +100,19 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       serveDiscovery(call, { ...method, connection, accept: options.accept, closed: () => (counted.streams -= 1) });
     };
   };
-  const methods = new Map<string, Serve>([
-    [SOTW_METHOD, discovery("sotw")],
-    [DELTA_METHOD, discovery("delta")],
-    ...Object.entries(options.discoveryPaths ?? {}).map(([path, variant]): [string, Serve] => [
-      path,
-      discovery(variant, path.startsWith(SECRETS) ? SECRET_TYPE : undefined),
-    ]),
-    [HEALTH_METHOD, unary(() => healthResponse(options.healthy()))],
-    ...Object.entries(options.methods ?? {}).map(([path, method]): [string, Serve] => [path, unary(method)]),
-  ]);
+  const streams = streamsOf(options, discovery);
+  const methods = methodsOf(options);
   const route = (connection: GrpcConnection, stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void => {
     if (headers[":method"] !== "POST" || headers["content-type"]?.startsWith("application/grpc") !== true) {
       notGrpc(stream);
       return;
     }
-    const serve = methods.get(headers[":path"] ?? "") ?? noSuchMethod;
-    serve(new GrpcCall({ stream, headers, connection: connection.peer, maxRequestBytes: settings.maxRequestBytes, clock }), connection);
+    const path = headers[":path"] ?? "";
+    const discovering = streams.get(path);
+    const serve = discovering ?? methods.get(path) ?? noSuchMethod;
+    const maxRequestBytes = discovering === undefined ? settings.maxUnaryBytes : settings.maxRequestBytes;
+    const { peer, encrypted } = connection;
+    serve(new GrpcCall({ stream, headers, connection: peer, maxRequestBytes, clock, encrypted, misbehaved }), connection);
   };
   return {
     async listen(address, tls) {
@@ -116,12 +122,13 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
           clock,
           opened: (stream, headers) => route(connection, stream, headers),
           closed: () => connections.delete(connection),
+          misbehaved,
         });
         connections.add(connection);
       };
       const listener = await (tls === undefined
         ? openListener(address, settings.maxConnections, accept)
-        : openTlsListener({ address, maxConnections: settings.maxConnections, tls, accept }));
+        : openTlsListener({ address, maxConnections: settings.maxConnections, tls, accept, misbehaved }));
       listeners.push(listener);
       return listener.port;
     },
@@ -133,6 +140,27 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
       return counted.streams;
     },
   };
+}
+
+function streamsOf(
+  { discoveryPaths = {} }: GrpcServerOptions,
+  discovery: (variant: DiscoveryVariant, typeUrl?: string) => Serve,
+): ReadonlyMap<string, Serve> {
+  return new Map<string, Serve>([
+    [SOTW_METHOD, discovery("sotw")],
+    [DELTA_METHOD, discovery("delta")],
+    ...Object.entries(discoveryPaths).map(([path, variant]): [string, Serve] => [
+      path,
+      discovery(variant, path.startsWith(SECRETS) ? SECRET_TYPE : undefined),
+    ]),
+  ]);
+}
+
+function methodsOf({ healthy, methods = {}, clock }: GrpcServerOptions): ReadonlyMap<string, Serve> {
+  return new Map<string, Serve>([
+    [HEALTH_METHOD, unary(() => healthResponse(healthy()), clock)],
+    ...Object.entries(methods).map(([path, method]): [string, Serve] => [path, unary(method, clock)]),
+  ]);
 }
 
 interface DiscoveryWiring extends Pick<DiscoveryStream, "variant" | "typeUrl"> {
@@ -148,6 +176,8 @@ function serveDiscovery(call: GrpcCall, { connection, accept, closed, ...method 
     send: (message, flushed) => call.send(message, flushed),
     close: (status, reason) => call.close(status, reason),
     progress: () => connection.written,
+    pause: () => call.pause(),
+    resume: () => call.resume(),
     abort: () => connection.cut(),
   });
   call.listen({
@@ -161,14 +191,13 @@ function serveDiscovery(call: GrpcCall, { connection, accept, closed, ...method 
 }
 
 /** Answers the first message, and needs no more. */
-function unary(method: UnaryMethod): Serve {
+function unary(method: UnaryMethod, clock: Clock): Serve {
   return (call) => {
     let request: Buffer | undefined;
+    const stopWaiting = clock.after(UNARY_MS, () => call.close(GRPC_STATUS.DEADLINE_EXCEEDED, "the request did not come in time"));
     const answer = async (bytes: Buffer): Promise<void> => {
       try {
-        const response = await method(bytes, call.peer);
-        call.send([response], () => {});
-        call.close(GRPC_STATUS.OK, "");
+        call.answer(await method(bytes, call.peer));
       } catch (error) {
         call.close(error instanceof CallRefusal ? error.status : GRPC_STATUS.INTERNAL, messageOf(error));
       }
@@ -177,12 +206,13 @@ function unary(method: UnaryMethod): Serve {
       message(bytes) {
         if (request !== undefined) return;
         request = bytes;
+        stopWaiting();
         void answer(bytes);
       },
       finished() {
         if (request === undefined) call.close(GRPC_STATUS.INVALID_ARGUMENT, "no request came");
       },
-      ended() {},
+      ended: stopWaiting,
     });
   };
 }

@@ -14,6 +14,12 @@ export function openListener(address: string, maxConnections: number, accept: (s
   return bind(createServer({ noDelay: true }, accept), address, maxConnections);
 }
 
+/**
+ * Connections that may wait to be accepted, as far as the system allows it. After a restart every proxy calls at once, and one that finds no room does not learn of it:
+ * it waits for many seconds.
+ */
+const BACKLOG = 4_096;
+
 /** Binds a server made elsewhere. */
 export function bind(server: Server, address: string, maxConnections: number): Promise<Listener> {
   server.maxConnections = maxConnections;
@@ -22,7 +28,7 @@ export function bind(server: Server, address: string, maxConnections: number): P
       const hint = "another process may hold the address; set another one";
       reject(new EdgeError("port_taken", `cannot listen on ${address}: ${messageOf(error)}`, { cause: error, hint }));
     });
-    server.listen(listenOptions(address), () => resolve({ port: portOf(server), close: () => server.close() }));
+    server.listen({ ...listenOptions(address), backlog: BACKLOG }, () => resolve({ port: portOf(server), close: () => server.close() }));
   });
 }
 

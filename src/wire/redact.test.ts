@@ -28,4 +28,9 @@ describe("redacted", () => {
       timeout: 5,
     });
   });
+
+  it("hides the login for a registry that agents fetch modules with", () =>
+    expect(redacted({ keyValues: { ISTIO_META_WASM_IMAGE_PULL_SECRET: "hush", OWN: "seen" } })).toEqual({
+      keyValues: { ISTIO_META_WASM_IMAGE_PULL_SECRET: "[redacted]", OWN: "seen" },
+    }));
 });

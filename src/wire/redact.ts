@@ -16,6 +16,7 @@ const SENSITIVE: ReadonlySet<string> = new Set([
   "tokenSecret",
   "hmacSecret",
   "clientSecret",
+  "ISTIO_META_WASM_IMAGE_PULL_SECRET",
 ]);
 
 const REDACTED = "[redacted]";

@@ -3,6 +3,7 @@ import type { Socket } from "node:net";
 import { createServer, type SecureContextOptions } from "node:tls";
 import type { Secret } from "../base/secret.ts";
 import { bind, type Listener } from "./listener.ts";
+import type { Misbehaviour } from "./misbehaviour.ts";
 
 /** Certificates in PEM as they are at the moment; `changed` is called with the new ones from then on. */
 export interface TlsCredentials {
@@ -24,7 +25,21 @@ export interface TlsListenerOptions {
   readonly maxConnections: number;
   readonly tls: TlsCredentials;
   accept(socket: Socket): void;
+  misbehaved(how: Misbehaviour): void;
 }
+
+/** Ciphers with forward secrecy that authenticate what they encrypt, the cheapest first; the last ones are for clients whose processors know no AES. */
+const CIPHERS: readonly string[] = [
+  "TLS_AES_128_GCM_SHA256",
+  "TLS_AES_256_GCM_SHA384",
+  "TLS_CHACHA20_POLY1305_SHA256",
+  "ECDHE-ECDSA-AES128-GCM-SHA256",
+  "ECDHE-RSA-AES128-GCM-SHA256",
+  "ECDHE-ECDSA-AES256-GCM-SHA384",
+  "ECDHE-RSA-AES256-GCM-SHA384",
+  "ECDHE-ECDSA-CHACHA20-POLY1305",
+  "ECDHE-RSA-CHACHA20-POLY1305",
+];
 
 /** A handshake takes milliseconds; those that only hold a socket open are cut after this. */
 const HANDSHAKE_MS = 5_000;
@@ -33,7 +48,7 @@ const HANDSHAKE_MS = 5_000;
  * Binds an address for HTTP/2 over TLS. New certificates count for new connections at once. Sessions are not resumed: each connection shows its
  * certificate anew, so that one that was good under old roots is judged by those in force.
  */
-export async function openTlsListener({ address, maxConnections, tls, accept }: TlsListenerOptions): Promise<Listener> {
+export async function openTlsListener({ address, maxConnections, tls, accept, misbehaved }: TlsListenerOptions): Promise<Listener> {
   const server = createServer({
     ...contextOf(tls.current),
     requestCert: true,
@@ -43,7 +58,10 @@ export async function openTlsListener({ address, maxConnections, tls, accept }: 
     noDelay: true,
   });
   server.on("secureConnection", accept);
-  server.on("tlsClientError", (_, socket) => socket.destroy());
+  server.on("tlsClientError", (error: NodeJS.ErrnoException, socket) => {
+    misbehaved(error.code === "ERR_TLS_HANDSHAKE_TIMEOUT" ? "handshake timeout" : "tls handshake");
+    socket.destroy();
+  });
   const stop = tls.follow((material) => server.setSecureContext(contextOf(material)));
   try {
     const listener = await bind(server, address, maxConnections);
@@ -65,5 +83,7 @@ const contextOf = ({ chain, key, clientRoots }: TlsMaterial): SecureContextOptio
   key: key.reveal(),
   ca: [...clientRoots],
   minVersion: "TLSv1.2",
+  ciphers: CIPHERS.join(":"),
+  honorCipherOrder: true,
   secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
 });

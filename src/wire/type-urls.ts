@@ -16,6 +16,7 @@ export const BOOTSTRAP_TYPE = `${PREFIX}envoy.config.bootstrap.v3.Bootstrap`;
 export const NAME_TABLE_TYPE = `${PREFIX}istio.networking.nds.v1.NameTable`;
 export const PROXY_CONFIG_TYPE = `${PREFIX}istio.mesh.v1alpha1.ProxyConfig`;
 export const HEALTH_TYPE = `${PREFIX}istio.v1.HealthInformation`;
+export const PEER_TYPE = `${PREFIX}istio.v1.PeerWorkload`;
 
 const SHORT_NAMES: ReadonlyMap<string, string> = new Map([
   [CLUSTER_TYPE, "cds"],
@@ -30,6 +31,7 @@ const SHORT_NAMES: ReadonlyMap<string, string> = new Map([
   [BOOTSTRAP_TYPE, "bds"],
   [NAME_TABLE_TYPE, "nds"],
   [PROXY_CONFIG_TYPE, "pcds"],
+  [PEER_TYPE, "peers"],
 ]);
 
 /** What people call a type (`cds`, `eds`); the last part of the URL where there is no such name. Used in logs, metrics and debug pages. */
