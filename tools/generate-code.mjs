@@ -13,7 +13,7 @@ export function generateCode(root) {
   mkdirSync(join(work, "proto"), { recursive: true });
   copyEnvoyProtos(root, join(work, "proto"));
   applyOverlay(root, join(work, "proto"));
-  for (const own of ["istio", "opentelemetry"]) cpSync(join(root, "proto", own), join(work, "proto", own), { recursive: true });
+  for (const own of ["istio", "opentelemetry", "envoy"]) cpSync(join(root, "proto", own), join(work, "proto", own), { recursive: true });
   writeFileSync(join(work, "buf.yaml"), "version: v2\nmodules:\n  - path: proto\n");
   writeFileSync(join(work, "buf.gen.yaml"), bufTemplate());
   const paths = rootPaths(root, join(work, "proto")).flatMap((path) => ["--path", join("proto", path)]);

@@ -48,11 +48,25 @@ export interface ExtensionList {
   readonly types: ReadonlySet<string>;
 }
 
+/** Paths on a proxy's machine. Empty roots: those of the mesh, or for clients of the system. */
+export interface CertificateFiles {
+  readonly chain: string;
+  readonly key: string;
+  readonly roots: string;
+}
+
 /** The few entries of Istio's node metadata that change what is generated. */
 export interface ProxyMetadata {
   readonly httpProxyPort: number;
-  readonly tlsClientRootCert: string | undefined;
-  readonly tlsServerCertChain: string | undefined;
+  /** Certificates in files that stand in for the one the mesh gives (TLS_CLIENT_*, TLS_SERVER_*); undefined where it does not name a pair. */
+  readonly clientFiles: CertificateFiles | undefined;
+  readonly serverFiles: CertificateFiles | undefined;
+  /** An SDS server on its machine has the credentials whose names begin with `sds://` (entry `credential`). */
+  readonly credentialSocket: boolean;
+  /** Labels that users gave it besides those of its workload; the workload's own go before them. */
+  readonly staticLabels: Readonly<Record<string, string>>;
+  /** Ports of the listeners in its bootstrap. */
+  readonly bootstrapPorts: readonly number[];
   readonly idleTimeout: string | undefined;
   readonly unprivilegedPod: boolean;
   /** Clients that speak HTTP/1.0 are served. */
@@ -64,6 +78,8 @@ export interface ProxyMetadata {
   readonly requestedNetworkView: readonly string[];
   /** The proxy takes virtual hosts one by one (VHDS): it says so, and its stream can carry them. */
   readonly vhds: boolean;
+  /** It counts Istio's standard metrics with what upstream Envoy has, and an agent completes them (node metadata STANDARD_METRICS). */
+  readonly standardMetrics: boolean;
   /** `cluster` of the node: what spans and statistics call the workload. */
   readonly nodeCluster: string;
   /** Merged ProxyConfig as canonical JSON: node metadata PROXY_CONFIG over mesh defaults. */

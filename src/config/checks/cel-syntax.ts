@@ -10,7 +10,7 @@ const SIGN = /&&|\|\||[<>=!]=|[-+*/%!<>?:,.()[\]{}]/.source;
 const TOKEN = new RegExp(`(?<number>${NUMBER})|(?<text>${RAW_TEXT}|${TEXT})|(?<name>[_a-zA-Z][_a-zA-Z0-9]*)|(?<sign>${SIGN})`, "y");
 const END = "end of expression";
 
-interface Token {
+export interface CelToken {
   readonly kind: "number" | "text" | "name" | "sign" | "end";
   readonly text: string;
 }
@@ -21,14 +21,15 @@ interface Token {
  */
 export function celFault(expression: string): string | undefined {
   if (expression.length > LONGEST) return `the expression is longer than ${LONGEST} characters`;
-  const tokens = tokensOf(expression);
+  const tokens = celTokens(expression);
   if (typeof tokens === "string") return tokens;
   const parser = new Parser(tokens);
   return parser.whole() ? undefined : `${quote(expression)} is not a CEL expression: unexpected ${parser.found()}`;
 }
 
-function tokensOf(expression: string): readonly Token[] | string {
-  const tokens: Token[] = [];
+/** The words of an expression, the end as the last; or what keeps it from having any. */
+export function celTokens(expression: string): readonly CelToken[] | string {
+  const tokens: CelToken[] = [];
   for (let at = skipSpace(expression, 0); at < expression.length; at = skipSpace(expression, TOKEN.lastIndex)) {
     TOKEN.lastIndex = at;
     const groups = TOKEN.exec(expression)?.groups;
@@ -47,11 +48,11 @@ function skipSpace(expression: string, at: number): number {
 
 /** Recursive descent; every method returns whether what it names was found, and stops at the first token that does not fit. */
 class Parser {
-  readonly #tokens: readonly Token[];
+  readonly #tokens: readonly CelToken[];
   #at = 0;
   #depth = 0;
 
-  constructor(tokens: readonly Token[]) {
+  constructor(tokens: readonly CelToken[]) {
     this.#tokens = tokens;
   }
 
@@ -63,7 +64,7 @@ class Parser {
     return this.#token().kind === "end" ? END : quote(this.#token().text);
   }
 
-  #token(): Token {
+  #token(): CelToken {
     return this.#tokens[this.#at] ?? { kind: "end", text: END };
   }
 
@@ -74,7 +75,7 @@ class Parser {
     return fits;
   }
 
-  #takeKind(kind: Token["kind"]): boolean {
+  #takeKind(kind: CelToken["kind"]): boolean {
     const fits = this.#token().kind === kind;
     if (fits) this.#at++;
     return fits;

@@ -28,6 +28,8 @@ export function checkLoadBalancer(lb: LoadBalancerSettings, outlier: OutlierDete
 
 function checkConsistentHash(hash: LoadBalancerSettings_ConsistentHashLB, place: Place): void {
   if (hash.hashKey.case === "httpCookie") checkCookie(hash.hashKey.value, place.in("httpCookie"));
+  if (hash.minimumRingSize !== 0n && hash.hashAlgorithm.case !== undefined)
+    place.in("minimumRingSize").fault("field.conflict", `cannot be combined with ${hash.hashAlgorithm.case}: only one of them can count`);
   if (hash.hashAlgorithm.case !== "maglev") return;
   const size = hash.hashAlgorithm.value.tableSize;
   const at = place.in("maglev", "tableSize");

@@ -17,9 +17,13 @@ import {
 } from "../../gen/envoy/extensions/access_loggers/grpc/v3/als_pb.js";
 import { OpenTelemetryAccessLogConfigSchema } from "../../gen/envoy/extensions/access_loggers/open_telemetry/v3/logs_service_pb.js";
 import { anyOf } from "../../wire/encode.ts";
+import { bothFilters, onlyAtEnd, type StatsLogInput, statsLog } from "./stats-log.ts";
 
 /** One access log of a filter chain or listener. */
-export type AccessLogInput = FileLogInput | GrpcLogInput | OtelLogInput;
+export type AccessLogInput = WrittenLogInput | StatsLogInput;
+
+/** One that writes or sends what it logs. */
+export type WrittenLogInput = FileLogInput | GrpcLogInput | OtelLogInput;
 
 interface LogFilterInput {
   /** CEL expression over Envoy's attributes that a request must satisfy to be logged (Telemetry accessLogging.filter). */
@@ -56,30 +60,54 @@ export interface OtelLogInput extends LogFilterInput {
   readonly attributes: readonly { readonly key: string; readonly value: string }[];
 }
 
-/** Access logs of a connection manager or TCP proxy. */
-export const accessLogs = (logs: readonly AccessLogInput[]): AccessLog[] => logs.map((log) => accessLog(log, expressionFilter(log)));
+/** Access logs of a connection manager. */
+export const accessLogs = (logs: readonly AccessLogInput[]): AccessLog[] =>
+  logs.map((log) => (log.kind === "stats" ? statsLog(log) : accessLog(log, expressionFilter(log))));
+
+/** Whether something is to be counted at the moment at which a connection to its destination stands: Envoy is to say when, then. */
+export const countsWhenConnected = (logs: readonly AccessLogInput[]): boolean =>
+  logs.some((log) => log.kind === "stats" && log.at === "connected");
+
+/** Whether the client's certificate must be known at that moment. */
+export const countsClientsWhenConnected = (logs: readonly AccessLogInput[]): boolean =>
+  logs.some(
+    (log) =>
+      log.kind === "stats" &&
+      log.at === "connected" &&
+      log.counters.some(({ tags }) => tags.some(({ format }) => format.startsWith("%DOWNSTREAM_PEER_"))),
+  );
+
+/** The interval at which connections are to be reported while they last; undefined where they are not. */
+export const reportInterval = (logs: readonly AccessLogInput[]): number | undefined =>
+  logs.flatMap((log) => (log.kind === "stats" && log.at === "report" ? [log.reportMs] : []))[0];
+
+/** Access logs of a TCP proxy. Where it speaks of connections before their end too, only what counts is to hear of that. */
+export function connectionLogs(logs: readonly AccessLogInput[]): AccessLog[] {
+  if (!countsWhenConnected(logs) && reportInterval(logs) === undefined) return accessLogs(logs);
+  return logs.map((log) => {
+    if (log.kind === "stats") return statsLog(log);
+    const own = expressionFilter(log);
+    return accessLog(log, own === undefined ? onlyAtEnd() : bothFilters(onlyAtEnd(), own));
+  });
+}
 
 /**
  * The same logs on a listener, for what no filter chain took: Envoy would otherwise drop such connections without a trace. Only those are
  * logged there (response flag NR), since all others are logged by their chain.
  */
-export function listenerAccessLogs(logs: readonly AccessLogInput[]): AccessLog[] {
+export function listenerAccessLogs(logs: readonly WrittenLogInput[]): AccessLog[] {
   const noRoute = create(AccessLogFilterSchema, { filterSpecifier: { case: "responseFlagFilter", value: { flags: ["NR"] } } });
   return logs.map((log) => {
     const own = expressionFilter(log);
-    const both =
-      own === undefined
-        ? noRoute
-        : create(AccessLogFilterSchema, { filterSpecifier: { case: "andFilter", value: { filters: [noRoute, own] } } });
-    return accessLog(log, both);
+    return accessLog(log, own === undefined ? noRoute : bothFilters(noRoute, own));
   });
 }
 
-function accessLog(log: AccessLogInput, filter: AccessLogFilter | undefined): AccessLog {
+function accessLog(log: WrittenLogInput, filter: AccessLogFilter | undefined): AccessLog {
   return create(AccessLogSchema, { ...configuration(log), ...(filter !== undefined && { filter }) });
 }
 
-function configuration(log: AccessLogInput) {
+function configuration(log: WrittenLogInput) {
   switch (log.kind) {
     case "file":
       return named("envoy.access_loggers.file", anyOf(FileAccessLogSchema, fileLog(log)));

@@ -3,10 +3,13 @@ import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { type Filter, FilterSchema } from "../../gen/envoy/config/listener/v3/listener_components_pb.js";
 import { MongoProxySchema } from "../../gen/envoy/extensions/filters/network/mongo_proxy/v3/mongo_proxy_pb.js";
 import { RedisProxySchema } from "../../gen/envoy/extensions/filters/network/redis_proxy/v3/redis_proxy_pb.js";
-import { TcpProxySchema } from "../../gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.js";
+import {
+  TcpProxy_UpstreamConnectMode as ConnectMode,
+  TcpProxySchema,
+} from "../../gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.js";
 import { anyOf } from "../../wire/encode.ts";
 import type { DnsCacheInput } from "../dns-cache.ts";
-import { type AccessLogInput, accessLogs } from "./access-log.ts";
+import { type AccessLogInput, connectionLogs, countsClientsWhenConnected, countsWhenConnected, reportInterval } from "./access-log.ts";
 import { resolvesSni } from "./dynamic-dns.ts";
 import { networkExtension, type PhasedExtensions } from "./extension-filter.ts";
 import type { PolicyFilters } from "./policy-filters.ts";
@@ -57,7 +60,9 @@ function tcpProxy(input: TcpProxyInput): Filter {
   const message = create(TcpProxySchema, {
     statPrefix: input.statPrefix,
     clusterSpecifier: clusterSpecifier(input.destinations),
-    accessLog: accessLogs(input.accessLogs),
+    accessLog: connectionLogs(input.accessLogs),
+    ...logOptions(input.accessLogs),
+    ...(countsClientsWhenConnected(input.accessLogs) && AFTER_HANDSHAKE),
     ...(input.idleTimeoutMs !== undefined && { idleTimeout: durationFromMs(input.idleTimeoutMs) }),
     ...(input.maxDurationMs !== undefined && { maxDownstreamConnectionDuration: durationFromMs(input.maxDurationMs) }),
     ...(input.hashSourceIp === true && { hashPolicy: [{ policySpecifier: { case: "sourceIp" as const, value: {} } }] }),
@@ -68,6 +73,21 @@ function tcpProxy(input: TcpProxyInput): Filter {
     configType: { case: "typedConfig", value: anyOf(TcpProxySchema, message) },
   });
 }
+
+/** What is said of a connection besides its end. */
+function logOptions(logs: readonly AccessLogInput[]) {
+  const [connected, everyMs] = [countsWhenConnected(logs), reportInterval(logs)];
+  if (!connected && everyMs === undefined) return {};
+  return {
+    accessLogOptions: {
+      flushAccessLogOnConnected: connected,
+      ...(everyMs !== undefined && { accessLogFlushInterval: durationFromMs(everyMs) }),
+    },
+  };
+}
+
+/** Connects to the destination when the client's handshake is done, not while it goes on: before that nobody knows who the client is. */
+const AFTER_HANDSHAKE = { upstreamConnectMode: ConnectMode.ON_DOWNSTREAM_TLS_HANDSHAKE, maxEarlyDataBytes: 0 };
 
 function clusterSpecifier(destinations: readonly TcpDestination[]) {
   const [first, ...others] = destinations;

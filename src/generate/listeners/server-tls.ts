@@ -1,13 +1,15 @@
 import {
+  type CredentialHolder,
   credential,
   credentialRoots,
   type DownstreamTlsInput,
   fileCertificate,
   fileTrust,
-  MESH_ROOTS,
+  ownNames,
   type PeerValidation,
+  type SecretName,
+  standsAlone,
   type TlsVersion,
-  WORKLOAD_CERTIFICATE,
 } from "../../envoy/tls/index.ts";
 import { type MeshConfig, MeshConfig_TLSConfig_TLSProtocol as MeshVersion } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import {
@@ -15,6 +17,7 @@ import {
   type ServerTLSSettings,
   ServerTLSSettings_TLSProtocol as Version,
 } from "../../gen/istio/networking/v1alpha3/shared_pb.js";
+import type { CertificateFiles } from "../../model/proxy.ts";
 
 /** Offered to clients of a server that ends TLS. */
 const ALPN = ["h2", "http/1.1"];
@@ -34,11 +37,12 @@ export const passesThrough = (tls: ServerTLSSettings): boolean => tls.mode === M
  * TLS of a Gateway server or a Sidecar's ingress listener, by Istio's reference of ServerTLSSettings; what it does not say of versions,
  * ciphers and curves the mesh's `tlsDefaults` say. Undefined where it names no certificate, or one that only an agent serves and there is none.
  */
-export function serverTls(tls: ServerTLSSettings, { mesh, agent }: ServerTlsSurroundings): DownstreamTlsInput | undefined {
-  if (tls.mode === Mode.ISTIO_MUTUAL && !agent) return undefined;
-  const certificates = certificatesOf(tls, agent);
+export function serverTls(tls: ServerTLSSettings, surroundings: ServerTlsSurroundings): DownstreamTlsInput | undefined {
+  const { mesh, agent, files } = surroundings;
+  if (tls.mode === Mode.ISTIO_MUTUAL && !agent && !standsAlone(files)) return undefined;
+  const certificates = certificatesOf(tls, surroundings);
   if (certificates.length === 0) return undefined;
-  const validation = validationOf(tls, agent);
+  const validation = validationOf(tls, surroundings);
   return {
     certificates,
     alpn: ALPN,
@@ -53,6 +57,10 @@ export interface ServerTlsSurroundings {
   readonly mesh: MeshConfig | undefined;
   /** An agent beside the proxy serves it certificates. */
   readonly agent: boolean;
+  /** What stands in for the proxy's certificate of the mesh. */
+  readonly files: CertificateFiles | undefined;
+  /** Who has the credentials that the control plane does not have. */
+  readonly holder: CredentialHolder;
 }
 
 const MESH_VERSIONS = {
@@ -77,19 +85,19 @@ function parametersOf(tls: ServerTLSSettings, mesh: MeshConfig | undefined): Par
   };
 }
 
-function certificatesOf(tls: ServerTLSSettings, agent: boolean): readonly string[] {
-  if (tls.mode === Mode.ISTIO_MUTUAL) return [WORKLOAD_CERTIFICATE];
-  if (tls.credentialNames.length > 0) return tls.credentialNames.map(credential);
-  if (tls.credentialName !== "") return [credential(tls.credentialName)];
+function certificatesOf(tls: ServerTLSSettings, { agent, files, holder }: ServerTlsSurroundings): readonly SecretName[] {
+  if (tls.mode === Mode.ISTIO_MUTUAL) return [ownNames(files, agent).certificate];
+  if (tls.credentialNames.length > 0) return tls.credentialNames.map((name) => credential(name, holder));
+  if (tls.credentialName !== "") return [credential(tls.credentialName, holder)];
   if (tls.tlsCertificates.length > 0)
     return tls.tlsCertificates.map(({ serverCertificate, privateKey }) => fileCertificate(serverCertificate, privateKey, agent));
   return tls.serverCertificate === "" ? [] : [fileCertificate(tls.serverCertificate, tls.privateKey, agent)];
 }
 
-function validationOf(tls: ServerTLSSettings, agent: boolean): PeerValidation | undefined {
+function validationOf(tls: ServerTLSSettings, surroundings: ServerTlsSurroundings): PeerValidation | undefined {
   if (tls.mode !== Mode.MUTUAL && tls.mode !== Mode.OPTIONAL_MUTUAL && tls.mode !== Mode.ISTIO_MUTUAL) return undefined;
   return {
-    ...trustOf(tls, agent),
+    ...trustOf(tls, surroundings),
     subjectAltNames: tls.subjectAltNames.map((exact) => ({ exact })),
     ...(tls.insecureSkipVerify === true && { untrusted: true }),
     ...(tls.verifyCertificateSpki.length > 0 && { spkiPins: tls.verifyCertificateSpki }),
@@ -97,8 +105,9 @@ function validationOf(tls: ServerTLSSettings, agent: boolean): PeerValidation | 
   };
 }
 
-function trustOf(tls: ServerTLSSettings, agent: boolean): Pick<PeerValidation, "roots" | "crlFile"> {
+function trustOf(tls: ServerTLSSettings, { agent, files, holder }: ServerTlsSurroundings): Pick<PeerValidation, "roots" | "crlFile"> {
   const name = tls.caCertCredentialName || tls.credentialName || (tls.credentialNames[0] ?? "");
   if (tls.mode !== Mode.ISTIO_MUTUAL && name === "") return fileTrust({ roots: tls.caCertificates, revoked: tls.caCrl, agent });
-  return { roots: tls.mode === Mode.ISTIO_MUTUAL ? MESH_ROOTS : credentialRoots(name), ...(tls.caCrl !== "" && { crlFile: tls.caCrl }) };
+  const roots = tls.mode === Mode.ISTIO_MUTUAL ? ownNames(files, agent).roots : credentialRoots(name, holder);
+  return { roots, ...(tls.caCrl !== "" && { crlFile: tls.caCrl }) };
 }

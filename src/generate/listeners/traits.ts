@@ -39,6 +39,10 @@ export interface SettingsTraits {
   readonly acceptHttp10: boolean;
   /** Who spans are reported as; undefined where no tracer asks. */
   readonly traced: TracedWorkload | undefined;
+  /** Istio's standard metrics are counted; absent where not. */
+  readonly standardMetrics?: true;
+  /** The mesh logs to the access log service of the bootstrap, and the proxy has an agent, which gave it one. */
+  readonly logService?: true;
   /** Hosts of providers (collectors) that the proxy's scope does not have: it has no clusters for them. */
   readonly unreachable: readonly string[];
 }
@@ -57,7 +61,7 @@ export interface TracedWorkload {
 }
 
 /** What of a ProxyConfig connection managers depend on. */
-export const RELEVANT_PROXY_CONFIG = ["tracing", "proxyHeaders", "gatewayTopology", "connectionSettings"] as const;
+export const RELEVANT_PROXY_CONFIG = ["tracing", "proxyHeaders", "gatewayTopology", "connectionSettings", "envoyAccessLogService"] as const;
 
 /** A text that is equal for equal records whatever the order of their fields: the id of structured query keys. */
 export function canonical(value: unknown): string {

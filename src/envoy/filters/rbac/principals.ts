@@ -57,7 +57,7 @@ function is(attribute: Exclude<PrincipalAttribute, { kind: "claim" | "requestPri
     case "serviceAccount":
       return peer(matchRegex(accountRegex(value)));
     case "trustDomain":
-      return peer(matchRegex(`spiffe://${patternRegex(parsePattern(value), "[^/]*")}/.*`));
+      return peer(trustDomain(value));
     case "peerAddress":
       return principal({ case: "directRemoteIp", value: addressRange(value) });
     case "clientAddress":
@@ -79,6 +79,19 @@ function peerIdentity(value: string): StringMatcher {
       return matchRegex(`spiffe://.*${literal(pattern.text)}`);
     default:
       return matchText({ kind: pattern.kind, text: `spiffe://${pattern.text}` });
+  }
+}
+
+/** A pattern is about the domain alone: what it leaves open has no slash. */
+function trustDomain(value: string): StringMatcher {
+  const pattern = parsePattern(value);
+  switch (pattern.kind) {
+    case "any":
+      return matchText({ kind: "prefix", text: "spiffe://" });
+    case "exact":
+      return matchText({ kind: "prefix", text: `spiffe://${pattern.text}/` });
+    default:
+      return matchRegex(`spiffe://${patternRegex(pattern, "[^/]*")}/.*`);
   }
 }
 

@@ -3,8 +3,10 @@ import type { HttpManagerInput } from "../../../envoy/filters/http-connection-ma
 import type { PolicyFilters } from "../../../envoy/filters/policy-filters.ts";
 import type { FilterChainInput } from "../../../envoy/listener/filter-chain.ts";
 import type { ListenerInput } from "../../../envoy/listener/listener.ts";
+import type { CredentialHolder } from "../../../envoy/tls/index.ts";
 import type { MeshConfig } from "../../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import { ServerTLSSettings_TLSmode as Mode } from "../../../gen/istio/networking/v1alpha3/shared_pb.js";
+import type { CertificateFiles } from "../../../model/proxy.ts";
 import type { GatewayPort, GatewayServer, GenerateContext, ResolvedVirtualService } from "../../context.ts";
 import { extensionsAt } from "../../extensions/chain-extensions.ts";
 import { byRoutes, type Client, type Forwarding } from "../l4-routes.ts";
@@ -22,6 +24,10 @@ export interface GatewayListenerParts {
   readonly labels: Readonly<Record<string, string>>;
   readonly families: Families;
   readonly hasIdentity: boolean;
+  /** A certificate in files that stands in for the mesh's. */
+  readonly serverFiles: CertificateFiles | undefined;
+  /** Who has the credentials that the control plane does not have. */
+  readonly holder: CredentialHolder;
   readonly settings: ChainSettings;
   readonly policies: PolicyFilters | undefined;
   readonly port: GatewayPort;
@@ -108,7 +114,7 @@ function serverChains(parts: GatewayListenerParts, server: GatewayServer, name: 
     return server.routeName === undefined ? [] : chain(httpContent(parts, server, { name, rds: server.routeName }), {});
   }
   if (tls === undefined || passesThrough(tls)) return throughChains(parts, server);
-  const ended = serverTls(tls, { mesh: parts.mesh, agent: parts.hasIdentity });
+  const ended = serverTls(tls, { mesh: parts.mesh, agent: parts.hasIdentity, files: parts.serverFiles, holder: parts.holder });
   if (ended === undefined) return [];
   const serverNames = sniOf(server);
   const content = server.routeName === undefined ? tcpContent(parts, server) : httpContent(parts, server, { name, rds: server.routeName });

@@ -1,7 +1,8 @@
 import { contentHash } from "../../../base/hash.ts";
 import type { Query } from "../../../engine/index.ts";
 import type { ListenerInput } from "../../../envoy/listener/listener.ts";
-import type { ProxyView } from "../../../model/proxy.ts";
+import type { CredentialHolder } from "../../../envoy/tls/index.ts";
+import type { CertificateFiles, ProxyView } from "../../../model/proxy.ts";
 import type { Encoded, ResourceSet } from "../../../wire/encoded.ts";
 import type { GatewayPort, GatewayQuery } from "../../context.ts";
 import { gatewayQueryOf } from "../../lookups/merged-gateway.ts";
@@ -9,6 +10,7 @@ import type { PolicyKeys } from "../../policies/policy-choice.ts";
 import { createCollector, sameResourceSet } from "../../resource-set.ts";
 import type { ListenerSource, ListenerTools } from "../listener-source.ts";
 import { reservedPorts } from "../reserved-ports.ts";
+import { providerLookup } from "../settings/provider-target.ts";
 import { boundFamilies, canonical, type Families, familiesOf, type SettingsTraits } from "../traits.ts";
 import { gatewayListener, gatewayListenerName, quicListener, quicListenerName } from "./gateway-listener.ts";
 
@@ -22,6 +24,9 @@ interface GatewayTraits {
   readonly families: Families;
   readonly unprivileged: boolean;
   readonly hasIdentity: boolean;
+  readonly serverFiles: CertificateFiles | undefined;
+  readonly credentialSocket: boolean;
+  readonly bootstrapPorts: readonly number[];
 }
 
 interface ListenerKey {
@@ -33,10 +38,10 @@ interface ListenerKey {
 export function defineGatewayListeners(tools: ListenerTools): (view: ProxyView) => ListenerSource {
   const { ctx } = tools;
   const listener = defineListener(tools);
-  const namesOf = ({ query, families, unprivileged }: GatewayTraits): readonly string[] =>
+  const namesOf = ({ query, families, unprivileged, bootstrapPorts }: GatewayTraits): readonly string[] =>
     ctx.lookups
       .mergedGateway(query)
-      .ports.filter(({ port, bind }) => (!unprivileged || port >= 1024) && (bind !== "" || !reservedPorts(ctx).has(port)))
+      .ports.filter(({ port, bind }) => (!unprivileged || port >= 1024) && (bind !== "" || !reservedPorts(ctx, bootstrapPorts).has(port)))
       .flatMap((port) => {
         const name = gatewayListenerName(port, families);
         return port.servers.some(({ http3 }) => http3) ? [name, quicListenerName(name)] : [name];
@@ -63,6 +68,9 @@ export function defineGatewayListeners(tools: ListenerTools): (view: ProxyView) 
       families: boundFamilies(familiesOf(view), ctx.settings.dualStack),
       unprivileged: view.metadata.unprivilegedPod,
       hasIdentity: view.hasIdentity,
+      serverFiles: view.metadata.serverFiles,
+      credentialSocket: view.metadata.credentialSocket,
+      bootstrapPorts: view.metadata.bootstrapPorts,
     };
     const traits: GatewayTraits = { ...parts, id: contentHash(canonical(parts)) };
     return {
@@ -78,7 +86,7 @@ export function defineGatewayListeners(tools: ListenerTools): (view: ProxyView) 
 function defineListener(tools: ListenerTools): Query<ListenerKey, Encoded | undefined> {
   const { ctx, built } = tools;
   const inputOf = ({ traits, name }: ListenerKey): ListenerInput | undefined => {
-    const { query, families, hasIdentity } = traits;
+    const { query, families, hasIdentity, serverFiles } = traits;
     const port = portOf(ctx, traits, name);
     if (port === undefined) return undefined;
     const build = name === gatewayListenerName(port, families) ? gatewayListener : quicListener;
@@ -90,6 +98,8 @@ function defineListener(tools: ListenerTools): Query<ListenerKey, Encoded | unde
       labels: query.labels,
       families,
       hasIdentity,
+      serverFiles,
+      holder: { socket: traits.credentialSocket, ...credentialProvider(ctx, traits.settings.unreachable) },
       settings,
       mesh: ctx.inputs.mesh.get("mesh"),
       policies: tools.policyFilters({ ...traits.policies, gateway: true }),
@@ -105,6 +115,16 @@ function defineListener(tools: ListenerTools): Query<ListenerKey, Encoded | unde
       return input === undefined ? undefined : built(input);
     },
   });
+}
+
+/** The SDS server that the mesh names: the first of its providers that is one and can be reached. */
+function credentialProvider(ctx: ListenerTools["ctx"], unreachable: readonly string[]): Pick<CredentialHolder, "provider"> {
+  const lookup = providerLookup(ctx, unreachable);
+  for (const { provider } of ctx.inputs.mesh.get("mesh")?.extensionProviders ?? []) {
+    const target = provider.case === "sds" ? lookup(provider.value.service, provider.value.port) : undefined;
+    if (target !== undefined) return { provider: { cluster: target.cluster, authority: target.host } };
+  }
+  return {};
 }
 
 function portOf(

@@ -4,10 +4,10 @@ import type { TcpProxyInput } from "../../../envoy/filters/tcp-proxy.ts";
 import type { FilterChainInput } from "../../../envoy/listener/filter-chain.ts";
 import { type InboundPortInput, inboundChains, inspectorsFor, type MtlsMode } from "../../../envoy/listener/inbound-chains.ts";
 import type { ListenerInput } from "../../../envoy/listener/listener.ts";
-import { type DownstreamTlsInput, INBOUND_CIPHERS, MESH_ROOTS, WORKLOAD_CERTIFICATE } from "../../../envoy/tls/index.ts";
+import { type DownstreamTlsInput, INBOUND_CIPHERS, ownNames } from "../../../envoy/tls/index.ts";
 import { type MeshConfig, MeshConfig_TLSConfig_TLSProtocol as MeshTls } from "../../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import { isHttp2 } from "../../../model/protocol.ts";
-import type { Interception } from "../../../model/proxy.ts";
+import type { CertificateFiles, Interception } from "../../../model/proxy.ts";
 import { extensionsAt } from "../../extensions/chain-extensions.ts";
 import { withoutOverlaps } from "../overlaps.ts";
 import { type ChainSettings, decodeOf, http1Options } from "../settings/chain-settings.ts";
@@ -27,6 +27,14 @@ export interface InboundParts {
   /** Who may call is decided on every chain, also on those of ports that no service declares. */
   readonly policies: PolicyFilters | undefined;
   readonly mesh: MeshConfig;
+  readonly certificate: OwnCertificate;
+}
+
+/** What a workload shows in mutual TLS: the mesh's certificate, or files that stand in for it. */
+export interface OwnCertificate {
+  readonly files: CertificateFiles | undefined;
+  /** An agent serves what is in files. */
+  readonly agent: boolean;
 }
 
 /** The listener that all incoming connections are redirected to, and those a Sidecar wants on ports of their own. */
@@ -96,7 +104,7 @@ function passthrough(parts: InboundParts, port: number | undefined, mode: MtlsMo
     }),
     tcp: forward(parts, port ?? 0, PASSTHROUGH),
     ...networkExtensions(parts, port ?? 0),
-    mtls: meshTls(parts.mesh),
+    mtls: meshTls(parts),
   };
 }
 
@@ -117,7 +125,7 @@ function portInput(parts: InboundParts, port: InboundPort): InboundPortInput {
     }),
     ...networkExtensions(parts, port.port),
     tcp: { ...forward(parts, port.port, cluster), ...decodeOf(port.protocol, parts.settings) },
-    mtls: meshTls(parts.mesh),
+    mtls: meshTls(parts),
     ...(port.tls !== undefined && { ownTls: port.tls }),
   };
 }
@@ -160,12 +168,13 @@ function forward({ settings, policies }: OwnParts, port: number, cluster: string
 }
 
 /** Mutual TLS with the workload's own certificate; clients must be of the mesh's trust domain or one of its aliases. */
-function meshTls(mesh: MeshConfig): DownstreamTlsInput {
+function meshTls({ mesh, certificate }: Pick<InboundParts, "mesh" | "certificate">): DownstreamTlsInput {
   const wanted = mesh.meshMTLS;
+  const names = ownNames(certificate.files, certificate.agent);
   return {
-    certificates: [WORKLOAD_CERTIFICATE],
+    certificates: [names.certificate],
     validation: {
-      roots: MESH_ROOTS,
+      roots: names.roots,
       subjectAltNames: [mesh.trustDomain, ...mesh.trustDomainAliases].map((domain) => ({ prefix: `spiffe://${domain}/` })),
     },
     requireClientCertificate: true,

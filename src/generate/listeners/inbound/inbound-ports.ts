@@ -99,7 +99,10 @@ function declaredPorts(
         kind: kindOf(protocol, settings.sniffInbound),
         bind: bind || (bindToPort ? (query.addresses[0] ?? "127.0.0.1") : undefined),
         bindToPort,
-        tls: tls === undefined ? undefined : serverTls(tls, { mesh: inputs.mesh.get("mesh"), agent: query.hasIdentity }),
+        tls:
+          tls === undefined
+            ? undefined
+            : serverTls(tls, { mesh: inputs.mesh.get("mesh"), agent: query.hasIdentity, files: undefined, holder: { socket: false } }),
       },
     ];
   });

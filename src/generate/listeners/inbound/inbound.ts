@@ -1,6 +1,7 @@
 import { contentHash } from "../../../base/hash.ts";
 import type { Query } from "../../../engine/index.ts";
-import type { ProxyView } from "../../../model/proxy.ts";
+import { standsAlone } from "../../../envoy/tls/index.ts";
+import type { CertificateFiles, ProxyView } from "../../../model/proxy.ts";
 import type { Encoded } from "../../../wire/encoded.ts";
 import type { ListenerTools } from "../listener-source.ts";
 import { boundFamilies, canonical, type Families, familiesOf, type SettingsTraits } from "../traits.ts";
@@ -15,6 +16,7 @@ export interface InboundTraits {
   readonly families: Families;
   readonly labels: Readonly<Record<string, string>>;
   readonly hasIdentity: boolean;
+  readonly serverFiles: CertificateFiles | undefined;
   readonly exactBalance: boolean;
 }
 
@@ -30,6 +32,7 @@ export const inboundTraits = (view: ProxyView, settings: SettingsTraits): Inboun
   families: familiesOf(view),
   labels: view.labels,
   hasIdentity: view.hasIdentity,
+  serverFiles: view.metadata.serverFiles,
   exactBalance: view.metadata.exactBalance.inbound,
 });
 
@@ -55,11 +58,12 @@ export function defineInbound(tools: ListenerTools): Query<InboundTraits, Inboun
     name: "inboundListeners",
     id: canonical,
     same: (a, b) => a.id === b.id && a.services.join() === b.services.join() && a.policies.join() === b.policies.join(),
-    compute: ({ ports, settings, families, labels, hasIdentity, exactBalance }) => {
+    compute: ({ ports, settings, families, labels, hasIdentity, serverFiles, exactBalance }) => {
       const mesh = ctx.inputs.mesh.get("mesh");
       if (mesh === undefined) throw new Error("there is no MeshConfig");
       // A workload without a certificate cannot end mutual TLS, whatever policies say.
-      const modes = hasIdentity ? modesOf({ namespace: ports.namespace, labels }) : { mode: "disable" as const, ports: [] };
+      const modes =
+        hasIdentity || standsAlone(serverFiles) ? modesOf({ namespace: ports.namespace, labels }) : { mode: "disable" as const, ports: [] };
       const served = portsOf(ports);
       const policies = tools.policiesFor({ namespace: ports.namespace, labels });
       const inputs = inboundListeners({
@@ -70,6 +74,7 @@ export function defineInbound(tools: ListenerTools): Query<InboundTraits, Inboun
         settings: tools.settings({ ...settings, side: "server" }),
         policies: tools.policyFilters({ ...policies, gateway: false }),
         mesh,
+        certificate: { files: serverFiles, agent: hasIdentity },
       });
       const listeners = inputs.map((input) => tools.built(exactBalance ? { ...input, exactBalance } : input));
       const services = [...new Set(served.flatMap(({ object }) => object ?? []))];

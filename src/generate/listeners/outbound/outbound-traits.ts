@@ -41,6 +41,7 @@ export function outboundTraits({ ctx, sourceLabelKeys }: TraitSources, view: Pro
       bindsPorts: view.interception === "NONE",
       dnsCapture: view.dnsCapture,
       unprivileged: view.metadata.unprivilegedPod,
+      bootstrapPorts: view.metadata.bootstrapPorts,
     },
     transparent: view.interception === "TPROXY",
     httpProxyPort: view.metadata.httpProxyPort,

@@ -17,6 +17,8 @@ export interface PlacementTraits {
   readonly dnsCapture: boolean;
   /** The proxy may not open ports below 1024. */
   readonly unprivileged: boolean;
+  /** Ports of the listeners in the proxy's bootstrap. */
+  readonly bootstrapPorts: readonly number[];
 }
 
 /** A port of a service on a listener. Several services may stand on one listener: what becomes of that is decided when it is put together. */
@@ -100,7 +102,7 @@ function slotsOf(ctx: Context, placing: Placing): readonly Slot[] {
     title: `${service.source === "Kubernetes" ? service.name : service.host}.${service.namespace}`,
     egress: query.egress,
   };
-  const reserved = reservedPorts(ctx);
+  const reserved = reservedPorts(ctx, query.bootstrapPorts);
   return bindingsOf(ctx, placing, base).flatMap((binding) => (binding.wildcard && reserved.has(number) ? [] : [{ ...base, ...binding }]));
 }
 

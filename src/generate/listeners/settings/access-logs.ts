@@ -1,5 +1,6 @@
 import type { JsonObject } from "@bufbuild/protobuf";
-import type { AccessLogInput } from "../../../envoy/filters/access-log.ts";
+import { ACCESS_LOG_CLUSTER } from "../../../envoy/bootstrap/remote-services.ts";
+import type { WrittenLogInput } from "../../../envoy/filters/access-log.ts";
 import {
   type MeshConfig,
   MeshConfig_AccessLogEncoding,
@@ -67,7 +68,7 @@ const DEFAULT_JSON: JsonObject = {
 
 /** Objects that peers left about themselves on a connection: sent along unless a provider names others. */
 const PEER_OBJECTS = ["upstream_peer", "downstream_peer"];
-const OTEL_PEER_OBJECTS = [
+const ALL_PEER_OBJECTS = [
   ...PEER_OBJECTS,
   "wasm.upstream_peer",
   "wasm.upstream_peer_id",
@@ -80,13 +81,15 @@ export interface AccessLogSources {
   readonly telemetry: readonly Telemetry[];
   readonly side: Side;
   readonly lookup: ProviderLookup;
+  /** What is logged, for proxies whose bootstrap has an access log service (ProxyConfig envoyAccessLogService) and that are to use it. */
+  readonly service?: "http" | "tcp" | "listener";
 }
 
-/** Access logs of one side: what Telemetry objects say, and where none says anything that can be done the mesh's log file. */
-export function accessLogsOf({ mesh, telemetry, side, lookup }: AccessLogSources): readonly AccessLogInput[] {
+/** Access logs of one side: what Telemetry objects say, and where none says anything that can be done the mesh's log file and service. */
+export function accessLogsOf({ mesh, telemetry, side, lookup, service }: AccessLogSources): readonly WrittenLogInput[] {
   const defaults = mesh.defaultProviders?.accessLogging ?? [];
   const levels = telemetry.filter(({ accessLogging }) => accessLogging.length > 0);
-  if (levels.length === 0 && defaults.length === 0) return meshLogFile(mesh);
+  if (levels.length === 0 && defaults.length === 0) return meshLogs(mesh, service);
   const logs = [...chosenProviders(levels, defaults, side)]
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .flatMap(([name, choice]) => {
@@ -94,7 +97,7 @@ export function accessLogsOf({ mesh, telemetry, side, lookup }: AccessLogSources
       const log = provider === undefined ? undefined : providerLog(mesh, provider, lookup);
       return log === undefined ? [] : [{ log, choice }];
     });
-  if (logs.length === 0) return meshLogFile(mesh);
+  if (logs.length === 0) return meshLogs(mesh, service);
   return logs.flatMap(({ log, choice }) =>
     choice.disabled ? [] : [choice.expression === undefined ? log : { ...log, expression: choice.expression }],
   );
@@ -132,10 +135,26 @@ function chosenProviders(levels: readonly Telemetry[], defaults: readonly string
 
 const LOGGED: LogChoice = { disabled: false, expression: undefined };
 
-function meshLogFile(mesh: MeshConfig): readonly AccessLogInput[] {
-  if (mesh.accessLogFile === "") return [];
-  return [{ kind: "file", path: mesh.accessLogFile, format: meshFormat(mesh), omitEmptyValues: false }];
+/** The service is sent to only by proxies whose bootstrap has its cluster: Envoy refuses a listener that names one it does not know. */
+function meshLogs(mesh: MeshConfig, service: AccessLogSources["service"]): readonly WrittenLogInput[] {
+  return [
+    ...(mesh.accessLogFile === ""
+      ? []
+      : [{ kind: "file" as const, path: mesh.accessLogFile, format: meshFormat(mesh), omitEmptyValues: false }]),
+    ...(service === undefined ? [] : [serviceLog(service)]),
+  ];
 }
+
+const serviceLog = (what: "http" | "tcp" | "listener"): WrittenLogInput => ({
+  kind: what === "http" ? "grpcHttp" : "grpcTcp",
+  logName: `${what}_envoy_accesslog`,
+  cluster: ACCESS_LOG_CLUSTER,
+  authority: "",
+  filterState: ALL_PEER_OBJECTS,
+  requestHeaders: [],
+  responseHeaders: [],
+  responseTrailers: [],
+});
 
 /** Istio's reference: a newline is added to formats that do not end with one. */
 const asLine = (format: string): string => (format.endsWith("\n") ? format : `${format}\n`);
@@ -161,7 +180,7 @@ function providerLog(
   mesh: MeshConfig,
   { name, provider }: MeshConfig_ExtensionProvider,
   lookup: ProviderLookup,
-): AccessLogInput | undefined {
+): WrittenLogInput | undefined {
   switch (provider.case) {
     case "envoyFileAccessLog": {
       const { path, logFormat, omitEmptyValues } = provider.value;
@@ -206,7 +225,7 @@ function providerLog(
         logName: logName || "otel_envoy_accesslog",
         cluster: target.cluster,
         authority: target.host,
-        filterState: OTEL_PEER_OBJECTS,
+        filterState: ALL_PEER_OBJECTS,
         body: logFormat?.text || DEFAULT_TEXT,
         attributes: attributes.sort((a, b) => (a.key < b.key ? -1 : 1)),
       };

@@ -2,7 +2,7 @@ import { durationMs } from "@bufbuild/protobuf/wkt";
 import { parseCidr } from "../../../base/address.ts";
 import type { ConfigObject } from "../../../config/object.ts";
 import type { Query } from "../../../engine/index.ts";
-import type { AccessLogInput } from "../../../envoy/filters/access-log.ts";
+import type { AccessLogInput, WrittenLogInput } from "../../../envoy/filters/access-log.ts";
 import type {
   ClientCertDetails,
   ForwardClientCert,
@@ -26,11 +26,13 @@ import type { SettingsTraits, Side } from "../traits.ts";
 import { accessLogsOf } from "./access-logs.ts";
 import { connectionOf } from "./connection-settings.ts";
 import { providerLookup } from "./provider-target.ts";
+import { metricLogsOf } from "./standard-metrics.ts";
 import { tracingOf } from "./tracing.ts";
 
 /** Settings that all filter chains of one side of a proxy share. */
 export interface ChainSettings {
   readonly http: HttpSettings;
+  /** Logs of connections; those of requests are among the settings for HTTP. */
   readonly accessLogs: readonly AccessLogInput[];
   /** Idle TCP connections are closed after this; absent = Envoy's default of an hour. */
   readonly idleTimeoutMs: number | undefined;
@@ -44,7 +46,7 @@ export interface ChainSettings {
   /** How long protocol detection may wait; 0 = as long as it takes. */
   readonly inspectionTimeoutMs: number;
   /** Logs of connections that no filter chain took: the same, unless the mesh wants none of them. */
-  readonly listenerAccessLogs: readonly AccessLogInput[];
+  readonly listenerAccessLogs: readonly WrittenLogInput[];
   /** Bytes held for one connection before reading stops; absent = Envoy's default of 1 MiB. */
   readonly bufferLimitBytes: number | undefined;
   /** WasmPlugins and TrafficExtensions that are for this side. */
@@ -104,14 +106,17 @@ function settingsOf({ mesh, networks, telemetry, extensions, key, ctx }: Setting
   const lookup = providerLookup(ctx, key.unreachable);
   const proxyConfig = proxyConfigOf(mesh, key.proxyConfig);
   const headers = proxyConfig?.proxyHeaders;
-  const logs = accessLogsOf({ mesh, telemetry, side: key.side, lookup });
+  const hasService = key.logService === true && (proxyConfig?.envoyAccessLogService?.address ?? "") !== "";
+  const logs = (service: "http" | "tcp" | "listener") =>
+    accessLogsOf({ mesh, telemetry, side: key.side, lookup, ...(hasService && { service }) });
+  const metrics = key.standardMetrics === true ? metricLogsOf({ mesh, telemetry, side: key.side }) : undefined;
   const idleTimeoutMs = key.idleTimeout === undefined ? undefined : milliseconds(key.idleTimeout);
   const limits = proxyConfig?.connectionSettings ?? mesh.defaultConfig?.connectionSettings;
   const connection = connectionOf(limits, key.side, idleTimeoutMs);
   return {
     http: {
       pathNormalization: PATH_NORMALIZATION[mesh.pathNormalization?.normalization ?? Normalization.DEFAULT],
-      accessLogs: logs,
+      accessLogs: [...logs("http"), ...(metrics?.http ?? [])],
       ...tracingOf({ mesh, proxyConfig, telemetry, side: key.side, workload: key.traced, lookup, defaultSampling: traceSampling }),
       generateRequestId: headers?.requestId?.disabled !== true,
       suppressEnvoyHeaders: headers?.envoyDebugHeaders?.disabled === true,
@@ -120,8 +125,8 @@ function settingsOf({ mesh, networks, telemetry, extensions, key, ctx }: Setting
       ...(headers?.preserveHttp1HeaderCase === true && { preserveHeaderCase: true }),
       ...(headers?.xForwardedPort?.enabled === true && { forwardPort: true }),
     },
-    accessLogs: logs,
-    listenerAccessLogs: mesh.disableEnvoyListenerLog ? [] : logs,
+    accessLogs: [...logs("tcp"), ...(metrics?.tcp ?? [])],
+    listenerAccessLogs: mesh.disableEnvoyListenerLog ? [] : logs("listener"),
     idleTimeoutMs,
     acceptHttp10: key.acceptHttp10 || http10,
     server: headers?.server?.disabled === true ? "leave" : headers?.server?.value || (key.side === "client" ? undefined : "istio-envoy"),

@@ -22,6 +22,8 @@ interface ProviderNeeds {
   readonly tracedByDefault: boolean;
   /** Some tracer names services by OpenTelemetry's conventions. */
   readonly otelNames: boolean;
+  /** Log lines go to the access log service of the proxy's bootstrap. */
+  readonly logService: boolean;
 }
 
 /** Picks from a proxy what its settings depend on. Its name counts only where a tracer reports under it. */
@@ -47,7 +49,7 @@ export function defineSettingsTraits(
   return (view) => {
     const { namespace, labels, metadata, sidecar } = view;
     const telemetry = telemetryFor({ namespace, labels });
-    const { tracedByDefault, otelNames } = needs("mesh");
+    const { tracedByDefault, otelNames, logService } = needs("mesh");
     return {
       telemetry,
       extensions: ctx.lookups.extensionsFor({ namespace, labels }),
@@ -56,6 +58,8 @@ export function defineSettingsTraits(
       acceptHttp10: metadata.http10,
       traced: tracedByDefault || telemetry.some((key) => traces(key)) ? tracedWorkload(view, otelNames) : undefined,
       unreachable: unreachable({ namespace, sidecar }),
+      ...(logService && view.hasIdentity && { logService: true }),
+      ...(metadata.standardMetrics && { standardMetrics: true }),
     };
   };
 }
@@ -67,6 +71,7 @@ function needsOf({ inputs }: Context): ProviderNeeds {
   return {
     hosts: [...hosts].sort(),
     tracedByDefault: (mesh?.defaultProviders?.tracing.length ?? 0) > 0,
+    logService: mesh?.enableEnvoyAccessLogService === true,
     otelNames: providers.some(
       ({ provider }) =>
         provider.case === "opentelemetry" && provider.value.serviceAttributeEnrichment === Enrichment.OTEL_SEMANTIC_CONVENTIONS,

@@ -1,0 +1,71 @@
+import { type CelToken, celFault, celTokens } from "./cel-syntax.ts";
+import { quote } from "./quote.ts";
+import { regexFault } from "./regex.ts";
+
+/** Functions that the CEL of upstream Envoy has in log formats. It refuses a whole listener for any other. */
+const FUNCTIONS: ReadonlySet<string> = new Set(
+  (
+    "has size contains startsWith endsWith matches bool int uint double bytes duration timestamp type dyn " +
+    "getDate getDayOfMonth getDayOfWeek getDayOfYear getFullYear getHours getMilliseconds getMinutes getMonth getSeconds"
+  ).split(" "),
+);
+
+/** What an expression may be about. Others (Istio's `upstream_peer`, say) mean nothing to upstream Envoy: their label would always be empty. */
+const ATTRIBUTES: ReadonlySet<string> = new Set(
+  "request response source destination connection upstream metadata filter_state upstream_filter_state xds".split(" "),
+);
+
+const WORDS: ReadonlySet<string> = new Set(["in", "true", "false", "null"]);
+
+/** A CEL expression as the value of a label of upstream Envoy's, as a log format; or why it cannot be. */
+export function metricTagFormat(expression: string): { readonly format: string } | { readonly fault: string } {
+  const fault = celFault(expression);
+  if (fault !== undefined) return { fault };
+  const tokens = celTokens(expression);
+  if (typeof tokens === "string") return { fault: tokens };
+  const words = withoutString(tokens.filter(({ kind }) => kind !== "end"));
+  if (words.some(({ text }) => text === "+") && words.some(({ kind }) => kind === "text"))
+    return { fault: "upstream Envoy does not join texts in labels of metrics" };
+  const found = words.map((_, index) => wordFault(words, index)).find((one) => one !== undefined);
+  return found === undefined ? { format: `%CEL(${joined(words)})%` } : { fault: found };
+}
+
+/** Numbers become text without being told, and upstream Envoy has no function `string`: Istio's usual `string(destination.port)` does without. */
+function withoutString(tokens: readonly CelToken[]): readonly CelToken[] {
+  if (tokens[0]?.text !== "string" || tokens[1]?.text !== "(" || tokens.at(-1)?.text !== ")") return tokens;
+  const inner = tokens.slice(2, -1);
+  let depth = 0;
+  for (const { kind, text } of inner) {
+    if (kind !== "sign") continue;
+    if (text === "(") depth += 1;
+    if (text === ")") depth -= 1;
+    if (depth < 0) return tokens;
+  }
+  return inner;
+}
+
+function wordFault(tokens: readonly CelToken[], index: number): string | undefined {
+  const { kind, text } = tokens[index] ?? { kind: "end", text: "" };
+  // It would end the command of the log format.
+  if (text.includes("%")) return "a percent sign cannot stand in the value of a label";
+  if (kind !== "name" || WORDS.has(text)) return undefined;
+  const [before, after] = [tokens[index - 1]?.text, tokens[index + 1]?.text];
+  if (after === "(") {
+    if (!FUNCTIONS.has(text)) return `upstream Envoy has no function ${quote(text)} in labels of metrics`;
+    return text === "matches" ? patternFault(tokens, index) : undefined;
+  }
+  if (before === "." || ATTRIBUTES.has(text)) return undefined;
+  return `upstream Envoy has no attribute ${quote(text)}`;
+}
+
+/** `text.matches('pattern')` and `matches(text, 'pattern')`: a pattern that is no regular expression costs the listener too. */
+function patternFault(tokens: readonly CelToken[], index: number): string | undefined {
+  const end = tokens.findIndex(({ text }, at) => at > index && text === ")");
+  const { kind, text } = tokens[end - 1] ?? { kind: "end", text: "" };
+  if (kind !== "text" || !/^(['"])(?!\1\1).*\1$/.test(text)) return "the pattern of matches must be a plain text";
+  return regexFault(text.slice(1, -1).replaceAll(/\\(.)/g, "$1"));
+}
+
+/** With a space only where two words would become one. */
+const joined = (tokens: readonly CelToken[]): string =>
+  tokens.map(({ kind, text }, index) => (index > 0 && kind !== "sign" && tokens[index - 1]?.kind !== "sign" ? ` ${text}` : text)).join("");
