@@ -63,18 +63,19 @@ export async function readAgentConfig(host: AgentHost): Promise<AgentConfig> {
     ca,
     labels: await podInfo(join(baseDir, "etc/istio/pod/labels")),
     annotations: await podInfo(join(baseDir, "etc/istio/pod/annotations")),
-    paths: pathsOf(baseDir, settings),
+    paths: pathsOf(baseDir, settings, rules.inPod),
   };
 }
 
-function pathsOf(baseDir: string, settings: AgentSettings): AgentPaths {
+/** In a pod nothing can be written but into volumes, of which injection gives one for data; it outlives the container. */
+function pathsOf(baseDir: string, settings: AgentSettings, inPod: boolean): AgentPaths {
   const work = join(baseDir, "etc/istio/proxy");
   const copies = settings.outputCerts;
   return {
     work,
     xdsSocket: join(work, "XDS"),
     sdsSocket: join(baseDir, "var/run/secrets/workload-spiffe-uds", settings.identitySocket),
-    lastGood: join(baseDir, "var/lib/istio/envoy/last-good"),
+    lastGood: join(baseDir, `var/lib/istio/${inPod ? "data" : "envoy"}/last-good`),
     certificates: copies === "" ? undefined : isAbsolute(copies) ? copies : join(baseDir, copies),
   };
 }

@@ -66,6 +66,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     subscriptions: [],
     announcements: [],
     announce: () => xds.announce(),
+    say: (request) => xds.say(request),
     filters: new Map(),
     routes: [],
     checks: [],

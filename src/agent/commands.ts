@@ -21,4 +21,6 @@ export const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   iptables,
   "istio-iptables": iptables,
   "istio-clean-iptables": cleanIptables,
+  wait: async () => (await import("./local-commands.ts")).waitCommand,
+  request: async () => (await import("./local-commands.ts")).requestCommand,
 };

@@ -31,7 +31,7 @@ export interface DrainPlan {
 export interface EnvoySupervisor {
   /** Runs until the signal ends it, then drains it. Resolves when it is gone. */
   run(stop: AbortSignal, now: AbortSignal): Promise<void>;
-  /** Whether it has its first configuration. */
+  /** Whether the one that it started has its first configuration. */
   ready(): Promise<boolean>;
 }
 
@@ -44,6 +44,8 @@ const LONGEST_DRAIN_MS = 600_000;
 export function createEnvoySupervisor(options: SupervisorOptions): EnvoySupervisor {
   const { clock, log, adminPort, pidFile } = options;
   const backOff = createBackOff({ firstMs: 200, mostMs: 30_000 });
+  // Before it is, who answers on the admin port is one that outlived an earlier agent.
+  let isOwn = false;
   return {
     async run(stop, now) {
       await endOrphan(pidFile, clock, log);
@@ -54,6 +56,7 @@ export function createEnvoySupervisor(options: SupervisorOptions): EnvoySupervis
           throw error;
         });
         if (process === undefined) break;
+        isOwn = true;
         await writeFile(pidFile, String(process.pid ?? ""), { mode: 0o600 });
         const stopping = aborted(stop);
         const code = await Promise.race([process.exited.then((status) => ({ status })), stopping]);
@@ -68,7 +71,8 @@ export function createEnvoySupervisor(options: SupervisorOptions): EnvoySupervis
       }
       await rm(pidFile, { force: true });
     },
-    ready: () =>
+    ready: async () =>
+      isOwn &&
       askAdmin(adminPort, "/ready").then(
         (text) => text.startsWith("LIVE"),
         () => false,

@@ -49,12 +49,15 @@ export function nodeIdentity(facts: NodeFacts): NodeIdentity {
     ISTIO_VERSION: facts.version,
     ...(settings.envoyStatusPort !== 0 && { ENVOY_STATUS_PORT: settings.envoyStatusPort }),
     ...(settings.envoyPrometheusPort !== 0 && { ENVOY_PROMETHEUS_PORT: settings.envoyPrometheusPort }),
+    ...(settings.secureMetricsPort !== 0 && { ENVOY_SECURE_METRICS_PORT: settings.secureMetricsPort }),
+    ...(settings.secureMergedMetricsPort !== 0 && { ENVOY_SECURE_MERGED_METRICS_PORT: settings.secureMergedMetricsPort }),
     ...(type === "sidecar" && { INTERCEPTION_MODE: proxy.interceptionMode || "REDIRECT", VHDS: "true" }),
+    STANDARD_METRICS: "true",
     ...(settings.exitOnZero && { EXIT_ON_ZERO_ACTIVE_CONNECTIONS: "true" }),
     ADMIN_PORT: proxy.adminPort,
     STATUS_PORT: proxy.statusPort,
-    // Even an empty one takes the place of the mesh's: sent only where it was given.
-    ...(Object.keys(proxy.given).length > 0 && { PROXY_CONFIG: proxy.given }),
+    // Only what the workload says itself: the control plane puts it over the mesh's. Istio's takes even an empty one for all there is, so it is sent only where it was given.
+    ...(Object.keys(proxy.given).length > 0 && { PROXY_CONFIG: proxy.given, PROXY_CONFIG_OVER: "mesh" }),
     ...given,
     LABELS: labels,
     ...(Object.keys(facts.annotations).length > 0 && given.ANNOTATIONS === undefined && { ANNOTATIONS: facts.annotations }),

@@ -1,13 +1,17 @@
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import type { DeltaRequestParts } from "../wire/delta-frames.ts";
 import type { AgentConfig } from "./agent-config.ts";
 import { dnsProxy } from "./dns/dns-part.ts";
+import { drainPage } from "./drain-part.ts";
+import { healthReports } from "./health/health-part.ts";
 import type { WorkloadIdentity } from "./identity/workload-identity.ts";
 import type { NodeIdentity } from "./node-identity.ts";
 import type { AgentMetric } from "./status/agent-metrics.ts";
 import { statusPages } from "./status/status-part.ts";
 import type { StatusRoute } from "./status-server.ts";
 import { trustAnchors } from "./trust-anchors.ts";
+import { wasmModules } from "./wasm/wasm-part.ts";
 import type { AgentSubscription, Announcement, ResponseFilter } from "./xds/uplink.ts";
 
 /** What a part of the agent may use, and where it adds what it has to offer. It adds before Envoy is started. */
@@ -22,6 +26,8 @@ export interface AgentContext {
   /** What it tells the control plane (its health, for example); `announce` says it again. */
   readonly announcements: Announcement[];
   announce(): void;
+  /** Says something to the control plane now, where one hears it. */
+  say(request: Omit<DeltaRequestParts, "node">): void;
   /** Changes to resources on their way to Envoy, by type (modules that were fetched, for example). */
   readonly filters: Map<string, ResponseFilter>;
   /** Pages of port 15020. */
@@ -40,4 +46,4 @@ export interface AgentContext {
 export type AgentPart = (context: AgentContext) => void | Promise<void>;
 
 /** All parts besides certificates, configuration and Envoy itself, in the order in which they start. */
-export const PARTS: readonly AgentPart[] = [trustAnchors, dnsProxy, statusPages];
+export const PARTS: readonly AgentPart[] = [trustAnchors, dnsProxy, statusPages, healthReports, wasmModules, drainPage];

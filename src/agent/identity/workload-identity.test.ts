@@ -66,7 +66,8 @@ describe("a workload's identity", () => {
     await rig.pass(2_000);
     await signed(rig, 2);
     await expect.poll(() => rig.identity.current?.serial).not.toBe(first?.serial);
-    expect(readCsr(rig.csrs[0] ?? "").keyInfo.equals(readCsr(rig.csrs[1] ?? "").keyInfo)).toBe(false);
+    const [one, two] = await Promise.all([readCsr(rig.csrs[0] ?? ""), readCsr(rig.csrs[1] ?? "")]);
+    expect(one.keyInfo.equals(two.keyInfo)).toBe(false);
     expect(rig.identity.current?.key.reveal()).not.toBe(first?.key.reveal());
   });
 

@@ -8,13 +8,17 @@ export interface AgentMetric {
 
 const PREFIX = "istio_agent_";
 
-/** The metrics in Prometheus' text form, under Istio's prefix. A counter's name ends in `_total`, which its type leaves out in OpenMetrics. */
+/**
+ * The metrics in Prometheus' text form, under Istio's prefix. In OpenMetrics a counter's name ends in `_total`, which its type leaves out; those of
+ * Istio's that do not are of no known type there.
+ */
 export function agentMetricsText(metrics: readonly AgentMetric[], openMetrics: boolean): string {
   return metrics
     .map(({ name, type, values }) => {
-      const family = `${PREFIX}${openMetrics && type === "counter" ? name.replace(/_total$/, "") : name}`;
+      const isCounter = openMetrics && type === "counter";
+      const family = `${PREFIX}${isCounter ? name.replace(/_total$/, "") : name}`;
       const lines = values().map(({ labels, value }) => `${PREFIX}${name}${labels === undefined ? "" : labelText(labels)} ${value}\n`);
-      return `# TYPE ${family} ${type}\n${lines.join("")}`;
+      return `# TYPE ${family} ${isCounter && !name.endsWith("_total") ? "unknown" : type}\n${lines.join("")}`;
     })
     .join("");
 }

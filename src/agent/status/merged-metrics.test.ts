@@ -6,6 +6,9 @@ import { describe, it, onTestFinished } from "vitest";
 import { freePort } from "../../../test/support/ports.ts";
 import { systemClock } from "../../base/clock.ts";
 import { silentLog } from "../../base/log.ts";
+import { createPeers } from "../metrics/peers.ts";
+import { createStandardMetrics } from "../metrics/standard-metrics.ts";
+import { nodeFacts } from "../metrics/workload-facts.ts";
 import { createMergedMetrics } from "./merged-metrics.ts";
 import { readScrapeTargets, type ScrapeTarget } from "./scrape-config.ts";
 
@@ -30,12 +33,15 @@ const OPEN_METRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8
 const ENVOY =
   '# TYPE envoy_cluster_up counter\nenvoy_cluster_up{} 1\n\n# TYPE envoy_istio_requests_total counter\nenvoy_istio_requests_total{a="b"} 2\n';
 
+const SELF = { name: "shop/10.0.0.1", principal: "", facts: nodeFacts({ NAME: "web-1", NAMESPACE: "shop", LABELS: { app: "web" } }) };
+
 async function merge(sources: { readonly envoy?: ScrapeTarget; readonly application?: readonly ScrapeTarget[] }) {
   const metrics = [{ name: "scrapes_total", type: "counter" as const, values: () => [{ value: 1 }] }];
   const merged = createMergedMetrics({
     envoy: sources.envoy,
     application: sources.application ?? [],
     metrics,
+    standard: createStandardMetrics({ peers: createPeers({ clock: systemClock, say: () => {} }), self: SELF }),
     clock: systemClock,
     log: silentLog,
   });

@@ -3,6 +3,7 @@ import type { LookupFunction } from "node:net";
 import type { Clock } from "../../base/clock.ts";
 import { messageOf } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
+import type { StandardMetrics } from "../metrics/standard-metrics.ts";
 import { request } from "../node-http.ts";
 import { type AgentMetric, agentMetricsText } from "./agent-metrics.ts";
 import { MetricLines } from "./metric-lines.ts";
@@ -13,6 +14,8 @@ export interface MergeOptions {
   readonly envoy: ScrapeTarget | undefined;
   readonly application: readonly ScrapeTarget[];
   readonly metrics: readonly AgentMetric[];
+  /** What is made of Istio's metrics among Envoy's. */
+  readonly standard: Pick<StandardMetrics, "page">;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -33,7 +36,7 @@ const SHARE_FOR_SOURCES = 0.8;
 type Source = "envoy" | "application";
 
 /**
- * One page of metrics: the agent's, Envoy's and the application's. They pass as streams, none is held. A source that fails costs its own metrics only,
+ * One page of metrics: the agent's, Envoy's and the application's. They pass as streams; only Istio's among Envoy's are held. A source that fails costs its own metrics only,
  * and is counted. The form is the application's, because what is special about OpenMetrics (exemplars) comes from there.
  */
 export function createMergedMetrics(options: MergeOptions): {
@@ -63,6 +66,7 @@ export function createMergedMetrics(options: MergeOptions): {
       const { envoy } = options;
       const accept = acceptOf(incoming.headers.accept ?? "");
       const query = (incoming.url ?? "").split("?")[1];
+      const standard = options.standard.page({ all: query === undefined });
       const [ofEnvoy, ...ofApplication] = await Promise.all([
         envoy === undefined ? undefined : ask("envoy", query === undefined ? envoy : { ...envoy, path: `${envoy.path}?${query}` }, TEXT),
         ...options.application.map((target) => ask("application", target, accept)),
@@ -74,8 +78,10 @@ export function createMergedMetrics(options: MergeOptions): {
       response.write(agentMetricsText(options.metrics, openMetrics));
       const pass = async (source: Source, target: ScrapeTarget, body: IncomingMessage | undefined): Promise<void> => {
         if (body === undefined) return;
-        const lines = new MetricLines({ atMostBytes: LARGEST[source], openMetrics });
-        await passOn(body, lines, response).catch((error: unknown) => failed(source, target, messageOf(error)));
+        const lines = new MetricLines({ atMostBytes: LARGEST[source], openMetrics, ...(source === "envoy" && { take: standard.take }) });
+        const fault = await passOn(body, lines, response).catch(messageOf);
+        if (fault !== undefined) failed(source, target, fault);
+        if (source === "envoy") await writeTo(response, await standard.text(fault !== undefined));
       };
       if (envoy !== undefined) await pass("envoy", envoy, ofEnvoy);
       for (const [index, target] of options.application.entries()) await pass("application", target, ofApplication[index]);
@@ -86,17 +92,20 @@ export function createMergedMetrics(options: MergeOptions): {
 }
 
 /** Rejects where the source breaks off or is too large; what came before has been passed on. */
-async function passOn(body: IncomingMessage, lines: MetricLines, response: ServerResponse): Promise<void> {
-  const write = async (text: string): Promise<void> => {
-    if (text === "" || response.destroyed || response.write(text)) return;
-    await new Promise<void>((resolve) => response.once("drain", resolve).once("close", resolve));
-  };
+async function passOn(body: IncomingMessage, lines: MetricLines, response: ServerResponse): Promise<undefined> {
   for await (const chunk of body) {
     const text = lines.push(chunk as Buffer);
     if (text === undefined) throw new Error("they are too large");
-    await write(text);
+    await writeTo(response, text);
   }
-  await write(lines.end());
+  await writeTo(response, lines.end());
+  return undefined;
+}
+
+/** Waits until the client has taken enough. */
+async function writeTo(response: ServerResponse, text: string): Promise<void> {
+  if (text === "" || response.destroyed || response.write(text)) return;
+  await new Promise<void>((resolve) => response.once("drain", resolve).once("close", resolve));
 }
 
 /** Prometheus says how long it waits. */

@@ -3,15 +3,14 @@ export interface MetricLinesOptions {
   readonly atMostBytes: number;
   /** OpenMetrics has no empty lines. */
   readonly openMetrics: boolean;
+  /** Takes lines that are not to be passed on as they are. */
+  readonly take?: (line: string) => boolean;
 }
 
 const END = "# EOF";
-/** Upstream Envoy puts a prefix before names that are Istio's own. */
-const ISTIO_OF_ENVOY = /^(# (?:TYPE|HELP) )?envoy_istio_/;
 
 /**
- * Passes metrics on by whole lines, so that several sources can follow one another: the mark that ends OpenMetrics is taken out, and Istio's standard
- * metrics get the names that dashboards know them by.
+ * Passes metrics on by whole lines, so that several sources can follow one another: the mark that ends OpenMetrics is taken out.
  */
 export class MetricLines {
   readonly #options: MetricLinesOptions;
@@ -42,8 +41,8 @@ export class MetricLines {
     let out = "";
     for (const line of text.split("\n")) {
       const bare = line.endsWith("\r") ? line.slice(0, -1) : line;
-      if (bare.trim() === END || (bare === "" && this.#options.openMetrics)) continue;
-      out += `${bare.replace(ISTIO_OF_ENVOY, "$1istio_")}\n`;
+      if (bare.trim() === END || (bare === "" && this.#options.openMetrics) || this.#options.take?.(bare) === true) continue;
+      out += `${bare}\n`;
     }
     return out;
   }

@@ -1,7 +1,10 @@
-import { isIPv6 } from "node:net";
+import { createPeers, peerName } from "../metrics/peers.ts";
+import { createStandardMetrics } from "../metrics/standard-metrics.ts";
+import { nodeFacts } from "../metrics/workload-facts.ts";
 import type { AgentContext, AgentPart } from "../parts.ts";
 import { readAppProbes } from "./app-probes.ts";
 import { createMergedMetrics } from "./merged-metrics.ts";
+import { probeTarget } from "./probe-target.ts";
 import { runProbe } from "./run-probe.ts";
 import { readScrapeTargets } from "./scrape-config.ts";
 
@@ -13,15 +16,9 @@ export const statusPages: AgentPart = (context) => {
   addMetrics(context);
 };
 
-function addProbes({ config, node, clock, routes }: AgentContext): void {
-  const address = node.id.split("~")[1] ?? "";
-  const intercepted = node.metadata.INTERCEPTION_MODE !== undefined && node.metadata.INTERCEPTION_MODE !== "NONE";
-  const target = {
-    host: config.settings.probeLocalhost ? "localhost" : address,
-    from: intercepted ? (isIPv6(address) ? "::6" : "127.0.0.6") : undefined,
-    statusPort: config.proxy.statusPort,
-    clock,
-  };
+function addProbes(context: AgentContext): void {
+  const { config, routes } = context;
+  const target = probeTarget(context);
   for (const [path, probe] of readAppProbes(config.settings.appProbers))
     routes.push({
       path,
@@ -32,15 +29,27 @@ function addProbes({ config, node, clock, routes }: AgentContext): void {
     });
 }
 
-function addMetrics({ config, clock, log, routes, metrics, identity }: AgentContext): void {
+function addMetrics({ config, node, clock, log, routes, metrics, identity, subscriptions, say }: AgentContext): void {
   const { settings, proxy } = config;
   const ownPorts = [proxy.statusPort, proxy.adminPort, settings.envoyPrometheusPort, settings.envoyStatusPort];
   const envoy = { port: settings.envoyPrometheusPort || proxy.adminPort, path: "/stats/prometheus" };
+  const peers = createPeers({ clock, say });
+  subscriptions.push(peers.subscription);
+  const self = {
+    name: peerName({ namespace: settings.podNamespace, account: settings.serviceAccount }, node.id.split("~")[1] ?? ""),
+    facts: nodeFacts(node.metadata),
+    get principal() {
+      const [, signed] = /URI:(spiffe:[^,\s]+)/.exec(identity.current?.name ?? "") ?? [];
+      return signed ?? `spiffe://${settings.trustDomain}/ns/${settings.podNamespace}/sa/${settings.serviceAccount}`;
+    },
+  };
+  const standard = createStandardMetrics({ peers, self });
   const merged = createMergedMetrics({
     envoy: settings.disableEnvoy || !settings.mergeEnvoyStats ? undefined : envoy,
     // A gateway's port may be reached from outside, and it has no application.
     application: config.type === "sidecar" ? readScrapeTargets(settings.prometheusAnnotations, ownPorts) : [],
     metrics,
+    standard,
     clock,
     log,
   });
@@ -59,6 +68,8 @@ function addMetrics({ config, clock, log, routes, metrics, identity }: AgentCont
           ? []
           : [{ labels: { resource_name: "default" }, value: (identity.current.endsAt - clock.now()) / 1_000 }],
     },
+    { name: "metric_peers_beyond_limit", type: "gauge", values: () => [{ value: peers.refused }] },
+    { name: "metric_series_beyond_limit_total", type: "counter", values: () => [{ value: standard.beyond }] },
     { name: "process_resident_memory_bytes", type: "gauge", values: () => [{ value: process.memoryUsage.rss() }] },
     { name: "process_cpu_seconds_total", type: "counter", values: () => [{ value: cpuSeconds() }] },
   );

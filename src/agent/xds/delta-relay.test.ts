@@ -15,11 +15,11 @@ import {
 import { type DiscoveryRequest, readDeltaRequest } from "../../wire/discovery-request.ts";
 import { textField } from "../../wire/field-writer.ts";
 import { type ClientCallEvents, GrpcError } from "../../wire/grpc-channel.ts";
-import { CLUSTER_TYPE, ENDPOINT_TYPE, PROXY_CONFIG_TYPE } from "../../wire/type-urls.ts";
+import { CLUSTER_TYPE, ENDPOINT_TYPE, PEER_TYPE, PROXY_CONFIG_TYPE } from "../../wire/type-urls.ts";
 import type { Connection } from "../dialer.ts";
 import { DeltaRelay } from "./delta-relay.ts";
 import { type LastGood, openLastGood } from "./last-good.ts";
-import type { Uplink } from "./uplink.ts";
+import type { ResponseFilter, Uplink } from "./uplink.ts";
 
 /** A stream to a control plane that the test plays. */
 interface Upstream {
@@ -211,5 +211,49 @@ describe("the agent's own part of the stream", () => {
     rig.say({ typeUrl: CLUSTER_TYPE, nonce: "1" });
     await rig.pass(0);
     expect((await rig.lastGood.read(CLUSTER_TYPE)).get("a")?.version).toBe("changed");
+  });
+
+  it("may send more later, of which the control plane hears nothing", async () => {
+    let send: (resources: readonly Uint8Array[]) => void = () => {};
+    const filter: ResponseFilter = async (_, bytes, later) => {
+      send = later;
+      return bytes;
+    };
+    const rig = await startRig({ filters: new Map([[CLUSTER_TYPE, filter]]) });
+    rig.say({ typeUrl: CLUSTER_TYPE, node: NODE });
+    await rig.pass(0);
+    rig.upstreams[0]?.answer({ typeUrl: CLUSTER_TYPE, nonce: "1", resources: [resource("a", "1")] });
+    await rig.pass(0);
+    rig.say({ typeUrl: CLUSTER_TYPE, nonce: "1" });
+    send([resource("a", "2")]);
+    await rig.pass(0);
+    expect(rig.received.map(names)).toEqual([["a@1"], ["a@2"]]);
+    const heard = rig.upstreams[0]?.heard.length;
+    rig.say({ typeUrl: CLUSTER_TYPE, nonce: rig.received[1]?.nonce ?? "" });
+    await rig.pass(0);
+    expect(rig.upstreams[0]?.heard.length).toBe(heard);
+    expect((await rig.lastGood.read(CLUSTER_TYPE)).get("a")?.version).toBe("2");
+  });
+
+  it("asks for what the agent wants on demand when it wants it, and again on the next stream", async () => {
+    const wanted: string[] = [];
+    const rig = await startRig({ subscriptions: [{ typeUrl: PEER_TYPE, names: wanted, onDemand: true, taken() {} }] });
+    const asked = (upstream: Upstream | undefined) =>
+      upstream?.heard.filter(({ typeUrl }) => typeUrl === PEER_TYPE).map(({ names: list }) => list.join());
+    rig.say({ typeUrl: CLUSTER_TYPE, node: NODE });
+    await rig.pass(0);
+    expect(asked(rig.upstreams[0])).toEqual([]);
+    wanted.push("shop/10.0.0.1");
+    rig.relay.say({ typeUrl: PEER_TYPE, subscribe: ["shop/10.0.0.1"] });
+    expect(asked(rig.upstreams[0])).toEqual(["shop/10.0.0.1"]);
+    rig.upstreams[0]?.answer({ typeUrl: PEER_TYPE, nonce: "p1", resources: [resource("shop/10.0.0.1", "v1")] });
+    rig.upstreams[0]?.breakOff();
+    await rig.pass(0);
+    wanted.push("shop/10.0.0.2");
+    rig.relay.say({ typeUrl: PEER_TYPE, subscribe: ["shop/10.0.0.2"] });
+    await rig.pass(1_000);
+    expect(asked(rig.upstreams[1])).toEqual(["shop/10.0.0.1,shop/10.0.0.2"]);
+    const [again] = rig.upstreams[1]?.heard.filter(({ typeUrl }) => typeUrl === PEER_TYPE) ?? [];
+    expect([...(again?.initialVersions ?? [])]).toEqual([["shop/10.0.0.1", "v1"]]);
   });
 });

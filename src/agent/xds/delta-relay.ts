@@ -5,6 +5,7 @@ import {
   type DeltaResponse,
   deltaRequestBytes,
   deltaResponseBytes,
+  readDeltaResource,
   readDeltaResponse,
 } from "../../wire/delta-frames.ts";
 import { readDeltaRequest } from "../../wire/discovery-request.ts";
@@ -114,6 +115,11 @@ export class DeltaRelay implements DiscoveryStreamEvents {
     }
   }
 
+  /** Says something of the agent's, where a control plane hears it. */
+  say(parts: Omit<DeltaRequestParts, "node">): void {
+    if (this.#upstream !== undefined) this.#say(this.#upstream, parts);
+  }
+
   #say(upstream: Upstream, parts: DeltaRequestParts): void {
     upstream.call.send(deltaRequestBytes(upstream.introduced ? parts : { ...parts, node: this.#node }));
     upstream.introduced = true;
@@ -172,7 +178,8 @@ export class DeltaRelay implements DiscoveryStreamEvents {
     this.#upstream = upstream;
     for (const type of this.#types.values()) this.#open(upstream, type);
     for (const [typeUrl, { subscription, held }] of this.#deps.own)
-      this.#say(upstream, { typeUrl, subscribe: subscription.names, initialVersions: held });
+      if (subscription.onDemand !== true || subscription.names.length > 0)
+        this.#say(upstream, { typeUrl, subscribe: subscription.names, initialVersions: held });
     this.announce();
     const stopWaiting = clock.after(SILENCE_MS, () => {
       if (!upstream.answered) this.#goOffline();
@@ -204,7 +211,10 @@ export class DeltaRelay implements DiscoveryStreamEvents {
     const filter = this.#deps.uplink.filters.get(response.typeUrl);
     if (own !== undefined) this.#takeOwn(upstream, own, response);
     else if (filter === undefined) this.#pass(id, response, bytes);
-    else this.#passing = this.#passing.then(async () => this.#passFiltered(id, await filter(response, bytes).catch(() => bytes)));
+    else {
+      const later = (resources: readonly Uint8Array[]): void => this.#sendOwn(response.typeUrl, resources);
+      this.#passing = this.#passing.then(async () => this.#passFiltered(id, await filter(response, bytes, later).catch(() => bytes)));
+    }
   }
 
   /** What was changed on the way is what Envoy has, and so what is kept. */
@@ -243,11 +253,21 @@ export class DeltaRelay implements DiscoveryStreamEvents {
       const resources = type.wanted(kept);
       // One who has nothing yet waits for an answer, even one that brings nothing; one who has everything waits for none.
       if (resources.length === 0) return;
-      this.#sequence += 1;
-      const response = { typeUrl: type.typeUrl, nonce: `kept-${this.#sequence}`, resources, removed: [] };
-      type.sent(response, 0);
-      this.#stream.send([deltaResponseBytes({ ...response, resources: resources.map(({ bytes }) => bytes) })], () => {});
+      this.#sendOwn(
+        type.typeUrl,
+        resources.map(({ bytes }) => bytes),
+      );
       this.#deps.log.info({ type: shortTypeName(type.typeUrl), resources: resources.length }, "served from disk, no control plane answers");
     });
+  }
+
+  /** Sends what no control plane sent just now; answers to it stay here. */
+  #sendOwn(typeUrl: string, resources: readonly Uint8Array[]): void {
+    const type = this.#types.get(typeUrl);
+    if (type === undefined || this.#abort.signal.aborted) return;
+    this.#sequence += 1;
+    const response = { typeUrl, nonce: `kept-${this.#sequence}`, resources: resources.map(readDeltaResource), removed: [] };
+    type.sent(response, 0);
+    this.#stream.send([deltaResponseBytes({ ...response, resources })], () => {});
   }
 }

@@ -1,3 +1,4 @@
+import type { DeltaRequestParts } from "../../wire/delta-frames.ts";
 import type { DiscoveryStream, DiscoveryStreamEvents } from "../../wire/discovery-stream.ts";
 import { DeltaRelay, type OwnType, type RelayDeps } from "./delta-relay.ts";
 import { passThrough } from "./pass-through.ts";
@@ -7,6 +8,8 @@ export interface XdsProxy {
   accept(stream: DiscoveryStream): DiscoveryStreamEvents;
   /** Says again, on every stream, what the agent has to say (its health, for example). */
   announce(): void;
+  /** Says something on every stream that there is now (that it wants more of a type, for example). */
+  say(request: Omit<DeltaRequestParts, "node">): void;
 }
 
 /** One stream to the control plane for each of Envoy's; delta ones outlive a control plane that goes away. */
@@ -38,6 +41,9 @@ export function createXdsProxy(deps: Omit<RelayDeps, "connected" | "own">): XdsP
     },
     announce() {
       for (const relay of relays) relay.announce();
+    },
+    say(request) {
+      for (const relay of relays) relay.say(request);
     },
   };
 }
