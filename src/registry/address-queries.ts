@@ -1,5 +1,6 @@
 import { canonicalAddress } from "../base/address.ts";
 import { matchesLabels } from "../base/labels.ts";
+import { clusterOfKey, inCluster } from "../config/object.ts";
 import type { Query } from "../engine/index.ts";
 import type { ServiceInstance } from "../model/endpoint.ts";
 import { type ServiceRef, serviceKey } from "../model/service.ts";
@@ -50,7 +51,7 @@ export function defineAddressQueries(context: RegistryContext, catalog: CatalogQ
         return refsOf(key, namespace);
       case "EndpointSlice":
       case "Endpoints":
-        return refsOf(`Service/${namespace}/${sliceService(key)}`, namespace);
+        return refsOf(`Service/${namespace}/${sliceService(key)}${inCluster(clusterOfKey(key))}`, namespace);
       default:
         return refsSelecting(members.workload(key), namespace);
     }
@@ -71,7 +72,7 @@ export function defineAddressQueries(context: RegistryContext, catalog: CatalogQ
       id: addressId,
       compute: (at) => {
         const refs = new Map<string, ServiceRef>();
-        for (const key of inputs.objects.keys("address", addressId(at))) {
+        for (const key of keysAt(context, at)) {
           for (const ref of refsAt(key, at.namespace)) refs.set(ref.host, ref);
         }
         const address = canonicalAddress(at.address);
@@ -82,7 +83,7 @@ export function defineAddressQueries(context: RegistryContext, catalog: CatalogQ
       name: "registry.workloadAt",
       id: addressId,
       compute: (at) => {
-        const keys = inputs.objects.keys("address", addressId(at));
+        const keys = keysAt(context, at);
         for (const kind of ["Pod", "WorkloadEntry"]) {
           for (const key of keys) {
             const member = kindOfKey(key) === kind ? members.workload(key) : undefined;
@@ -98,6 +99,12 @@ export function defineAddressQueries(context: RegistryContext, catalog: CatalogQ
       },
     }),
   };
+}
+
+/** Objects that name an address. Those of other clusters count where nothing here has it: they may use the same addresses. */
+function keysAt({ inputs }: RegistryContext, at: AddressKey): readonly string[] {
+  const here = inputs.objects.keys("address", addressId(at));
+  return here.length > 0 ? here : inputs.objects.keys("address", `${addressId(at)}@`);
 }
 
 /** The endpoints of all ports of a service, by address. */

@@ -101,7 +101,8 @@ function declarerKeys({ inputs, settings }: RegistryContext, host: string): read
   const entries = inputs.objects.keys("host", host);
   const named = parseServiceHost(host, settings.clusterDomain);
   const key = named === undefined ? undefined : `Service/${named.namespace}/${named.name}`;
-  return key !== undefined && inputs.objects.has(key) ? [key, ...entries] : entries;
+  if (key === undefined) return entries;
+  return [...(inputs.objects.has(key) ? [key] : []), ...inputs.objects.keys("counterpart", key), ...entries];
 }
 
 /** One entry per host, sorted by host. `declarations` are in order of precedence. */

@@ -13,6 +13,7 @@ interface Entry {
   readonly resolution?: string;
   readonly address?: string;
   readonly vip?: string;
+  readonly exportTo?: string;
 }
 
 const entry = ({
@@ -24,11 +25,13 @@ const entry = ({
   resolution = "STATIC",
   address,
   vip,
+  exportTo = "*",
 }: Entry): string => `
 kind: ServiceEntry
 metadata: {name: ${name}, namespace: ${namespace}, creationTimestamp: "${created}"}
 spec:
   hosts: [${host}]
+  exportTo: ["${exportTo}"]
   addresses: [${vip ?? ""}]
   ports: [{number: ${port}, name: http-${port}, protocol: HTTP}]
   resolution: ${resolution}
@@ -37,6 +40,18 @@ spec:
 `;
 
 describe("one host declared more than once", () => {
+  it("what is exported otherwise than the oldest is not added: nobody sees through it what another keeps to itself", () => {
+    const { registry } = registryFixture(
+      entry({ name: "open", port: 80, address: "10.0.0.1" }) +
+        entry({ name: "closed", created: "2026-02-02", port: 81, address: "10.0.0.2", exportTo: "." }),
+    );
+    assert.deepEqual(
+      registry.service(api)?.ports.map(({ number }) => number),
+      [80],
+    );
+    assert.deepEqual(registry.endpoints(api, 81), []);
+  });
+
   it("the oldest ServiceEntry decides; ports, addresses and endpoints of others that resolve alike are added", () => {
     const { registry } = registryFixture(
       entry({ name: "young", created: "2026-02-02", port: 81, address: "10.0.0.2", vip: "10.9.0.2" }) +

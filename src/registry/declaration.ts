@@ -1,4 +1,5 @@
 import { isWildcardHost } from "../base/hostname.ts";
+import { clusterOfKey } from "../config/object.ts";
 import type { Service, ServicePort } from "../model/service.ts";
 
 /** A port as its object declares it: with the port on the workload, by number or (Kubernetes) by name. */
@@ -17,24 +18,30 @@ export interface Declaration extends Omit<Service, "host" | "ports" | "autoAddre
   readonly wantsAddress: boolean;
 }
 
-/** Order of precedence among objects that declare the same host: Kubernetes first, then older first, then by namespace and name. */
+/** Order of precedence among objects that declare the same host: Kubernetes first, of this cluster first, then older first, then by namespace and name. */
 export function compareDeclarations(a: Declaration, b: Declaration): number {
   const source = Number(a.source !== "Kubernetes") - Number(b.source !== "Kubernetes");
   if (source !== 0) return source;
+  const cluster = Number(clusterOfKey(a.objectKey) !== "") - Number(clusterOfKey(b.objectKey) !== "");
+  if (cluster !== 0) return cluster;
   if (a.createdAt !== b.createdAt) return a.createdAt - b.createdAt;
   return a.objectKey < b.objectKey ? -1 : a.objectKey > b.objectKey ? 1 : 0;
 }
 
 /**
  * The declarations, of those for one host of one namespace in order of precedence, whose endpoints make up the service. The first always
- * does; a ServiceEntry beside a Kubernetes Service adds static endpoints to it; ServiceEntries go together when they resolve alike, since
- * one cluster cannot mix resolutions.
+ * does; so do Services of that name in other clusters; a ServiceEntry beside a Kubernetes Service adds static endpoints to it; ServiceEntries go together when they resolve alike, since
+ * one cluster cannot mix resolutions, and are exported alike: nobody is to see through one of them what another keeps to its namespace.
  */
 export function contributors(declarations: readonly Declaration[]): readonly Declaration[] {
   const [first, ...others] = declarations;
   if (first === undefined || others.length === 0) return declarations;
-  const resolution = first.source === "Kubernetes" ? "static" : first.resolution;
-  return [first, ...others.filter((other) => other.resolution === resolution)];
+  if (first.source === "Kubernetes") {
+    const wanted = (other: Declaration): string => (other.source === "Kubernetes" ? first.resolution : "static");
+    return [first, ...others.filter((other) => other.resolution === wanted(other))];
+  }
+  const exportOf = ({ exportTo }: Declaration): string => exportTo.toSorted().join();
+  return [first, ...others.filter((other) => other.resolution === first.resolution && exportOf(other) === exportOf(first))];
 }
 
 /**

@@ -1,5 +1,6 @@
 import type { Labels } from "../base/labels.ts";
 import { NO_LABELS } from "../base/labels.ts";
+import { type ConfigObject, clusterOfKey, inCluster } from "../config/object.ts";
 import { type Locality, NO_LOCALITY } from "../model/locality.ts";
 import { endpointsAddresses, type ListedAddress, sliceAddresses } from "./endpoint-slice.ts";
 import { type Member, memberMaker, type RawMember } from "./member.ts";
@@ -28,18 +29,28 @@ export interface KubernetesMembers {
 /** Defines what the members of Services are derived with. */
 export function defineKubernetesMembers(context: RegistryContext): KubernetesMembers {
   const { engine, inputs, mesh } = context;
+  /** By name of the node, with its cluster where that is another one. */
   const nodeLocality = engine.query<string, Locality>({
     name: "registry.nodeLocality",
     compute: (name) => localityOfNode(inputs.objects.get(`Node//${name}`)?.labels ?? NO_LABELS),
   });
+  const podsKnown = engine.query<"", boolean>({
+    name: "registry.podsKnown",
+    compute: () => inputs.objects.keys("kind", "Pod").length > 0,
+  });
   return {
     pod: (key) => {
       const object = storedPod(inputs.objects, key);
-      return object === undefined
-        ? undefined
-        : podMember(object, { networks: mesh.networks(""), clusterNetwork: mesh.clusterNetwork(""), localityOfNode: nodeLocality });
+      if (object === undefined) return undefined;
+      const { cluster = "" } = object;
+      const localityOf = (name: string): Locality => nodeLocality(`${name}${inCluster(cluster)}`);
+      return podMember(object, {
+        networks: mesh.networks(cluster),
+        clusterNetwork: mesh.clusterNetwork(cluster),
+        localityOfNode: localityOf,
+      });
     },
-    members: (key, lookup) => serviceMembers(key, { context, lookup, nodeLocality }),
+    members: (key, lookup) => serviceMembers(key, { context, lookup, nodeLocality, podsKnown }),
   };
 }
 
@@ -47,6 +58,11 @@ interface Surroundings {
   readonly context: RegistryContext;
   readonly lookup: WorkloadLookup;
   readonly nodeLocality: (name: string) => Locality;
+  /**
+   * Whether there are Pods at all, as in a cluster. Then an address whose pod is not there (yet) is left out, as in Istio: nobody knows whether it
+   * speaks mutual TLS, nor as whom. Who writes EndpointSlices into files need not write the Pods.
+   */
+  readonly podsKnown: (key: "") => boolean;
 }
 
 /**
@@ -57,38 +73,43 @@ function serviceMembers(key: string, around: Surroundings): readonly Member[] {
   const { inputs } = around.context;
   const object = storedService(inputs.objects, key);
   if (object === undefined || object.spec.type === "ExternalName") return [];
-  const { namespace, name } = object;
+  const { namespace, cluster = "" } = object;
   const { selector } = object.spec;
+  // Who is behind a Service of another cluster, EndpointSlices say; selection is among what is here.
   const select = (kind: "Pod" | "WorkloadEntry"): readonly Member[] =>
-    Object.keys(selector).length === 0 ? [] : around.lookup.selected(kind, namespace, selector);
+    Object.keys(selector).length === 0 || cluster !== "" ? [] : around.lookup.selected(kind, namespace, selector);
 
-  const listed = listedAddresses(namespace, name, around.context);
-  const found = listed === undefined ? select("Pod") : listedMembers(listed, namespace, around);
+  const listed = listedAddresses(object, around.context);
+  const found = listed === undefined ? select("Pod") : listedMembers(listed, { namespace, cluster }, around);
   const all = [...found, ...select("WorkloadEntry")];
   return object.spec.publishNotReadyAddresses === true ? all.map((member) => ({ ...member, health: "healthy" as const })) : all;
 }
 
 /** What EndpointSlices, or else an Endpoints object, list for a Service; undefined where there is neither. */
-function listedAddresses(namespace: string, service: string, { inputs }: RegistryContext): readonly ListedAddress[] | undefined {
-  const slices = inputs.objects.keys("label", `EndpointSlice/${namespace}/kubernetes.io/service-name=${service}`);
+function listedAddresses(
+  { namespace, name, cluster = "" }: Pick<ConfigObject, "namespace" | "name" | "cluster">,
+  { inputs }: RegistryContext,
+): readonly ListedAddress[] | undefined {
+  const slices = inputs.objects.keys("label", `EndpointSlice/${namespace}/kubernetes.io/service-name=${name}${inCluster(cluster)}`);
   if (slices.length > 0) {
     return slices.flatMap((key) => {
       const slice = storedEndpointSlice(inputs.objects, key);
       return slice === undefined ? [] : sliceAddresses(slice);
     });
   }
-  const endpoints = storedEndpoints(inputs.objects, `Endpoints/${namespace}/${service}`);
+  const endpoints = storedEndpoints(inputs.objects, `Endpoints/${namespace}/${name}${inCluster(cluster)}`);
   return endpoints === undefined ? undefined : endpointsAddresses(endpoints);
 }
 
 /** Listed addresses with what their pods say. One that two slices list (it may move between them) counts once, ready if either says so. */
-function listedMembers(listed: readonly ListedAddress[], namespace: string, around: Surroundings): readonly Member[] {
-  const make = memberMaker(around.context.settings.clusterId);
+function listedMembers(listed: readonly ListedAddress[], place: MemberPlace, around: Surroundings): readonly Member[] {
+  const make = memberMaker(place.cluster || around.context.settings.clusterId);
   const byAddress = new Map<string, Member>();
   for (const one of listed) {
     const known = byAddress.get(one.address);
     if (known === undefined) {
-      byAddress.set(one.address, listedMember(one, { namespace, around, make }));
+      const member = listedMember(one, { ...place, around, make });
+      if (member !== undefined) byAddress.set(one.address, member);
     } else {
       const health = known.health === "healthy" ? known.health : one.health;
       byAddress.set(one.address, { ...known, health, ports: { ...one.ports, ...known.ports } });
@@ -97,13 +118,20 @@ function listedMembers(listed: readonly ListedAddress[], namespace: string, arou
   return [...byAddress.values()];
 }
 
+/** Namespace and cluster of a Service; "" is this one. */
+interface MemberPlace {
+  readonly namespace: string;
+  readonly cluster: string;
+}
+
 function listedMember(
   one: ListedAddress,
-  { namespace, around, make }: { readonly namespace: string; readonly around: Surroundings; readonly make: (raw: RawMember) => Member },
-): Member {
+  { namespace, cluster, around, make }: MemberPlace & { readonly around: Surroundings; readonly make: (raw: RawMember) => Member },
+): Member | undefined {
   const listed = { origin: "slice", address: one.address, ports: one.ports, health: one.health, objectKey: one.objectKey } as const;
-  const pod = podBehind(one, namespace, around);
+  const pod = podBehind(one, { namespace, cluster }, around);
   if (pod !== undefined) return { ...pod, ...listed, hostname: pod.hostname !== "" ? pod.hostname : one.hostname };
+  if (one.podKey !== undefined && around.podsKnown("")) return undefined;
   const { mesh } = around.context;
   return make({
     ...listed,
@@ -111,18 +139,20 @@ function listedMember(
     namespace,
     workload: "",
     serviceAccount: "",
-    network: mesh.clusterNetwork("") || networkOfAddress(mesh.networks(""), one.address),
+    network: mesh.clusterNetwork(cluster) || networkOfAddress(mesh.networks(cluster), one.address),
     nodeName: one.nodeName,
     hostname: one.hostname,
     subdomain: "",
-    locality: one.nodeName === "" ? NO_LOCALITY : around.nodeLocality(one.nodeName),
+    locality: one.nodeName === "" ? NO_LOCALITY : around.nodeLocality(`${one.nodeName}${inCluster(cluster)}`),
     weight: 1,
   });
 }
 
 /** The pod that a listed address names, else the one that has the address. */
-function podBehind(one: ListedAddress, namespace: string, { context, lookup }: Surroundings): Member | undefined {
-  if (one.podKey !== undefined) return lookup.workload(one.podKey);
-  const key = context.inputs.objects.keys("address", `${namespace}/${one.address}`).find((candidate) => kindOfKey(candidate) === "Pod");
+function podBehind(one: ListedAddress, { namespace, cluster }: MemberPlace, { context, lookup }: Surroundings): Member | undefined {
+  if (one.podKey !== undefined) return lookup.workload(`${one.podKey}${inCluster(cluster)}`);
+  const key = context.inputs.objects
+    .keys("address", `${namespace}/${one.address}${cluster === "" ? "" : "@"}`)
+    .find((candidate) => kindOfKey(candidate) === "Pod" && clusterOfKey(candidate) === cluster);
   return key === undefined ? undefined : lookup.workload(key);
 }

@@ -122,6 +122,17 @@ describe("endpoints of Kubernetes", () => {
     );
   });
 
+  it("an address whose pod is not known yet waits for it, where pods are known at all", () => {
+    const other = POD.replace("web-5d4f-x1", "web-5d4f-x2").replace("10.1.0.1", "10.1.0.9");
+    const { registry, put, remove } = registryFixture(SERVICE + other + SLICE);
+    assert.deepEqual(registry.endpoints(web, 80).map(at), ["10.1.0.2:8080", "10.1.0.3:8080", "10.1.0.4:8080"]);
+    put(POD);
+    assert.deepEqual([registry.endpoints(web, 80)[0]?.address, registry.endpoints(web, 80)[0]?.tlsMode], ["10.1.0.1", "istio"]);
+    remove("Pod/shop/web-5d4f-x1");
+    remove("Pod/shop/web-5d4f-x2");
+    assert.deepEqual([registry.endpoints(web, 80)[0]?.address, registry.endpoints(web, 80)[0]?.tlsMode], ["10.1.0.1", "disabled"]);
+  });
+
   it("an address in two slices counts once, ready if either says so", () => {
     const other = SLICE.replace("web-abc", "web-xyz").replace("10.1.0.1]", "10.1.0.2]");
     const { registry } = registryFixture(SERVICE + SLICE + other);

@@ -1,4 +1,5 @@
 import { matchesLabels } from "../base/labels.ts";
+import { clusterOfKey } from "../config/object.ts";
 import type { Query } from "../engine/index.ts";
 import type { Endpoint } from "../model/endpoint.ts";
 import { type ServiceRef, serviceKey } from "../model/service.ts";
@@ -39,7 +40,7 @@ export function defineMembers(context: RegistryContext, catalog: CatalogQueries)
     name: "registry.workload",
     compute: (key) => {
       const raw = kindOfKey(key) === "Pod" ? kubernetes.pod(key) : entryMember(context, key);
-      return raw === undefined ? undefined : memberMaker(settings.clusterId)(raw);
+      return raw === undefined ? undefined : memberMaker(clusterOfKey(key) || settings.clusterId)(raw);
     },
   });
 
@@ -107,11 +108,11 @@ function entryMember({ inputs, mesh }: RegistryContext, key: string): RawMember 
   return workloadEntryMember(object, group, { networks: mesh.networks("") });
 }
 
-/** Each address and port once: two objects may name the same workload. The first has it. */
+/** Each address and port of a network once: two objects may name the same workload. The first has it. */
 function distinct(endpoints: readonly Endpoint[]): readonly Endpoint[] {
   const seen = new Set<string>();
   return endpoints.filter((endpoint) => {
-    const id = `${endpoint.address}:${endpoint.port}`;
+    const id = `${endpoint.network} ${endpoint.address}:${endpoint.port}`;
     return seen.size !== seen.add(id).size;
   });
 }

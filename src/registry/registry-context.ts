@@ -1,5 +1,6 @@
 import type { Inputs } from "../config/inputs.ts";
 import { namespaceLabels } from "../config/namespace-labels.ts";
+import { inCluster } from "../config/object.ts";
 import type { Engine, Query } from "../engine/index.ts";
 import type { ServiceEntryVisibility } from "../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import { type EntryVisibility, entryVisibility } from "./entry-visibility.ts";
@@ -35,9 +36,10 @@ export interface MeshQueries {
   readonly defaultExportTo: Query<"", readonly string[]>;
   /** How far ServiceEntries of a namespace may be seen at most (`serviceEntryVisibility`), whatever they export themselves to. */
   readonly entryVisibility: Query<string, EntryVisibility>;
-  readonly networks: Query<"", NetworkTable>;
-  /** Network of this cluster's pods: label of the system namespace. */
-  readonly clusterNetwork: Query<"", string>;
+  /** Networks as they are for workloads of a cluster; "" is this one. */
+  readonly networks: Query<string, NetworkTable>;
+  /** Network of a cluster's pods: label of its system namespace. */
+  readonly clusterNetwork: Query<string, string>;
 }
 
 /** Defines the queries over mesh-wide configuration. */
@@ -63,13 +65,14 @@ export function defineMeshQueries(engine: Engine, inputs: Inputs, settings: Regi
       compute: (namespace) =>
         entryVisibility(visibilitySettings(""), () => namespaceLabels(namespace, inputs.objects.get(`Namespace//${namespace}`)?.labels)),
     }),
-    networks: engine.query<"", NetworkTable>({
+    networks: engine.query<string, NetworkTable>({
       name: "registry.networks",
-      compute: () => networkTable(inputs.networks.get("networks"), settings.clusterId),
+      compute: (cluster) => networkTable(inputs.networks.get("networks"), cluster === "" ? settings.clusterId : cluster),
     }),
-    clusterNetwork: engine.query<"", string>({
+    clusterNetwork: engine.query<string, string>({
       name: "registry.clusterNetwork",
-      compute: () => inputs.objects.get(`Namespace//${rootNamespace("")}`)?.labels["topology.istio.io/network"] ?? "",
+      compute: (cluster) =>
+        inputs.objects.get(`Namespace//${rootNamespace("")}${inCluster(cluster)}`)?.labels["topology.istio.io/network"] ?? "",
     }),
   };
 }

@@ -17,8 +17,8 @@ export interface RegistryFixture {
   readonly engine: Engine;
   readonly inputs: Inputs;
   readonly registry: Registry;
-  /** Puts objects; namespace `shop` where none is written. */
-  put(yaml: string): void;
+  /** Puts objects, of this cluster or another; namespace `shop` where none is written. */
+  put(yaml: string, cluster?: string): void;
   remove(key: string): void;
   /** Runs of each query while `fn` runs, those that did not run left out. */
   runs(fn: () => void): Readonly<Record<string, number>>;
@@ -34,9 +34,12 @@ export function registryFixture(
   inputs.mesh.set("mesh", world.mesh === undefined ? create(MeshConfigSchema) : fromJson(MeshConfigSchema, world.mesh));
   if (world.networks !== undefined) inputs.networks.set("networks", fromJson(MeshNetworksSchema, world.networks));
   const registry = createRegistry(engine, inputs);
-  const put = (text: string): void => {
+  const put = (text: string, cluster?: string): void => {
     engine.batch(() => {
-      for (const object of readObjects(text)) inputs.objects.set(objectKey(object), object);
+      for (const read of readObjects(text)) {
+        const object = cluster === undefined ? read : { ...read, cluster, hash: `${read.hash}@${cluster}` };
+        inputs.objects.set(objectKey(object), object);
+      }
     });
   };
   put(yaml);

@@ -1,0 +1,128 @@
+import { readFile } from "node:fs/promises";
+import type { Clock } from "../base/clock.ts";
+import { messageOf } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import { writeWholeFile } from "../base/whole-file.ts";
+import type { MeshText } from "../config/mesh/mesh-files.ts";
+import type { KubeClient } from "../kube/kube-client.ts";
+import { Reflector, type ReflectorTimes } from "../kube/reflector.ts";
+import type { KubeObject, ResourceType } from "../kube/resource-type.ts";
+
+export interface ClusterMeshOptions {
+  readonly client: Pick<KubeClient, "list" | "watch" | "server">;
+  /** Namespace of the control plane. */
+  readonly namespace: string;
+  readonly revision: string;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Where it is kept for a start without the cluster. */
+  readonly file: string;
+  readonly times?: Partial<ReflectorTimes>;
+}
+
+/** What is kept of before is used this soon where the cluster does not answer. */
+const SAVED_AFTER_MS = 3_000;
+const CONFIG_MAPS: ResourceType = { group: "", version: "v1", plural: "configmaps", namespaced: true };
+
+/** MeshConfig and MeshNetworks of a cluster: the ConfigMap `istio`, or `istio-<revision>`, in the namespace of the control plane, followed as it changes. */
+export class ClusterMesh {
+  readonly #options: ClusterMeshOptions;
+  readonly #name: string;
+  readonly #reflector: Reflector<MeshText>;
+  #current: MeshText | undefined;
+  #changed: () => void = () => {};
+  #noted: () => void = () => {};
+
+  constructor(options: ClusterMeshOptions) {
+    const { client, clock, log, namespace, revision } = options;
+    this.#options = options;
+    this.#name = revision === "" || revision === "default" ? "istio" : `istio-${revision}`;
+    this.#reflector = new Reflector<MeshText>({
+      client,
+      type: CONFIG_MAPS,
+      selection: { namespace, fieldSelector: `metadata.name=${this.#name}` },
+      clock,
+      log,
+      shape: (object) => this.#read(object),
+      changed: ({ upserts }) => this.#take([...upserts.values()][0]),
+      noted: () => this.#noted(),
+      ...(options.times !== undefined && { times: options.times }),
+    });
+  }
+
+  get current(): MeshText | undefined {
+    return this.#current;
+  }
+
+  /** Calls back whenever it changes. */
+  follow(changed: () => void): void {
+    this.#changed = changed;
+  }
+
+  run(signal: AbortSignal): Promise<void> {
+    return this.#reflector.run(signal);
+  }
+
+  /** Resolves when it is known what the cluster says, or after `patienceMs`: then what it said before is taken. Where that is known, sooner. */
+  async ready(patienceMs: number | undefined): Promise<void> {
+    const { clock, file, client, log } = this.#options;
+    const saved = await savedText(file, client.server);
+    const wait = saved === undefined ? patienceMs : Math.min(patienceMs ?? SAVED_AFTER_MS, SAVED_AFTER_MS);
+    let patient = true;
+    const cancel =
+      wait === undefined
+        ? () => {}
+        : clock.after(wait, () => {
+            patient = false;
+            this.#noted();
+          });
+    let told = false;
+    while (patient && !this.#isKnown()) {
+      const { fault } = this.#reflector.state;
+      if (fault !== undefined && !told) log.warn({ reason: fault.message }, "the cluster cannot be read; waiting for it");
+      told ||= fault !== undefined;
+      await new Promise<void>((resolve) => {
+        this.#noted = resolve;
+      });
+    }
+    cancel();
+    this.#noted = () => {};
+    if (this.#isKnown()) return;
+    this.#current ??= saved;
+    if (this.#current !== undefined) log.warn({ file }, "the cluster cannot be reached; MeshConfig is what it said before");
+  }
+
+  /** Read, or not ours to read: then it is as if there were none. */
+  #isKnown(): boolean {
+    const { synced, fault } = this.#reflector.state;
+    return synced || fault?.isForbidden === true;
+  }
+
+  #read({ data }: KubeObject): MeshText {
+    const texts = (typeof data === "object" && data !== null ? data : {}) as Readonly<Record<string, unknown>>;
+    return {
+      title: `ConfigMap ${this.#options.namespace}/${this.#name}`,
+      ...(typeof texts.mesh === "string" && { mesh: texts.mesh }),
+      ...(typeof texts.meshNetworks === "string" && { networks: texts.meshNetworks }),
+    };
+  }
+
+  #take(text: MeshText | undefined): void {
+    if (JSON.stringify(text) === JSON.stringify(this.#current)) return;
+    this.#current = text;
+    this.#changed();
+    const { file, client, log } = this.#options;
+    writeWholeFile(file, `${JSON.stringify({ server: client.server, text })}\n`).catch((error) =>
+      log.warn({ file, reason: messageOf(error) }, "MeshConfig of the cluster cannot be kept on disk for a start without it"),
+    );
+  }
+}
+
+async function savedText(file: string, server: string): Promise<MeshText | undefined> {
+  try {
+    const saved = JSON.parse(await readFile(file, "utf8")) as { readonly server?: string; readonly text?: MeshText };
+    return saved.server === server ? saved.text : undefined;
+  } catch {
+    return undefined;
+  }
+}

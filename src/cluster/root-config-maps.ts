@@ -1,0 +1,234 @@
+import type { Clock } from "../base/clock.ts";
+import { messageOf } from "../base/errors.ts";
+import { contentHash } from "../base/hash.ts";
+import type { LabelSelector, Labels } from "../base/labels.ts";
+import type { Log } from "../base/log.ts";
+import { admittedNamespaces } from "../config/store/admitted-namespaces.ts";
+import { BackOff } from "../kube/back-off.ts";
+import type { KubeClient } from "../kube/kube-client.ts";
+import { KubeError } from "../kube/kube-error.ts";
+import { Reflector } from "../kube/reflector.ts";
+import type { KubeObject, ResourceType } from "../kube/resource-type.ts";
+
+/** Name and key of the ConfigMap with which pods verify istiod and each other, as in Istio. */
+export const ROOTS_CONFIG_MAP = "istio-ca-root-cert";
+const ROOTS_KEY = "root-cert.pem";
+/** As Istio marks its own. */
+const LABELS = { "istio.io/config": "true" };
+const CONFIG_MAPS: ResourceType = { group: "", version: "v1", plural: "configmaps", namespaced: true };
+const NAMESPACES: ResourceType = { group: "", version: "v1", plural: "namespaces", namespaced: false };
+/** Nothing of a mesh runs there. `kube-system` is not among them: agents of nodes do. */
+const NEVER = new Set(["kube-public", "kube-node-lease", "local-path-storage"]);
+/** Between two writes: at most twenty a second, however many namespaces there are. */
+const PACE_MS = 50;
+const LOOK_MS = 1_000;
+const RETRY = { firstMs: 1_000, mostMs: 60_000 };
+
+/** What is to be written, and where. */
+export interface PublishedRoots {
+  /** Roots in PEM; empty as long as there are none. */
+  roots(): string;
+  /** MeshConfig `discoverySelectors`: other namespaces are left alone. */
+  selectors(): readonly LabelSelector[];
+}
+
+export interface RootConfigMapsOptions {
+  readonly client: Pick<KubeClient, "list" | "watch" | "create" | "patch">;
+  /** Only these; empty: all. */
+  readonly namespaces: readonly string[];
+  readonly published: PublishedRoots;
+  readonly clock: Clock;
+  readonly log: Log;
+  readonly random?: () => number;
+}
+
+/**
+ * Keeps the ConfigMap with the roots in every namespace: made where it is missing, corrected where it holds others, both at a bounded rate. One that holds the same
+ * certificates in another order or form is left alone, since another control plane with the same CA may have written it. Only one replica at a time should.
+ */
+export async function keepRootConfigMaps(options: RootConfigMapsOptions, signal: AbortSignal): Promise<void> {
+  const keeper = new Keeper(options);
+  await Promise.all([...keeper.reflectors.map((reflector) => reflector.run(signal)), keeper.run(signal)]);
+}
+
+class Keeper {
+  readonly #options: RootConfigMapsOptions;
+  readonly #labels = new Map<string, Labels>();
+  /** Hash of the roots that a namespace has. */
+  readonly #held = new Map<string, string>();
+  readonly #waiting = new Set<string>();
+  readonly #failed = new Map<string, { readonly backOff: BackOff; readonly retryAt: number }>();
+  readonly reflectors: readonly Pick<Reflector<string>, "run" | "state">[];
+  #wake: () => void = () => {};
+  #wanted = { text: "", hash: "", key: "" };
+  #isAdmitted: (namespace: string) => boolean = () => false;
+  #fault = "";
+
+  constructor(options: RootConfigMapsOptions) {
+    this.#options = options;
+    const { namespaces } = options;
+    for (const name of namespaces) this.#labels.set(name, {});
+    const places = namespaces.length === 0 ? [undefined] : namespaces;
+    this.reflectors = [...places.map((one) => this.#configMaps(one)), ...(namespaces.length === 0 ? [this.#namespaces()] : [])];
+  }
+
+  async run(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      this.#look();
+      this.#tellBlindness();
+      await this.#pause(this.#isReady() ? await this.#work(signal) : LOOK_MS, signal);
+    }
+  }
+
+  /** Nothing is written before it is known what is there. */
+  #isReady(): boolean {
+    return this.#wanted.text !== "" && this.reflectors.every(({ state }) => state.synced);
+  }
+
+  /** Where namespaces or ConfigMaps cannot be read, nothing is written: that is worth a word. */
+  #tellBlindness(): void {
+    const fault = this.reflectors.find(({ state }) => !state.synced && state.fault !== undefined)?.state.fault?.message;
+    if (fault !== undefined) this.#tell(fault);
+  }
+
+  #tell(fault: string, place: { readonly namespace?: string } = {}): void {
+    if (fault !== this.#fault) this.#options.log.warn({ ...place, reason: fault }, `ConfigMap ${ROOTS_CONFIG_MAP} cannot be kept current`);
+    this.#fault = fault;
+  }
+
+  /** Other roots or selectors concern every namespace. */
+  #look(): void {
+    const { published, namespaces } = this.#options;
+    const [text, selectors] = [published.roots(), published.selectors()];
+    const key = JSON.stringify([text, selectors.map(({ matchLabels, matchExpressions }) => ({ matchLabels, matchExpressions }))]);
+    if (key === this.#wanted.key) return;
+    this.#wanted = { text, hash: hashOfRoots(text), key };
+    // Where namespaces are named, their labels may not be ours to read.
+    this.#isAdmitted = (name) =>
+      namespaces.length > 0 || (!NEVER.has(name) && admittedNamespaces(selectors, (one) => this.#labels.get(one)).admits(name));
+    for (const name of this.#labels.keys()) this.#waiting.add(name);
+  }
+
+  /** Brings the next that waits up to date; gives how long to pause. */
+  async #work(signal: AbortSignal): Promise<number> {
+    const { clock } = this.#options;
+    for (const namespace of this.#waiting) {
+      if ((this.#failed.get(namespace)?.retryAt ?? 0) > clock.monotonic()) continue;
+      if (this.#needs(namespace)) {
+        await this.#write(namespace, signal).then(
+          () => this.#done(namespace),
+          (error: unknown) => signal.aborted || this.#putOff(namespace, messageOf(error)),
+        );
+        return PACE_MS;
+      }
+      this.#done(namespace);
+    }
+    return LOOK_MS;
+  }
+
+  #done(namespace: string): void {
+    this.#waiting.delete(namespace);
+    if (this.#failed.delete(namespace)) this.#fault = "";
+  }
+
+  /** One that cannot be written is tried again later and less often, and keeps none of the others waiting. */
+  #putOff(namespace: string, reason: string): void {
+    const backOff = this.#failed.get(namespace)?.backOff ?? new BackOff({ ...RETRY, random: this.#options.random ?? Math.random });
+    this.#failed.set(namespace, { backOff, retryAt: this.#options.clock.monotonic() + backOff.next() });
+    this.#tell(reason, { namespace });
+  }
+
+  #needs(namespace: string): boolean {
+    return this.#labels.has(namespace) && this.#isAdmitted(namespace) && this.#held.get(namespace) !== this.#wanted.hash;
+  }
+
+  async #write(namespace: string, signal: AbortSignal): Promise<void> {
+    const { client, log } = this.#options;
+    const { text, hash } = this.#wanted;
+    const data = { [ROOTS_KEY]: text };
+    const options = { fieldManager: "istiod", signal };
+    const correct = (): Promise<KubeObject> =>
+      client.patch(CONFIG_MAPS, { namespace, name: ROOTS_CONFIG_MAP }, { data }, { ...options, as: "merge" });
+    try {
+      if (this.#held.has(namespace)) await correct();
+      else {
+        const object = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: ROOTS_CONFIG_MAP, namespace, labels: LABELS }, data };
+        await client.create(CONFIG_MAPS, object, options).catch((error: unknown) => {
+          if (error instanceof KubeError && error.isConflict) return correct();
+          throw error;
+        });
+      }
+    } catch (error) {
+      if (!isLeaving(error)) throw error;
+      return;
+    }
+    this.#held.set(namespace, hash);
+    log.debug({ namespace }, "wrote the ConfigMap with the roots");
+  }
+
+  #configMaps(namespace: string | undefined): Pick<Reflector<string>, "run" | "state"> {
+    const { client, clock, log } = this.#options;
+    return new Reflector<string>({
+      client,
+      type: CONFIG_MAPS,
+      selection: { namespace, fieldSelector: `metadata.name=${ROOTS_CONFIG_MAP}` },
+      clock,
+      log,
+      shape: rootsHashOf,
+      changed: ({ upserts, deletes }) => {
+        for (const [key, hash] of upserts) this.#held.set(namespaceOf(key), hash);
+        for (const key of deletes) this.#held.delete(namespaceOf(key));
+        this.#note([...upserts.keys(), ...deletes].map(namespaceOf));
+      },
+      noted: () => this.#wake(),
+    });
+  }
+
+  #namespaces(): Pick<Reflector<string>, "run" | "state"> {
+    const { client, clock, log } = this.#options;
+    return new Reflector<Labels>({
+      client,
+      type: NAMESPACES,
+      selection: { metadataOnly: true },
+      clock,
+      log,
+      shape: ({ metadata }) => (metadata.deletionTimestamp === undefined ? (metadata.labels ?? {}) : undefined),
+      changed: ({ upserts, deletes }) => {
+        for (const [key, labels] of upserts) this.#labels.set(key.slice(1), labels);
+        for (const key of deletes) this.#labels.delete(key.slice(1));
+        this.#note([...upserts.keys()].map((key) => key.slice(1)));
+      },
+      noted: () => this.#wake(),
+    });
+  }
+
+  #note(namespaces: readonly string[]): void {
+    for (const name of namespaces) this.#waiting.add(name);
+    this.#wake();
+  }
+
+  /** Waits, though not longer than until something is heard of, unless it is the pause between two writes. */
+  async #pause(ms: number, signal: AbortSignal): Promise<void> {
+    const heard = new AbortController();
+    if (ms === LOOK_MS) this.#wake = () => heard.abort();
+    await this.#options.clock.sleep(ms, AbortSignal.any([signal, heard.signal])).catch(() => undefined);
+    this.#wake = () => {};
+  }
+}
+
+const namespaceOf = (key: string): string => key.slice(0, key.indexOf("/"));
+
+function rootsHashOf({ data }: KubeObject): string {
+  const text = (data as Readonly<Record<string, unknown>> | undefined)?.[ROOTS_KEY];
+  return hashOfRoots(typeof text === "string" ? text : "");
+}
+
+/** The same for the same certificates, in whatever order and with whatever between them. */
+export function hashOfRoots(text: string): string {
+  const found = text.matchAll(/-----BEGIN CERTIFICATE-----([^-]+)-----END CERTIFICATE-----/g);
+  return contentHash([...new Set([...found].map(([, body]) => (body ?? "").replace(/\s+/g, "")))].sort().join(","));
+}
+
+/** The namespace is gone or going. */
+const isLeaving = (error: unknown): boolean =>
+  error instanceof KubeError && (error.isNotFound || (error.isForbidden && error.message.includes("being terminated")));

@@ -1,0 +1,118 @@
+import type { IncomingMessage } from "node:http";
+import type { Clock } from "../base/clock.ts";
+import { messageOf } from "../base/errors.ts";
+import { faultOfStatus, KubeError } from "./kube-error.ts";
+
+/** No list page or object is larger; what is would take all the memory there is. */
+const MOST_BYTES = 256 * 1024 * 1024;
+/** One event of a watch: an object of an API server has a megabyte and a half at most. */
+const MOST_LINE_BYTES = 16 * 1024 * 1024;
+
+export interface BodyTimes {
+  readonly clock: Clock;
+  /** A body that stands still for this long is given up. */
+  readonly idleMs: number;
+}
+
+/** The JSON of a whole answer; throws what the server says where its status is not one of success. */
+export async function jsonOf(answer: IncomingMessage, times: BodyTimes): Promise<unknown> {
+  const status = answer.statusCode ?? 0;
+  const chunks: Buffer[] = [];
+  let length = 0;
+  for await (const chunk of chunksOf(answer, times)) {
+    length += chunk.length;
+    if (length > MOST_BYTES) {
+      answer.destroy();
+      throw unreadable(`the API server's answer is larger than ${MOST_BYTES / 1024 / 1024} MB`);
+    }
+    chunks.push(chunk);
+  }
+  const text = Buffer.concat(chunks).toString("utf8");
+  const good = status >= 200 && status < 300;
+  if (!good) throw faultOfStatus(parsedOr(text, { message: text.slice(0, 200) }), status, retryAfterOf(answer));
+  try {
+    return text === "" ? {} : JSON.parse(text);
+  } catch (error) {
+    throw unreadable(`the API server's answer cannot be read: ${messageOf(error)}`);
+  }
+}
+
+/** One event of a watch. */
+export interface WatchEvent {
+  readonly type: string;
+  readonly object: unknown;
+}
+
+/** The events of a watch, those that arrive together as one list. Only the line that is not whole yet is held. */
+export async function* watchEvents(answer: IncomingMessage, times: BodyTimes): AsyncGenerator<readonly WatchEvent[], void> {
+  let rest: Buffer[] = [];
+  let held = 0;
+  for await (const chunk of chunksOf(answer, times)) {
+    const events: WatchEvent[] = [];
+    let from = 0;
+    for (let end = chunk.indexOf(NEWLINE); end >= 0; end = chunk.indexOf(NEWLINE, from)) {
+      const line = Buffer.concat([...rest, chunk.subarray(from, end)]).toString("utf8");
+      rest = [];
+      held = 0;
+      from = end + 1;
+      if (line !== "") events.push(eventOf(line));
+    }
+    if (from < chunk.length) {
+      rest.push(chunk.subarray(from));
+      held += chunk.length - from;
+      if (held > MOST_LINE_BYTES) throw unreadable(`an event of a watch is larger than ${MOST_LINE_BYTES / 1024 / 1024} MB`);
+    }
+    if (events.length > 0) yield events;
+  }
+}
+
+const NEWLINE = 0x0a;
+
+function eventOf(line: string): WatchEvent {
+  const event = parsedOr(line, undefined);
+  if (typeof event !== "object" || event === null || !("type" in event) || typeof event.type !== "string" || !("object" in event))
+    throw unreadable("an event of a watch cannot be read");
+  if (event.type === "ERROR") throw faultOfStatus(event.object, 500);
+  return { type: event.type, object: event.object };
+}
+
+/** The chunks of a body. One that stands still is ended with a fault: a server that hangs keeps its connections open. */
+async function* chunksOf(answer: IncomingMessage, { clock, idleMs }: BodyTimes): AsyncGenerator<Buffer, void> {
+  const silent = (): void => {
+    answer.destroy(new KubeError({ status: 0, reason: "Silent", message: `the API server said nothing for ${idleMs / 1000} s` }));
+  };
+  let cancel = clock.after(idleMs, silent);
+  try {
+    for await (const chunk of answer as AsyncIterable<Buffer>) {
+      cancel();
+      cancel = clock.after(idleMs, silent);
+      yield chunk;
+    }
+  } catch (error) {
+    if (error instanceof KubeError) throw error;
+    throw new KubeError({
+      status: 0,
+      reason: "Unreachable",
+      message: `the connection to the API server broke: ${messageOf(error)}`,
+      cause: error,
+    });
+  } finally {
+    cancel();
+    answer.destroy();
+  }
+}
+
+function retryAfterOf(answer: IncomingMessage): number | undefined {
+  const seconds = Number(answer.headers["retry-after"]);
+  return Number.isFinite(seconds) && seconds > 0 ? seconds * 1000 : undefined;
+}
+
+function parsedOr(text: string, fallback: unknown): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return fallback;
+  }
+}
+
+const unreadable = (message: string): KubeError => new KubeError({ status: 0, reason: "Unreadable", message });

@@ -1,0 +1,175 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { eventually } from "../../test/support/wait.ts";
+import { systemClock } from "../base/clock.ts";
+import { silentLog } from "../base/log.ts";
+import type { WatchEvent } from "./answer-body.ts";
+import type { KubeClient, KubePage } from "./kube-client.ts";
+import { KubeError } from "./kube-error.ts";
+import { Reflector, type ReflectorTimes } from "./reflector.ts";
+import type { KubeObject } from "./resource-type.ts";
+
+const object = (name: string, version: string): KubeObject => ({ metadata: { namespace: "shop", name, resourceVersion: version } });
+const event = (type: string, name: string, version: string): WatchEvent => ({ type, object: object(name, version) });
+const gone = new KubeError({ status: 410, reason: "Expired", message: "too old" });
+const refused = new KubeError({ status: 0, reason: "Unreachable", message: "no" });
+
+/** A server in the hands of the test: what it lists, and the watches that are open. */
+class Server implements Pick<KubeClient, "list" | "watch"> {
+  objects: KubeObject[] = [];
+  version = "1";
+  fault: KubeError | undefined;
+  pageSize = 2;
+  readonly lists: string[] = [];
+  readonly watchedFrom: string[] = [];
+  #send: ((events: readonly WatchEvent[] | KubeError | undefined) => void) | undefined;
+
+  async list(_type: unknown, options: { readonly continue?: string } = {}): Promise<KubePage> {
+    this.lists.push(options.continue ?? "");
+    if (this.fault !== undefined) throw this.fault;
+    const from = Number(options.continue ?? 0);
+    const end = from + this.pageSize;
+    return {
+      items: this.objects.slice(from, end),
+      continue: end < this.objects.length ? String(end) : "",
+      resourceVersion: this.version,
+    };
+  }
+
+  async *watch(_type: unknown, { resourceVersion, signal }: { readonly resourceVersion: string; readonly signal: AbortSignal }) {
+    if (this.fault !== undefined) throw this.fault;
+    this.watchedFrom.push(resourceVersion);
+    yield [];
+    for (;;) {
+      const next = await new Promise<readonly WatchEvent[] | KubeError | undefined>((resolve, reject) => {
+        this.#send = resolve;
+        signal.addEventListener("abort", () => reject(signal.reason), { once: true });
+      });
+      if (next === undefined) return;
+      if (next instanceof KubeError) throw next;
+      yield next;
+    }
+  }
+
+  /** Events on the open watch, a fault that ends it, or nothing: its end. */
+  async send(what?: readonly WatchEvent[] | KubeError): Promise<void> {
+    const send = await eventually("a watch is open", () => this.#send);
+    this.#send = undefined;
+    send(what);
+  }
+}
+
+const stops: AbortController[] = [];
+afterEach(() => {
+  for (const stop of stops.splice(0)) stop.abort();
+});
+
+function follow(server: Server, times: Partial<ReflectorTimes> = {}) {
+  const held = new Map<string, string>();
+  const changes: string[] = [];
+  const reflector = new Reflector<string>({
+    client: server,
+    type: { group: "", version: "v1", plural: "things", namespaced: true },
+    clock: systemClock,
+    log: silentLog,
+    shape: ({ metadata }) => (metadata.name.startsWith("hidden") ? undefined : metadata.resourceVersion),
+    changed: ({ upserts, deletes, first }) => {
+      changes.push(`${first ? "first " : ""}+${[...upserts.keys()].join()} -${deletes.join()}`);
+      for (const [key, value] of upserts) held.set(key, value);
+      for (const key of deletes) held.delete(key);
+    },
+    times: { firstRetry: 5, mostRetry: 20, checkGrace: 5, shortWatch: 0, ...times },
+  });
+  const stop = new AbortController();
+  stops.push(stop);
+  void reflector.run(stop.signal);
+  return { reflector, changes, held };
+}
+
+describe("a reflector", () => {
+  it("lists page by page, then follows events; bookmarks move it on", async () => {
+    const server = new Server();
+    server.objects = ["a", "b", "c", "d", "e"].map((name) => object(name, "1"));
+    const { changes, held } = follow(server);
+    await eventually("the first list", () => changes.length === 1);
+    expect(changes).toEqual(["first +shop/a,shop/b,shop/c,shop/d,shop/e -"]);
+    expect(server.lists).toEqual(["", "2", "4"]);
+    await server.send([event("MODIFIED", "a", "2"), event("DELETED", "b", "3"), event("ADDED", "f", "4")]);
+    await eventually("the events", () => changes.length === 2);
+    expect([...held]).toEqual([
+      ["shop/a", "2"],
+      ["shop/c", "1"],
+      ["shop/d", "1"],
+      ["shop/e", "1"],
+      ["shop/f", "4"],
+    ]);
+    await server.send([{ type: "BOOKMARK", object: { metadata: { resourceVersion: "9" } } }]);
+    await server.send();
+    await eventually("the next watch", () => server.watchedFrom.length === 2);
+    expect(server.watchedFrom).toEqual(["1", "9"]);
+  });
+
+  it("lists again when versions are gone, and tells what differs and nothing else", async () => {
+    const server = new Server();
+    server.objects = [object("a", "1"), object("b", "1"), object("c", "1")];
+    const { changes } = follow(server);
+    await eventually("the first list", () => changes.length === 1);
+    server.objects = [object("a", "1"), object("b", "2"), object("d", "3")];
+    await server.send(gone);
+    await eventually("the second list", () => changes.length === 2);
+    expect(changes[1]).toBe("+shop/b,shop/d -shop/c");
+  });
+
+  it("says nothing because of a list that fails, and knows since when", async () => {
+    const server = new Server();
+    server.objects = [object("a", "1"), object("b", "1"), object("c", "1")];
+    const { reflector, changes, held } = follow(server);
+    await eventually("the first list", () => changes.length === 1);
+    server.fault = refused;
+    await server.send(gone);
+    await eventually("it fails", () => reflector.state.state === "failing");
+    await eventually("it goes on trying", () => server.lists.length > 6);
+    expect([changes.length, held.size, reflector.state.synced]).toEqual([1, 3, true]);
+    expect(reflector.state.failingSince).toBeGreaterThan(0);
+    server.fault = undefined;
+    await eventually("it is well again", () => reflector.state.state === "ok");
+    expect([changes.length, reflector.state.failingSince]).toEqual([1, undefined]);
+  });
+
+  it("leaves out what nobody reads, and takes it away when it becomes so", async () => {
+    const server = new Server();
+    server.objects = [object("hidden-1", "1"), object("a", "1")];
+    const { changes, held } = follow(server);
+    await eventually("the first list", () => changes.length === 1);
+    expect([...held.keys()]).toEqual(["shop/a"]);
+  });
+
+  it("finds an event that never came by comparing", async () => {
+    const server = new Server();
+    server.objects = [object("a", "1"), object("b", "1")];
+    const { reflector, changes, held } = follow(server, { check: 20 });
+    await eventually("the first list", () => changes.length === 1);
+    server.objects = [object("a", "2"), object("c", "2")];
+    await eventually("what was missed", () => held.get("shop/a") === "2" && held.has("shop/c") && !held.has("shop/b"));
+    expect(reflector.state.differences).toBe(3);
+  });
+
+  it("opens its watch anew when it is told to, from where it was", async () => {
+    const server = new Server();
+    const { reflector, changes } = follow(server);
+    await eventually("the first list", () => changes.length === 1 && server.watchedFrom.length === 1);
+    await server.send([event("ADDED", "a", "7")]);
+    await eventually("the event", () => changes.length === 2);
+    reflector.reopen();
+    await eventually("the next watch", () => server.watchedFrom.length === 2);
+    expect([server.watchedFrom, server.lists.length]).toEqual([["1", "7"], 1]);
+  });
+
+  it("does not hammer a server that ends watches at once", async () => {
+    const server = new Server();
+    const { reflector, changes } = follow(server, { shortWatch: 60_000, firstRetry: 60_000, mostRetry: 60_000 });
+    await eventually("the first list", () => changes.length === 1);
+    await server.send();
+    await eventually("it fails", () => reflector.state.state === "failing");
+    expect(server.watchedFrom.length).toBe(1);
+  });
+});

@@ -1,0 +1,305 @@
+import type { Clock } from "../base/clock.ts";
+import { messageOf } from "../base/errors.ts";
+import type { Log } from "../base/log.ts";
+import { BackOff } from "./back-off.ts";
+import { isKubeObject, type KubeClient, type Selection } from "./kube-client.ts";
+import { KubeError } from "./kube-error.ts";
+import { type KubeObject, placeKey, type ResourceType } from "./resource-type.ts";
+
+/** How a reflector spends its time, in ms. */
+export interface ReflectorTimes {
+  /** A watch lasts between this and twice as long; then the next one goes on where it ended. */
+  readonly watch: number;
+  /** The server sends a bookmark every minute or so; a watch that is silent for longer hangs. */
+  readonly idle: number;
+  /** How often what is held is compared with what the server has. */
+  readonly check: number;
+  /** A difference must outlast this: events may still be on their way. */
+  readonly checkGrace: number;
+  readonly firstRetry: number;
+  readonly mostRetry: number;
+  /** A watch that ends sooner has failed, however politely. */
+  readonly shortWatch: number;
+}
+
+export const REFLECTOR_TIMES: ReflectorTimes = {
+  watch: 300_000,
+  idle: 150_000,
+  check: 600_000,
+  checkGrace: 5_000,
+  firstRetry: 250,
+  mostRetry: 15_000,
+  shortWatch: 1_000,
+};
+
+/** Objects of one page. Small enough to be read in one go without anybody noticing. */
+const PAGE = 250;
+
+/** What changed, by `namespace/name`. The first one holds all there is. */
+export interface ReflectorChange<T> {
+  readonly upserts: ReadonlyMap<string, T>;
+  readonly deletes: readonly string[];
+  readonly first: boolean;
+}
+
+export interface ReflectorOptions<T> {
+  readonly client: Pick<KubeClient, "list" | "watch">;
+  readonly type: ResourceType;
+  readonly selection?: Selection;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Keeps what somebody reads; undefined counts as not there. Called as each object arrives, so that the rest of it can be forgotten. */
+  readonly shape: (object: KubeObject) => T | undefined;
+  readonly changed: (change: ReflectorChange<T>) => void;
+  /** The state may have changed. */
+  readonly noted?: () => void;
+  readonly times?: Partial<ReflectorTimes>;
+  readonly random?: () => number;
+}
+
+export interface ReflectorState {
+  /** `failing`: what was said before stays true as far as anybody knows. */
+  readonly state: "starting" | "ok" | "failing";
+  /** All objects have been listed once. */
+  readonly synced: boolean;
+  readonly fault: KubeError | undefined;
+  /** Since when it fails, ms since the epoch. */
+  readonly failingSince: number | undefined;
+  /** When the server was last heard of. */
+  readonly heardAt: number | undefined;
+  readonly objects: number;
+  readonly lists: number;
+  readonly watches: number;
+  /** Objects that the periodic check found different, each of which was an event that never came. */
+  readonly differences: number;
+}
+
+/**
+ * Follows all objects of one type: lists them page by page, then watches from there. What it holds of an object is its version alone. A list that
+ * fails says nothing: only a whole one changes what was said before, and only by what differs.
+ */
+export class Reflector<T> {
+  readonly #options: ReflectorOptions<T>;
+  readonly #times: ReflectorTimes;
+  readonly #random: () => number;
+  readonly #versions = new Map<string, string>();
+  readonly #backOff: BackOff;
+  #version: string | undefined;
+  #state: Omit<ReflectorState, "objects"> = {
+    state: "starting",
+    synced: false,
+    fault: undefined,
+    failingSince: undefined,
+    heardAt: undefined,
+    lists: 0,
+    watches: 0,
+    differences: 0,
+  };
+  #reopen: AbortController | undefined;
+
+  constructor(options: ReflectorOptions<T>) {
+    this.#options = options;
+    this.#times = { ...REFLECTOR_TIMES, ...options.times };
+    this.#random = options.random ?? Math.random;
+    this.#backOff = new BackOff({ firstMs: this.#times.firstRetry, mostMs: this.#times.mostRetry, random: this.#random });
+  }
+
+  get state(): ReflectorState {
+    return { ...this.#state, objects: this.#versions.size };
+  }
+
+  /** Opens the watch anew from where it is, because the connection it has may be dead; a wait after a failure ends. */
+  reopen(): void {
+    this.#reopen?.abort(REOPENED);
+  }
+
+  /** Follows until the signal aborts. Never throws. */
+  async run(signal: AbortSignal): Promise<void> {
+    const stopChecks = this.#checkRegularly(signal);
+    while (!signal.aborted) {
+      this.#reopen = new AbortController();
+      const turn = AbortSignal.any([signal, this.#reopen.signal]);
+      try {
+        if (this.#version === undefined) await this.#list(turn);
+        await this.#watch(turn);
+      } catch (error) {
+        if (signal.aborted) break;
+        if (turn.aborted) continue;
+        await this.#failed(error, turn);
+      }
+    }
+    stopChecks();
+  }
+
+  /** Lists everything. What is not in the whole list is gone; what has the version it had is left alone. */
+  async #list(signal: AbortSignal): Promise<void> {
+    const { client, type, selection, shape } = this.#options;
+    const upserts = new Map<string, T>();
+    const versions = new Map<string, string>();
+    const deletes: string[] = [];
+    let next = "";
+    let version = "";
+    this.#set({ lists: this.#state.lists + 1 });
+    do {
+      const page = await client.list(type, { ...selection, limit: PAGE, ...(next !== "" && { continue: next }), signal });
+      for (const object of page.items) {
+        const key = placeKey(object.metadata);
+        const known = this.#versions.get(key);
+        const held = object.metadata.resourceVersion ?? "";
+        versions.set(key, held);
+        if (known !== undefined && known === held) continue;
+        const shaped = shape(object);
+        if (shaped !== undefined) upserts.set(key, shaped);
+        else if (known !== undefined) deletes.push(key);
+      }
+      next = page.continue;
+      version = page.resourceVersion;
+      this.#heard();
+    } while (next !== "");
+    for (const key of this.#versions.keys()) if (!versions.has(key)) deletes.push(key);
+    this.#versions.clear();
+    for (const [key, held] of versions) this.#versions.set(key, held);
+    this.#version = version;
+    const first = !this.#state.synced;
+    this.#set({ synced: true });
+    this.#recovered();
+    if (first || upserts.size > 0 || deletes.length > 0) this.#options.changed({ upserts, deletes, first });
+  }
+
+  async #watch(signal: AbortSignal): Promise<void> {
+    const { client, clock, type, selection } = this.#options;
+    const began = clock.monotonic();
+    const timeoutSeconds = Math.ceil(this.#spread(this.#times.watch) / 1000);
+    const resourceVersion = this.#version ?? "";
+    this.#set({ watches: this.#state.watches + 1 });
+    for await (const events of client.watch(type, { ...selection, resourceVersion, timeoutSeconds, idleMs: this.#times.idle, signal })) {
+      this.#heard();
+      this.#recovered();
+      this.#apply(events);
+    }
+    if (clock.monotonic() - began < this.#times.shortWatch)
+      throw new KubeError({ status: 0, reason: "Unreachable", message: "the API server ends watches as soon as they begin" });
+    this.#recovered();
+  }
+
+  #apply(events: readonly { readonly type: string; readonly object: unknown }[]): void {
+    const upserts = new Map<string, T>();
+    const deletes = new Set<string>();
+    for (const { type, object } of events) {
+      if (type === "BOOKMARK") {
+        this.#version = versionOf(object) ?? this.#version;
+        continue;
+      }
+      if (!isKubeObject(object)) continue;
+      const key = placeKey(object.metadata);
+      const shaped = type === "DELETED" ? undefined : this.#options.shape(object);
+      this.#version = object.metadata.resourceVersion ?? this.#version;
+      if (type === "DELETED") this.#versions.delete(key);
+      else this.#versions.set(key, object.metadata.resourceVersion ?? "");
+      upserts.delete(key);
+      deletes.delete(key);
+      if (shaped === undefined) deletes.add(key);
+      else upserts.set(key, shaped);
+    }
+    if (upserts.size > 0 || deletes.size > 0) this.#options.changed({ upserts, deletes: [...deletes], first: false });
+  }
+
+  async #failed(error: unknown, turn: AbortSignal): Promise<void> {
+    const { clock, log, type } = this.#options;
+    const fault =
+      error instanceof KubeError ? error : new KubeError({ status: 0, reason: "Unreachable", message: messageOf(error), cause: error });
+    const wait = Math.max(this.#backOff.next(), fault.retryAfterMs ?? 0);
+    if (fault.isGone) {
+      log.debug({ resource: type.plural }, "the API server no longer keeps what is needed to go on; listing again");
+      this.#version = undefined;
+    } else {
+      const began = this.#state.state === "failing" ? this.#state.failingSince : clock.now();
+      this.#set({ state: "failing", fault, failingSince: began });
+    }
+    await clock.sleep(wait, turn).catch(() => undefined);
+  }
+
+  #heard(): void {
+    this.#state = { ...this.#state, heardAt: this.#options.clock.now() };
+  }
+
+  #recovered(): void {
+    this.#backOff.reset();
+    if (this.#state.state !== "ok") this.#set({ state: "ok", fault: undefined, failingSince: undefined });
+  }
+
+  #set(part: Partial<ReflectorState>): void {
+    this.#state = { ...this.#state, ...part };
+    this.#options.noted?.();
+  }
+
+  #spread(ms: number): number {
+    return ms + this.#random() * ms;
+  }
+
+  #checkRegularly(signal: AbortSignal): () => void {
+    const { clock, log, type } = this.#options;
+    let cancel: () => void = () => {};
+    const turn = (): void => {
+      void this.#check(signal)
+        .catch((error) =>
+          log.debug({ resource: type.plural, error: messageOf(error) }, "the check against the API server could not be made"),
+        )
+        .finally(plan);
+    };
+    const plan = (): void => {
+      if (!signal.aborted) cancel = clock.after(this.#spread(this.#times.check), turn);
+    };
+    plan();
+    return () => cancel();
+  }
+
+  /** Compares versions with what the server has. What differs now and still does after a while is an event that never came: all is listed again. */
+  async #check(signal: AbortSignal): Promise<void> {
+    if (this.#state.state !== "ok") return;
+    const { client, clock, log, type, selection } = this.#options;
+    const server = new Map<string, string>();
+    let next = "";
+    do {
+      const page = await client.list(type, {
+        ...selection,
+        limit: PAGE * 4,
+        metadataOnly: true,
+        ...(next !== "" && { continue: next }),
+        signal,
+      });
+      for (const { metadata } of page.items) server.set(placeKey(metadata), metadata.resourceVersion ?? "");
+      next = page.continue;
+    } while (next !== "");
+    const suspects = differing(this.#versions, server);
+    if (suspects.size === 0) return;
+    await clock.sleep(this.#times.checkGrace, signal);
+    const lost = [...suspects].filter(([key, held]) => this.#versions.get(key) === held);
+    if (lost.length === 0) return;
+    this.#set({ differences: this.#state.differences + lost.length });
+    log.warn(
+      { resource: type.plural, objects: lost.length, example: lost[0]?.[0] },
+      "objects differ from those of the API server; listing again",
+    );
+    this.#version = undefined;
+    this.reopen();
+  }
+}
+
+const REOPENED = "the watch is opened anew";
+
+/** Keys whose version differs, with the version that is held. */
+function differing(held: ReadonlyMap<string, string>, server: ReadonlyMap<string, string>): Map<string, string | undefined> {
+  const found = new Map<string, string | undefined>();
+  for (const key of new Set([...held.keys(), ...server.keys()])) {
+    if (held.get(key) !== server.get(key)) found.set(key, held.get(key));
+  }
+  return found;
+}
+
+function versionOf(object: unknown): string | undefined {
+  if (typeof object !== "object" || object === null || !("metadata" in object)) return undefined;
+  const { metadata } = object;
+  const version = typeof metadata === "object" && metadata !== null && "resourceVersion" in metadata ? metadata.resourceVersion : undefined;
+  return typeof version === "string" && version !== "" ? version : undefined;
+}

@@ -1,0 +1,85 @@
+import type { KindDef } from "../../config/kind-def.ts";
+import { KINDS } from "../../config/kinds/index.ts";
+import {
+  nodePart,
+  nothingMore,
+  podPart,
+  rootsPart,
+  type Shape,
+  secretPart,
+  servicePart,
+  shapeConfig,
+  shapeCore,
+  slicePart,
+} from "./shape-object.ts";
+
+/** A kind that is read from a cluster. */
+export interface WatchedKind {
+  readonly def: KindDef;
+  /** Whether every API server has it, or only one where its CustomResourceDefinition is installed. */
+  readonly served: "always" | "whenInstalled";
+  /**
+   * Where we may not read it, we do without: nothing that is served becomes wrong or empty by it. All others must have been read once before anything
+   * is said: a policy that cannot be seen would be taken for one that is not there.
+   */
+  readonly dispensable: boolean;
+  readonly fieldSelector?: string;
+  /** Objects of it may be for another revision of the control plane (label `istio.io/rev`). */
+  readonly revisioned: boolean;
+  readonly shape: (version: string) => Shape;
+}
+
+/** What of Kubernetes' own kinds is read. Pods that have ended and Secrets of tools are not even sent to us. */
+const CORE: Readonly<
+  Record<string, Pick<WatchedKind, "fieldSelector" | "dispensable"> & { readonly part: Parameters<typeof shapeCore>[1] }>
+> = {
+  Service: { part: servicePart, dispensable: false },
+  EndpointSlice: { part: slicePart, dispensable: false },
+  Pod: { part: podPart, dispensable: false, fieldSelector: "status.phase!=Succeeded,status.phase!=Failed" },
+  Node: { part: nodePart, dispensable: true },
+  Namespace: { part: nothingMore, dispensable: true },
+  Secret: {
+    part: secretPart,
+    dispensable: true,
+    fieldSelector: "type!=helm.sh/release.v1,type!=kubernetes.io/service-account-token",
+  },
+  ConfigMap: {
+    part: rootsPart,
+    dispensable: true,
+    fieldSelector: "metadata.name!=kube-root-ca.crt,metadata.name!=istio-ca-root-cert",
+  },
+};
+
+/** Kinds of others that are read as they are written, where they are installed. */
+const FOREIGN: ReadonlySet<string> = new Set(["ReferenceGrant"]);
+
+/** Every kind that is read from a cluster, from the table of kinds. */
+export const WATCHED_KINDS: readonly WatchedKind[] = KINDS.flatMap((def) => watched(def) ?? []);
+
+/** What is read from other clusters: who serves there. Their configuration is their own. */
+export const REMOTE_KINDS: readonly WatchedKind[] = WATCHED_KINDS.filter(({ def }) =>
+  ["Service", "EndpointSlice", "Pod", "Node", "Namespace"].includes(def.kind),
+);
+
+function watched(def: KindDef): WatchedKind | undefined {
+  const core = Object.hasOwn(CORE, def.kind) ? CORE[def.kind] : undefined;
+  if (core !== undefined) {
+    const { part, dispensable, fieldSelector } = core;
+    return {
+      def,
+      served: "always",
+      dispensable,
+      revisioned: false,
+      shape: () => shapeCore(def, part),
+      ...(fieldSelector !== undefined && { fieldSelector }),
+    };
+  }
+  if (def.custom === undefined && !FOREIGN.has(def.kind)) return undefined;
+  return {
+    def,
+    served: "whenInstalled",
+    dispensable: def.custom === undefined,
+    revisioned: def.custom !== undefined,
+    shape: (version) => shapeConfig(def, version),
+  };
+}
