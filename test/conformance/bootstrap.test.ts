@@ -19,6 +19,8 @@ interface Case {
     readonly env?: Readonly<Record<string, string>>;
     readonly annotations?: Readonly<Record<string, string>>;
     readonly proxyMetadata?: Readonly<Record<string, string>>;
+    readonly envoySecureMetricsPort?: number;
+    readonly envoySecureMergedMetricsPort?: number;
   };
 }
 
@@ -47,6 +49,8 @@ function metadataOf({ inputs: [input = ""], options = {} }: Case): Metadata {
     OUTLIER_LOG_PATH: "/dev/stdout",
     PROXY_CONFIG: proxyConfig,
     ...Object.fromEntries(entries),
+    ENVOY_SECURE_METRICS_PORT: options.envoySecureMetricsPort ?? 0,
+    ENVOY_SECURE_MERGED_METRICS_PORT: options.envoySecureMergedMetricsPort ?? 0,
     ...(options.annotations !== undefined && { ANNOTATIONS: options.annotations }),
   } as Metadata;
 }

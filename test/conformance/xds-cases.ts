@@ -23,13 +23,20 @@ export interface CaseResult {
   readonly feature: string;
   readonly score: Score;
   readonly types: Readonly<Record<string, Score>>;
+  /** Resources that are missing, too many or not the same, as `type/name`. */
+  readonly differing: readonly string[];
   readonly print: (log: (line: string) => void) => void;
   readonly failure: string | undefined;
 }
 
+interface Comparison extends Score {
+  readonly types: Record<string, Score>;
+  readonly diffs: readonly { readonly type: string; readonly name: string }[];
+}
+
 interface Tools {
   readonly capture: (address: string, node: unknown, options: { delta: boolean }) => Promise<{ doc: unknown }>;
-  readonly compare: (expected: unknown, actual: unknown) => Score & { readonly types: Record<string, Score> };
+  readonly compare: (expected: unknown, actual: unknown) => Comparison;
   readonly printDiffs: (result: unknown, options: { log: (line: string) => void }) => void;
 }
 
@@ -73,7 +80,8 @@ async function runNode(tools: Tools, { dir, name, file, port, delta }: NodeRun):
   const base = { id: `${name}/${file.replace(".json", "")}`, feature: name.split("-")[1] ?? "" };
   const judged = (doc: unknown, failure: string | undefined): CaseResult => {
     const result = tools.compare(read("expected"), doc);
-    return { ...base, score: result, types: result.types, print: (log) => tools.printDiffs(result, { log }), failure };
+    const differing = result.diffs.map(({ type, name }) => `${type}/${name}`);
+    return { ...base, score: result, types: result.types, differing, print: (log) => tools.printDiffs(result, { log }), failure };
   };
   try {
     return judged((await tools.capture(`127.0.0.1:${port}`, read("nodes"), { delta })).doc, undefined);

@@ -1,3 +1,5 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { beforeAll, describe, expect, it } from "vitest";
 import { assertEnvoyAcceptsAll, type Offer } from "../support/envoy-validate.ts";
 import { corpusMesh } from "./corpus-mesh.ts";
@@ -36,6 +38,11 @@ if (!hasCorpus()) {
       expect(percent(results.filter((one) => one.feature === feature))).toBeGreaterThanOrEqual(FEATURE_FLOOR);
     });
 
+    it("differs where differences.md says so, and nowhere else", () => {
+      const found = results.flatMap(({ id, differing }) => differing.map((resource) => `${id} ${resource}`));
+      expect(found.sort()).toEqual(explained().sort());
+    });
+
     it("Envoy accepts what every proxy is offered", async () => {
       const offers: Offer[] = [];
       const failed: string[] = [];
@@ -51,6 +58,14 @@ if (!hasCorpus()) {
       await assertEnvoyAcceptsAll(offers);
     });
   });
+}
+
+/** The rows of differences.md: the proxy of a case, a resource of it, and the reason. */
+function explained(): string[] {
+  const text = readFileSync(join(import.meta.dirname, "differences.md"), "utf8");
+  return [...text.matchAll(/^\| `([^`]+)` \| `([^`]+)` \| \S/gm)].map(
+    ([, id, resource = ""]) => `${id} ${resource.replaceAll("\\|", "|")}`,
+  );
 }
 
 const percent = (results: readonly CaseResult[]): number => 100 * fieldAgreement(sum(results.map(({ score }) => score)));

@@ -1,0 +1,157 @@
+import { describe, expect, it } from "vitest";
+import { defaultMeshConfig } from "../config/mesh/defaults.ts";
+import { injectPod } from "./inject-pod.ts";
+import type { InjectionRequest, InjectionSettings } from "./injection-request.ts";
+import { ownerOfPod } from "./owner.ts";
+import { findContainer, findProxy, type Pod, type PodMetadata, type PodSpec } from "./pod.ts";
+import { type InjectionTexts, readInjection } from "./read-injection.ts";
+
+function settingsOf(texts: InjectionTexts = {}): InjectionSettings {
+  const read = readInjection(texts);
+  if ("faults" in read) throw new Error(read.faults.join("; "));
+  return { ...read, mesh: defaultMeshConfig(), revision: "default", compliancePolicy: "" };
+}
+
+const podOf = (metadata: PodMetadata = {}, spec: PodSpec = {}): Pod => ({
+  metadata,
+  spec: { containers: [{ name: "web", image: "web:1" }], ...spec },
+});
+
+function inject(pod: Pod, settings = settingsOf(), more: Partial<InjectionRequest> = {}): Pod {
+  const owner = ownerOfPod(pod, "shop");
+  const result = injectPod(
+    { pod, namespace: "shop", owner, native: true, proxyConfigs: [], variables: {}, user: { uid: 1337, gid: 1337 }, ...more },
+    settings,
+  );
+  if ("faults" in result) throw new Error(result.faults.join("; "));
+  return result.pod;
+}
+
+const envOf = (pod: Pod): Record<string, string | undefined> =>
+  Object.fromEntries((findProxy(pod)?.env ?? []).map(({ name, value }) => [name, value]));
+
+describe("injectPod", () => {
+  it("carries of the mesh's settings only where istiod is", () => {
+    const mesh = defaultMeshConfig();
+    const plain = inject(podOf());
+    mesh.trustDomain = "other.example";
+    mesh.outboundTrafficPolicy = undefined;
+    if (mesh.defaultConfig !== undefined) {
+      mesh.defaultConfig.concurrency = 7;
+      mesh.defaultConfig.drainDuration = { $typeName: "google.protobuf.Duration", seconds: 9n, nanos: 0 };
+    }
+    expect(inject(podOf(), { ...settingsOf(), mesh })).toEqual(plain);
+    expect(envOf(plain)).toMatchObject({ ISTIO_ADDRESS: "istiod.istio-system.svc:15012", PROXY_CONFIG: "{}\n" });
+  });
+
+  it("finds the control plane of its revision and namespace", () => {
+    const settings = settingsOf({ values: "revision: canary\nglobal: {istioNamespace: mesh}" });
+    expect(envOf(inject(podOf(), settings))).toMatchObject({
+      ISTIO_ADDRESS: "istiod-canary.mesh.svc:15012",
+      CA_ADDR: "istiod-canary.mesh.svc:15012",
+    });
+  });
+
+  it("keeps what another webhook added to our container between two calls", () => {
+    const once = inject(podOf());
+    const proxy = findProxy(once);
+    if (proxy === undefined) throw new Error("no proxy");
+    proxy.env = [...(proxy.env ?? []), { name: "THEIRS", value: "1" }];
+    const again = inject(once);
+    expect(envOf(again).THEIRS).toBe("1");
+    expect(again).toEqual(once);
+  });
+
+  it("moves the proxy, and drops what is not injected any more, when a pod is injected in another way", () => {
+    const classic = inject(podOf(), settingsOf(), { native: false });
+    expect(findContainer(classic.spec.containers, "istio-proxy")).toBeDefined();
+    const native = inject(classic, settingsOf({ values: "pilot: {cni: {enabled: true}}" }));
+    expect(native.spec.containers?.map(({ name }) => name)).toEqual(["web"]);
+    expect(native.spec.initContainers?.map(({ name }) => name)).toEqual(["istio-validation", "istio-proxy"]);
+  });
+
+  it("puts the user's words over the template's, also the second time, and asks for no image where it is auto", () => {
+    const own = { name: "istio-proxy", image: "auto", resources: { limits: { cpu: "3" } }, env: [{ name: "CA_ADDR", value: "mine:1" }] };
+    const once = inject(podOf({}, { containers: [{ name: "web" }, own] }));
+    for (const pod of [once, inject(once)]) {
+      expect(findProxy(pod)).toMatchObject({ image: "istio-ts/proxyv2:latest", resources: { limits: { cpu: "3" } } });
+      expect(envOf(pod).CA_ADDR).toBe("mine:1");
+    }
+  });
+
+  it("sends probes to the agent, with named ports looked up, and keeps those of exec", () => {
+    const web = {
+      name: "web",
+      ports: [{ name: "http", containerPort: 8080 }],
+      readinessProbe: { httpGet: { port: "http", path: "/r", scheme: "HTTPS" }, timeoutSeconds: 2 },
+      livenessProbe: { exec: { command: ["true"] } },
+      startupProbe: { grpc: { port: 9000 } },
+      lifecycle: { preStop: { httpGet: { port: 8080, path: "/bye" } } },
+    };
+    const pod = inject(podOf({}, { containers: [web] }));
+    expect(findContainer(pod.spec.containers, "web")).toMatchObject({
+      readinessProbe: { httpGet: { port: 15_020, path: "/app-health/web/readyz", scheme: "HTTP" }, timeoutSeconds: 2 },
+      livenessProbe: { exec: { command: ["true"] } },
+      startupProbe: { httpGet: { port: 15_020, path: "/app-health/web/startupz" } },
+      lifecycle: { preStop: { httpGet: { port: 15_020, path: "/app-lifecycle/web/prestopz" } } },
+    });
+    expect(JSON.parse(envOf(pod).ISTIO_KUBE_APP_PROBERS ?? "")).toEqual({
+      "/app-health/web/readyz": { httpGet: { path: "/r", port: 8080, scheme: "HTTPS" }, timeoutSeconds: 2 },
+      "/app-health/web/startupz": { grpc: { port: 9000 } },
+      "/app-lifecycle/web/prestopz": { httpGet: { path: "/bye", port: 8080 } },
+    });
+  });
+
+  it("tells the agent where the application's metrics are", () => {
+    const pod = inject(podOf({ annotations: { "prometheus.io/port": "9090", "prometheus-io/path": "/m" } }));
+    expect(pod.metadata.annotations).toMatchObject({ "prometheus.io/port": "15020", "prometheus.io/path": "/stats/prometheus" });
+    expect(pod.metadata.annotations).not.toHaveProperty("prometheus-io/path");
+    expect(JSON.parse(envOf(pod).ISTIO_PROMETHEUS_ANNOTATIONS ?? "")).toEqual({ scrape: "", path: "/m", port: "9090" });
+    expect(() => inject(podOf({ annotations: { "prometheus.io/port": "15090" } }))).toThrow(/it is the proxy's/);
+  });
+
+  it("takes cluster and network from the address of the webhook, and the network of a label before that", () => {
+    const variables = { ISTIO_META_CLUSTER_ID: "east", ISTIO_META_NETWORK: "n1" };
+    const pod = inject(podOf(), settingsOf(), { variables });
+    expect(envOf(pod)).toMatchObject(variables);
+    expect(pod.metadata.labels?.["topology.istio.io/network"]).toBe("n1");
+    const labelled = inject(podOf({ labels: { "topology.istio.io/network": "n2" } }), settingsOf(), { variables });
+    expect(envOf(labelled).ISTIO_META_NETWORK).toBe("n2");
+  });
+
+  it("refuses annotations that would be wrong on a command line, each with its name", () => {
+    const annotations = {
+      "sidecar.istio.io/interceptionMode": "SOMEHOW",
+      "traffic.sidecar.istio.io/excludeInterfaces": "eth0; rm -rf /",
+      "sidecar.istio.io/proxyCPU": "lots",
+      "proxy.istio.io/config": "concurency: 2",
+      "sidecar.istio.io/userVolume": "[]",
+    };
+    const refused = (): Pod => inject(podOf({ annotations }));
+    for (const name of Object.keys(annotations)) expect(refused).toThrow(name);
+    expect(refused).toThrow(/concurency/);
+  });
+
+  it("uses templates of users, several of them, and says which there are", () => {
+    const config =
+      "templates:\n  extra: |\n    metadata: {labels: {owner: '{{ .DeploymentMeta.Name }}'}}\n  bad: '{{ nosuch }}'\naliases: {both: [sidecar, extra]}";
+    const settings = settingsOf({ config });
+    const pod = inject(podOf({ name: "web", annotations: { "inject.istio.io/templates": "both" } }), settings);
+    expect(pod.metadata.labels).toMatchObject({ owner: "web", "security.istio.io/tlsMode": "istio" });
+    expect(() => inject(podOf({ annotations: { "inject.istio.io/templates": "nope" } }), settings)).toThrow(
+      /there is no template "nope"; there are sidecar, gateway, grpc-agent, grpc-simple, extra, bad/,
+    );
+    expect(() => inject(podOf({ annotations: { "inject.istio.io/templates": "bad" } }), settings)).toThrow(
+      /template "bad": line 1: there is no function nosuch/,
+    );
+  });
+
+  it("takes nothing of a configuration that is wrong", () => {
+    expect(readInjection({ config: "templates: {t: '{{ if }}'}" })).toMatchObject({
+      faults: [expect.stringMatching(/template "t": line 1/)],
+    });
+    expect(readInjection({ values: "global: {hub: [1]}" })).toMatchObject({ faults: ["values: global.hub must be a text"] });
+    expect(readInjection({ config: "policy: maybe" })).toMatchObject({ faults: [expect.stringMatching(/policy/)] });
+    expect(readInjection({ values: "a: [" })).toMatchObject({ faults: [expect.stringMatching(/values: line/)] });
+  });
+});

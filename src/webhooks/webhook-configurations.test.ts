@@ -1,0 +1,94 @@
+import { describe, expect, it } from "vitest";
+import { type LabelCondition, selectsLabels } from "../base/labels.ts";
+import { namespaceLabels } from "../config/namespace-labels.ts";
+import { revisionSelects } from "../inject/policy.ts";
+import type { KubeObject } from "../kube/resource-type.ts";
+import {
+  type ConfigurationInput,
+  mutatingWebhookConfiguration,
+  tagWebhookConfiguration,
+  validatingWebhookConfiguration,
+} from "./webhook-configurations.ts";
+
+interface Webhook {
+  readonly name: string;
+  readonly failurePolicy: string;
+  readonly timeoutSeconds: number;
+  readonly clientConfig: { readonly service?: object; readonly url?: string; readonly caBundle?: string };
+  readonly namespaceSelector: { readonly matchExpressions: readonly LabelCondition[] };
+  readonly objectSelector: { readonly matchExpressions: readonly LabelCondition[] };
+}
+
+const input = (revision = "default"): ConfigurationInput => ({
+  revision,
+  namespace: "istio-system",
+  place: { service: { name: "istiod", namespace: "istio-system" } },
+  caBundle: "PEM",
+  failClosed: true,
+  enableNamespacesByDefault: false,
+});
+const webhooksOf = (object: KubeObject): readonly Webhook[] => object.webhooks as readonly Webhook[];
+
+/** The webhooks that the API server would call for a pod. */
+const called = (object: KubeObject, namespace: string, labels: Record<string, string>, pod: Record<string, string>): readonly Webhook[] => {
+  const holds = (expressions: readonly LabelCondition[], of: Record<string, string>): boolean =>
+    selectsLabels({ matchLabels: {}, matchExpressions: expressions.map((one) => ({ ...one, values: one.values ?? [] })) }, of);
+  return webhooksOf(object).filter(
+    ({ namespaceSelector, objectSelector }) =>
+      holds(namespaceSelector.matchExpressions, { ...namespaceLabels(namespace, labels) }) && holds(objectSelector.matchExpressions, pod),
+  );
+};
+
+describe("webhook configurations", () => {
+  const namespaces = [
+    {},
+    { "istio-injection": "enabled" },
+    { "istio-injection": "disabled" },
+    { "istio.io/rev": "canary" },
+    { "istio.io/rev": "default" },
+  ];
+  const pods = [{}, { "sidecar.istio.io/inject": "true" }, { "sidecar.istio.io/inject": "false" }, { "istio.io/rev": "canary" }];
+  for (const revision of ["default", "canary"])
+    for (const namespace of namespaces)
+      for (const pod of pods)
+        it(`${revision}: ${JSON.stringify(namespace)} with ${JSON.stringify(pod)} is called for at most once, by the rules of labels`, () => {
+          const found = called(mutatingWebhookConfiguration(input(revision)), "shop", namespace, pod);
+          expect(found.length).toBe(revisionSelects(namespace, pod, [revision]) ? 1 : 0);
+        });
+
+  it("a tag stands for its revision", () => {
+    const tag = tagWebhookConfiguration("prod", input("canary"));
+    expect(tag.metadata).toMatchObject({ name: "istio-revision-tag-prod", labels: { "istio.io/rev": "canary", "istio.io/tag": "prod" } });
+    expect(called(tag, "shop", { "istio.io/rev": "prod" }, {})).toHaveLength(1);
+    expect(called(tag, "shop", { "istio.io/rev": "canary" }, {})).toHaveLength(0);
+  });
+
+  it("nothing in our own namespace can wait for us", () => {
+    for (const labels of namespaces)
+      for (const pod of pods)
+        for (const { failurePolicy } of called(mutatingWebhookConfiguration(input()), "istio-system", labels, pod))
+          expect(failurePolicy).toBe("Ignore");
+    expect(called(mutatingWebhookConfiguration(input()), "istio-system", { "istio-injection": "enabled" }, {})).toEqual([]);
+    expect(called(validatingWebhookConfiguration(input()), "istio-system", {}, {}).map(({ failurePolicy }) => failurePolicy)).toEqual([
+      "Ignore",
+    ]);
+    expect(called(validatingWebhookConfiguration(input()), "shop", {}, {})).toHaveLength(1);
+  });
+
+  it("asks for few seconds, carries the roots, and is open until told", () => {
+    for (const make of [mutatingWebhookConfiguration, validatingWebhookConfiguration])
+      for (const { timeoutSeconds, clientConfig, failurePolicy } of webhooksOf(make({ ...input(), failClosed: false }))) {
+        expect(timeoutSeconds).toBeLessThanOrEqual(5);
+        expect(clientConfig).toMatchObject({ caBundle: Buffer.from("PEM").toString("base64"), service: { name: "istiod", port: 443 } });
+        expect(failurePolicy).toBe("Ignore");
+      }
+  });
+
+  it("has Istio's names, and leads outside of the cluster where told", () => {
+    const canary = { ...input("canary"), namespace: "mesh", place: { url: "https://host:15017/" } };
+    expect(mutatingWebhookConfiguration(input()).metadata.name).toBe("istio-sidecar-injector");
+    expect(mutatingWebhookConfiguration(canary).metadata.name).toBe("istio-sidecar-injector-canary-mesh");
+    expect(validatingWebhookConfiguration(input()).metadata.name).toBe("istio-validator-istio-system");
+    expect(webhooksOf(mutatingWebhookConfiguration(canary))[0]?.clientConfig.url).toBe("https://host:15017/inject");
+  });
+});
