@@ -13,6 +13,8 @@ export interface Inputs {
   readonly networks: Table<MeshNetworks>;
   /** Addresses of host names that the control plane resolves itself, by name: the last good answer. */
   readonly names: Table<readonly string[]>;
+  /** Keys of token issuers that the control plane fetches itself, by where they come from: the last good answer. */
+  readonly keySets: Table<string>;
 }
 
 /** Declares the input tables on an engine. Call once per engine. */
@@ -26,5 +28,6 @@ export function defineInputs(engine: Engine): Inputs {
     mesh: engine.table<MeshConfig>({ name: "mesh" }),
     networks: engine.table<MeshNetworks>({ name: "networks" }),
     names: engine.table<readonly string[]>({ name: "names" }),
+    keySets: engine.table<string>({ name: "keySets" }),
   };
 }

@@ -6,7 +6,7 @@ import type { EndpointSlice } from "./kinds/endpoint-slice/endpoint-slice.ts";
 import type { Endpoints } from "./kinds/endpoints/endpoints.ts";
 import type { Pod } from "./kinds/pod/pod.ts";
 import type { ServiceSpec } from "./kinds/service/service.ts";
-import type { ConfigObject } from "./object.ts";
+import { type ConfigObject, inCluster } from "./object.ts";
 
 /**
  * Ways into the table of objects beside the key. A query that looks something up through one of them reads just the rows concerned, so a
@@ -20,25 +20,34 @@ export const OBJECT_INDEXES = {
   /** ServiceEntries by each host they declare: `api.example.com` */
   host: (object: ConfigObject): readonly string[] =>
     object.kind === "ServiceEntry" ? [...new Set((object.spec as ServiceEntry).hosts)] : [],
-  /** What names the IP address of a workload, with its namespace: `shop/10.1.2.3` */
+  /** What names the IP address of a workload, with its namespace: `shop/10.1.2.3`, and `shop/10.1.2.3@` for what is in other clusters */
   address: (object: ConfigObject): readonly string[] => [
     ...new Set(
       addressesOf(object)
         .filter(isIp)
-        .map((address) => `${object.namespace}/${canonicalAddress(address)}`),
+        .map((address) => `${object.namespace}/${canonicalAddress(address)}${elsewhere(object)}`),
     ),
   ],
+  /** Objects of other clusters by the key of the one of that name here: `Service/shop/cart` */
+  counterpart: (object: ConfigObject): readonly string[] =>
+    object.cluster === undefined ? [] : [`${object.kind}/${object.namespace}/${object.name}`],
   /** The workload that has an IP address for itself, in whatever namespace: `10.1.2.3` */
   ownAddress: (object: ConfigObject): readonly string[] =>
-    object.kind === "Pod" || object.kind === "WorkloadEntry" ? [...new Set(addressesOf(object).filter(isIp).map(canonicalAddress))] : [],
-  /** What can be selected, by each of its labels: `Pod/shop/app=web`. EndpointSlices by that of their Service only. */
-  label: (object: ConfigObject): readonly string[] => selectableLabels(object).map((pair) => `${object.kind}/${object.namespace}/${pair}`),
+    isOwnWorkload(object) ? [...new Set(addressesOf(object).filter(isIp).map(canonicalAddress))] : [],
+  /** What can be selected, by each of its labels: `Pod/shop/app=web`, or `Pod/shop/app=web@west`. EndpointSlices by that of their Service only. */
+  label: (object: ConfigObject): readonly string[] =>
+    selectableLabels(object).map((pair) => `${object.kind}/${object.namespace}/${pair}${inCluster(object.cluster ?? "")}`),
   /** What selects workloads, by the first label of its selector, or `*` where the selector is empty: `Service/shop/app=web` */
   selector: (object: ConfigObject): readonly string[] => {
-    const selector = selectorOf(object);
+    const selector = object.cluster === undefined ? selectorOf(object) : undefined;
     return selector === undefined ? [] : [`${object.kind}/${object.namespace}/${labelPairs(selector)[0] ?? "*"}`];
   },
 } as const;
+
+/** The same addresses may be in use in several clusters: what is in another one does not pass for what is here. */
+const elsewhere = ({ cluster }: ConfigObject): string => (cluster === undefined ? "" : "@");
+
+const isOwnWorkload = ({ kind, cluster }: ConfigObject): boolean => cluster === undefined && (kind === "Pod" || kind === "WorkloadEntry");
 
 function addressesOf(object: ConfigObject): readonly string[] {
   switch (object.kind) {

@@ -9,6 +9,8 @@ export interface ConfigObject<S = unknown> {
   readonly version: string;
   readonly namespace: string;
   readonly name: string;
+  /** The cluster it is in, where that is not the one of this control plane: several clusters may have an object of one name. */
+  readonly cluster?: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   /** metadata.creationTimestamp in ms, 0 where absent. Older objects win conflicts, then namespace and name decide. */
@@ -26,10 +28,20 @@ export interface ObjectRef {
   readonly kind: string;
   readonly namespace: string;
   readonly name: string;
+  readonly cluster?: string;
 }
 
-/** Identity of an object in the store and in the engine: `Kind/namespace/name`, with the group for kinds that two groups share. */
-export const objectKey = (ref: ObjectRef): string => `${ref.kind}/${ref.namespace}/${ref.name}`;
+/** Identity of an object in the store and in the engine: `Kind/namespace/name`, and `Kind/namespace/name@cluster` for one of another cluster. */
+export const objectKey = (ref: ObjectRef): string => `${ref.kind}/${ref.namespace}/${ref.name}${inCluster(ref.cluster ?? "")}`;
+
+/** What follows the name in the key of an object of a cluster; nothing for this control plane's own. Names cannot hold it. */
+export const inCluster = (cluster: string): string => (cluster === "" ? "" : `@${cluster}`);
+
+/** The cluster that a key names; empty for this control plane's own. */
+export function clusterOfKey(key: string): string {
+  const at = key.indexOf("@");
+  return at < 0 ? "" : key.slice(at + 1);
+}
 
 /** Where a document was written. `line` is 1-based. */
 export interface Origin {
@@ -49,6 +61,8 @@ export interface RawObject {
   /** JSON-shaped content; undefined when the text could not be read (then `fault` says why). */
   readonly content: unknown;
   readonly fault?: string;
+  /** The cluster it was read from, where that is not this control plane's own. */
+  readonly cluster?: string;
   /** Namespace for objects that carry none (the sub-directory, for files). */
   readonly defaultNamespace?: string;
   /** Text of the document, to find the line of a field when something is wrong. Begins at `origin.line`. Not kept after judging. */

@@ -57,7 +57,9 @@ function readDocument(raw: RawObject, report: Report, isBroken: () => boolean): 
     defaultNamespace: raw.defaultNamespace ?? DEFAULT_NAMESPACE,
   });
   const ref: ObjectRef | undefined =
-    metadata.name === undefined ? undefined : { kind: def?.kind ?? type.kind, namespace: metadata.namespace, name: metadata.name };
+    metadata.name === undefined
+      ? undefined
+      : { kind: def?.kind ?? type.kind, namespace: metadata.namespace, name: metadata.name, ...clusterOf(raw) };
   if (def === undefined) {
     report("kind.unknown", ["kind"], `${quote(type.kind)} of ${quote(type.group === "" ? type.version : type.group)} is not known here`);
     return { ref };
@@ -70,7 +72,7 @@ function readDocument(raw: RawObject, report: Report, isBroken: () => boolean): 
     );
     return { ref };
   }
-  const object = readBody({ document, def, version: type.version, metadata }, report, isBroken);
+  const object = readBody({ document, def, version: type.version, metadata, ...clusterOf(raw) }, report, isBroken);
   return object === undefined ? { ref } : { object, ref };
 }
 
@@ -88,7 +90,9 @@ function readType(
   return { group: slash === -1 ? "" : apiVersion.slice(0, slash), version: apiVersion.slice(slash + 1), kind };
 }
 
-interface Parts {
+const clusterOf = ({ cluster }: RawObject): Pick<RawObject, "cluster"> => (cluster === undefined ? {} : { cluster });
+
+interface Parts extends Pick<RawObject, "cluster"> {
   readonly document: Document;
   readonly def: KindDef;
   readonly version: string;
@@ -96,7 +100,7 @@ interface Parts {
 }
 
 function readBody(parts: Parts, report: Report, isBroken: () => boolean): ConfigObject | undefined {
-  const { document, def, version, metadata } = parts;
+  const { document, def, version, metadata, cluster } = parts;
   const { name, ...meta } = metadata;
   if (def.body === "spec") {
     for (const key of Object.keys(document)) {
@@ -106,7 +110,7 @@ function readBody(parts: Parts, report: Report, isBroken: () => boolean): Config
   const body = def.body === "" ? document : document[def.body];
   const spec = def.parse(body, report);
   if (name === undefined || isBroken()) return undefined;
-  const identity = { kind: def.kind, group: def.group, name, ...meta };
+  const identity = { kind: def.kind, group: def.group, name, ...(cluster !== undefined && { cluster }), ...meta };
   // Of kinds that are read in part only that part counts, so that a heartbeat in a status changes nothing.
   const content = def.body === "" ? spec : body;
   const observed = def.observe?.(document.status);

@@ -35,8 +35,11 @@ export const BOOTSTRAP_METADATA = [
   "STATUS_PORT",
   "ENVOY_STATUS_PORT",
   "ENVOY_PROMETHEUS_PORT",
+  "ENVOY_SECURE_METRICS_PORT",
+  "ENVOY_SECURE_MERGED_METRICS_PORT",
   "EXIT_ON_ZERO_ACTIVE_CONNECTIONS",
   "OUTLIER_LOG_PATH",
+  "STANDARD_METRICS",
 ] as const;
 
 /** What of a proxy decides its bootstrap: its ProxyConfig and what its agent says in node metadata (as in Istio's own agent). */
@@ -46,21 +49,41 @@ export function bootstrapInput(config: ProxyConfig | undefined, metadata: JsonOb
     .filter((address) => address !== "");
   const annotations = object(metadata.ANNOTATIONS);
   const flush = parseGoDuration(text(annotations["sidecar.istio.io/statsFlushInterval"]));
+  const flushMs = flush && msOfDuration(flush);
   return {
     adminPort: port(metadata.ADMIN_PORT) ?? (config?.proxyAdminPort || 15_000),
     statusPort: port(metadata.STATUS_PORT) ?? (config?.statusPort || 15_020),
     readinessPort: port(metadata.ENVOY_STATUS_PORT) ?? 0,
     prometheusPort: port(metadata.ENVOY_PROMETHEUS_PORT) ?? 0,
+    secureMetricsPort: port(metadata.ENVOY_SECURE_METRICS_PORT) ?? 0,
+    secureMergedMetricsPort: port(metadata.ENVOY_SECURE_MERGED_METRICS_PORT) ?? 0,
     ipv6: addresses.length > 0 && addresses.every((address) => address.includes(":")),
     stats: statsInput(config, { annotations, addresses, drains: text(metadata.EXIT_ON_ZERO_ACTIVE_CONNECTIONS) === "true" }),
     statsCompression: config?.statsCompression ?? true,
-    statsFlushMs: flush && msOfDuration(flush),
+    statsFlushMs: flushMs,
+    statsEvictionMs: evictionMs(
+      text(annotations["sidecar.istio.io/statsEvictionInterval"]),
+      text(metadata.STANDARD_METRICS) === "true",
+      flushMs,
+    ),
     runtime: runtimeOf(config),
     maxConnections: connectionLimit(config),
     outlierLogPath: text(metadata.OUTLIER_LOG_PATH),
     logJson: false,
     services: remoteServicesOf(config),
   };
+}
+
+/** Longer than any sensible time between two looks at metrics: what was counted last has been seen before it goes. */
+const DEFAULT_EVICTION_MS = 600_000;
+const ENVOYS_FLUSH_MS = 5_000;
+
+/** Where somebody adds up what is dropped (an agent, which counts for ever). Envoy demands a multiple of the time between two flushes. */
+function evictionMs(asked: string, standardMetrics: boolean, flushMs: number = ENVOYS_FLUSH_MS): number | undefined {
+  const given = parseGoDuration(asked);
+  if (given === undefined && !standardMetrics) return undefined;
+  const wanted = given === undefined ? DEFAULT_EVICTION_MS : msOfDuration(given);
+  return Math.max(1, Math.ceil(wanted / flushMs)) * flushMs;
 }
 
 interface StatsFacts {

@@ -35,8 +35,8 @@ export interface GenerateSettings {
   readonly traceSampling: number;
   /** Several external authorizers may be asked about one workload's traffic; else policies that name several deny. */
   readonly severalAuthorizers: boolean;
-  /** Envoy fetches the keys of token issuers itself, also from hosts that are no service of the mesh. */
-  readonly envoyFetchesKeys: boolean;
+  /** Who fetches the keys of token issuers: we do; Envoy, where they are at a service of the mesh, else we; or Envoy always. */
+  readonly keyFetcher: "istiod" | "hybrid" | "envoy";
   /** Ranges from which hosts without an address get one; empty turns that off. */
   readonly autoAddressRanges: readonly string[];
 }

@@ -1,13 +1,15 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { contentHash } from "../base/hash.ts";
+import type { Labels } from "../base/labels.ts";
 import type { Query } from "../engine/index.ts";
 import type { Node } from "../gen/envoy/config/core/v3/base_pb.js";
 import { type Locality, NO_LOCALITY, parseLocality } from "../model/locality.ts";
-import type { Interception, ProxyMetadata, ProxyType, ProxyView } from "../model/proxy.ts";
+import type { CertificateFiles, Interception, ProxyMetadata, ProxyType, ProxyView } from "../model/proxy.ts";
 import type { DiscoveryVariant } from "../wire/discovery-stream.ts";
 import type { GenerateContext } from "./context.ts";
 import { defineSidecarChoice } from "./lookups/sidecar-choice.ts";
-import { extensionListOf } from "./patches/extension-list.ts";
+import { extensionListOf, hasType } from "./patches/extension-list.ts";
+import { proxyConfigText } from "./proxy-config.ts";
 
 /** What a proxy says of itself, read once per stream. The registry's word goes before it, see `defineProxyView`. */
 export interface NodeFacts {
@@ -17,6 +19,9 @@ export interface NodeFacts {
 }
 
 export type NodeRefusal = { readonly refused: string };
+
+/** What counts standard metrics: an Envoy without it would refuse all its listeners. */
+const COUNTING_LOGGER = "envoy.extensions.access_loggers.stats.v3.Config";
 
 const TYPES: readonly string[] = ["sidecar", "router", "waypoint"] satisfies ProxyType[];
 
@@ -55,7 +60,11 @@ export function readNode(node: Node, variant: DiscoveryVariant = "delta"): NodeF
     istioVersion: text(metadata.ISTIO_VERSION),
     hasIdentity: text(metadata.WORKLOAD_IDENTITY) !== "none",
     proven: false,
-    metadata: metadataOf(metadata, { nodeCluster: node.cluster, variant }),
+    metadata: metadataOf(metadata, {
+      nodeCluster: node.cluster,
+      variant,
+      counts: flag(metadata.STANDARD_METRICS) && hasType(extensions, COUNTING_LOGGER),
+    }),
     ...(text(metadata.GENERATOR) === "grpc" && { generator: "grpc" }),
     ...(extensions !== undefined && { extensions }),
   };
@@ -75,7 +84,7 @@ export function defineProxyView(ctx: Pick<GenerateContext, "engine" | "inputs" |
       const known = view.addresses
         .map((address) => ctx.registry.workloadAt(address, view.namespace))
         .find((workload) => workload !== undefined);
-      const labels = known?.labels ?? view.labels;
+      const labels = known === undefined ? view.labels : withStatic(known.labels, view.metadata.staticLabels);
       const merged = {
         ...view,
         labels,
@@ -88,6 +97,9 @@ export function defineProxyView(ctx: Pick<GenerateContext, "engine" | "inputs" |
     },
   });
 }
+
+/** The same record where there is nothing to add, so that proxies of one workload go on sharing it. */
+const withStatic = (labels: Labels, added: Labels): Labels => (Object.keys(added).length === 0 ? labels : { ...added, ...labels });
 
 function addressesOf(primary: string, instanceIps: string): readonly string[] {
   const all = instanceIps.split(",").map((address) => address.trim());
@@ -113,13 +125,16 @@ function labelledLocality(labels: Readonly<Record<string, string>>): Locality | 
 
 function metadataOf(
   metadata: JsonObject,
-  { nodeCluster, variant }: { readonly nodeCluster: string; readonly variant: DiscoveryVariant },
+  { nodeCluster, variant, counts }: { readonly nodeCluster: string; readonly variant: DiscoveryVariant; readonly counts: boolean },
 ): ProxyMetadata {
   const optional = (value: JsonValue | undefined): string | undefined => text(value) || undefined;
   return {
     httpProxyPort: Number(text(metadata.HTTP_PROXY_PORT)) || 0,
-    tlsClientRootCert: optional(metadata.TLS_CLIENT_ROOT_CERT),
-    tlsServerCertChain: optional(metadata.TLS_SERVER_CERT_CHAIN),
+    clientFiles: certificateFiles(metadata, "TLS_CLIENT"),
+    serverFiles: certificateFiles(metadata, "TLS_SERVER"),
+    credentialSocket: text(metadata.credential) === "true",
+    staticLabels: stringMap(metadata.STATIC_LABELS),
+    bootstrapPorts: bootstrapPorts(metadata),
     idleTimeout: optional(metadata.IDLE_TIMEOUT),
     unprivilegedPod: flag(metadata.UNPRIVILEGED_POD),
     http10: flag(metadata.HTTP10),
@@ -129,10 +144,25 @@ function metadataOf(
       .split(",")
       .filter((network) => network !== ""),
     vhds: variant === "delta" && flag(metadata.VHDS),
+    standardMetrics: counts,
     nodeCluster,
-    proxyConfig: metadata.PROXY_CONFIG === undefined ? "" : JSON.stringify(metadata.PROXY_CONFIG),
+    proxyConfig: proxyConfigText(metadata.PROXY_CONFIG, text(metadata.PROXY_CONFIG_OVER) === "mesh"),
     raw: JSON.stringify(metadata),
   };
+}
+
+/** A certificate without its key cannot be shown to anybody, so it does not count. */
+function certificateFiles(metadata: JsonObject, prefix: "TLS_CLIENT" | "TLS_SERVER"): CertificateFiles | undefined {
+  const chain = text(metadata[`${prefix}_CERT_CHAIN`]);
+  const key = text(metadata[`${prefix}_KEY`]);
+  return chain === "" || key === "" ? undefined : { chain, key, roots: text(metadata[`${prefix}_ROOT_CERT`]) };
+}
+
+/** Readiness and statistics stand in every proxy's bootstrap, their secured forms where the proxy says so. */
+function bootstrapPorts(metadata: JsonObject): readonly number[] {
+  const port = (name: string): number => Number(text(metadata[name])) || 0;
+  const fixed = [port("ENVOY_STATUS_PORT") || 15021, port("ENVOY_PROMETHEUS_PORT") || 15090];
+  return [...fixed, port("ENVOY_SECURE_METRICS_PORT"), port("ENVOY_SECURE_MERGED_METRICS_PORT")].filter((one) => one !== 0);
 }
 
 const interceptionOf = (mode: string): Interception => (mode === "TPROXY" || mode === "NONE" ? mode : "REDIRECT");

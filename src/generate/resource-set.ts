@@ -7,12 +7,13 @@ import { LayeredResources } from "./layered-resources.ts";
 export function createCollector(): {
   add(resource: Encoded): void;
   take(name: string, result: Result<Encoded>): void;
-  fail(name: string, message: string): void;
+  fail(name: string, message: string, standIn?: FailedResource["standIn"]): void;
   readonly set: ResourceSet;
 } {
   const resources = new Map<string, Encoded>();
   const failed: FailedResource[] = [];
-  const fail = (name: string, message: string): void => void failed.push({ name, message });
+  const fail = (name: string, message: string, standIn?: FailedResource["standIn"]): void =>
+    void failed.push({ name, message, ...(standIn !== undefined && { standIn }) });
   return {
     add: (resource) => void resources.set(resource.name, resource),
     take: (name, result) => void (result.ok ? resources.set(name, result.value) : fail(name, result.error.message)),

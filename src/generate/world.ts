@@ -1,5 +1,6 @@
 import { defineInputs, type Inputs } from "../config/inputs.ts";
 import type { CredentialSource } from "../credentials/credential-source.ts";
+import { type PullSecretSource, storedPullSecrets } from "../credentials/pull-secret.ts";
 import { storedCredentials } from "../credentials/stored-credentials.ts";
 import { createEngine, type Engine, type EngineOptions, type Query } from "../engine/index.ts";
 import type { ProxyView } from "../model/proxy.ts";
@@ -10,6 +11,7 @@ import { createClusterProvider } from "./clusters/cluster-provider.ts";
 import type { GenerateContext, GenerateSettings } from "./context.ts";
 import { assignmentsOf } from "./endpoints/assignments.ts";
 import { createEndpointProvider } from "./endpoints/endpoint-provider.ts";
+import { withPullSecrets } from "./extensions/pull-secrets.ts";
 import { createWasmProvider } from "./extensions/wasm-provider.ts";
 import { withGrpcClients } from "./grpc/grpc-providers.ts";
 import { createListenerProvider } from "./listeners/provider.ts";
@@ -20,6 +22,9 @@ import type { LeftOut } from "./patches/patched-kind.ts";
 import { patchedProvider } from "./patches/patched-provider.ts";
 import { createPatches, type Patches } from "./patches/patches.ts";
 import { type PatchReport, type ReportedProxy, reportPatches } from "./patches/report.ts";
+import { createPeerProvider } from "./peers/peer-provider.ts";
+import type { KeyLocation } from "./policies/key-location.ts";
+import { defineKeyLocations } from "./policies/key-locations.ts";
 import { defineObjectProblems, type ObjectProblems } from "./problems/problems.ts";
 import { defineProxyView, type NodeFacts } from "./proxy-view.ts";
 import { createRouteProviders } from "./routes/provider.ts";
@@ -38,6 +43,8 @@ export interface World {
   readonly patches: Patches;
   /** Host names of gateways into other networks. Who resolves them puts their addresses into `inputs.names`. */
   gatewayNames(): readonly string[];
+  /** Where keys of token issuers are published. Who fetches them puts them into `inputs.keySets`. */
+  keyLocations(): readonly KeyLocation[];
   /** What is wrong with objects beside each other. */
   readonly problems: ObjectProblems;
   /** What each patch of each EnvoyFilter does at some proxies. */
@@ -49,6 +56,8 @@ export interface WorldOptions extends EngineOptions {
   readonly patchLeftOut?: (fault: LeftOut) => void;
   /** Where credentials come from; by default Secrets among the inputs. The store keeps them out of those, so a running control plane names it. */
   readonly credentials?: CredentialSource;
+  /** Where logins for registries of Wasm modules come from; the same. */
+  readonly pullSecrets?: PullSecretSource;
   /** Told of each secret that a proxy asks for and is not given, at each look. */
   readonly secretWithheld?: (secret: WithheldSecret) => void;
   /** Who may read the secrets of its own namespace; everybody, where nothing else is known. */
@@ -65,6 +74,7 @@ export function createWorld(settings: GenerateSettings, options: WorldOptions = 
   });
   const base = { engine, inputs, registry, settings };
   const context: GenerateContext = { ...base, lookups: createLookups(base) };
+  const keyLocations = defineKeyLocations(context);
   const patches = createPatches(context, options.patchLeftOut);
   const { plans } = patches;
   const clusters = patchedProvider(createClusterProvider(context), patches.clusters, plans);
@@ -92,12 +102,17 @@ export function createWorld(settings: GenerateSettings, options: WorldOptions = 
       listeners.provider,
       routes.provider,
       hosts.provider,
-      extensions.provider,
+      withPullSecrets(context, extensions.provider, {
+        source: options.pullSecrets ?? storedPullSecrets(inputs.objects),
+        ...(options.secretWithheld !== undefined && { withheld: options.secretWithheld }),
+      }),
       createNameTableProvider(context),
+      createPeerProvider(context),
     ]),
     patches,
     problems: defineObjectProblems(context, credentials),
     gatewayNames: () => assignmentsOf(context).gatewayNames(""),
+    keyLocations: () => keyLocations(""),
     patchReport: (proxies) =>
       reportPatches(
         patches,

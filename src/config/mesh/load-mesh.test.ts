@@ -39,10 +39,25 @@ describe("loadMesh", () => {
   it("takes all defaults where there is no file", async () => {
     const { process, mesh, networks, files, warnings } = await good();
     expect(process).toEqual({
-      listen: { grpcAddr: "127.0.0.1:15010", secureGrpcAddr: ":15012", httpsAddr: ":15017", httpAddr: ":8080", monitoringAddr: ":15014" },
+      listen: {
+        grpcAddr: "127.0.0.1:15010",
+        secureGrpcAddr: ":15012",
+        legacyGrpcAddr: ":15011",
+        httpsAddr: ":15017",
+        httpAddr: ":8080",
+        monitoringAddr: ":15014",
+      },
       services: { xds: true, ca: true, inject: true, validate: true, mcp: true, operator: true },
       ca: { address: "" },
       tokenIssuers: [],
+      vault: {
+        address: undefined,
+        mount: "secret",
+        path: "istio/{namespace}/{name}",
+        namespace: "",
+        tokenFile: undefined,
+        caCertificates: undefined,
+      },
       sidecar: false,
       namespaces: [],
       clusterWrites: false,

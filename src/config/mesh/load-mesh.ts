@@ -12,7 +12,7 @@ import { readMessage } from "../parse/read-message.ts";
 import type { Problem } from "../problem.ts";
 import { withMeshDefaults } from "./defaults.ts";
 import { type JsonMap, mergeMaps } from "./merge-layers.ts";
-import { type MeshFile, type MeshFiles, readMeshFiles } from "./mesh-files.ts";
+import { type MeshFile, type MeshFiles, type MeshText, overClusterMesh, readMeshFiles } from "./mesh-files.ts";
 import { MeshProblems } from "./mesh-problems.ts";
 import { type ProcessConfig, processConfig } from "./process-config.ts";
 import { validateMeshConfig } from "./validate-mesh-config.ts";
@@ -45,9 +45,13 @@ export interface MeshLoadBad extends MeshLoadBase {
   readonly problems: readonly Problem[];
 }
 
-/** Reads the mesh configuration under a base directory. Absent files mean defaults; anything wrong in one file refuses all of them. */
-export async function loadMesh(baseDir: string, env: Env): Promise<MeshLoad> {
-  return judgeMesh(await readMeshFiles(baseDir), { baseDir, env });
+/**
+ * Reads the mesh configuration under a base directory, over what a cluster says. Absent files mean defaults; anything wrong in one file, or in the
+ * cluster's part, refuses all of it.
+ */
+export async function loadMesh(baseDir: string, env: Env, cluster?: MeshText): Promise<MeshLoad> {
+  const files = await readMeshFiles(baseDir);
+  return judgeMesh(cluster === undefined ? files : overClusterMesh(files, cluster), { baseDir, env });
 }
 
 /** The decision on files already read. Pure. */

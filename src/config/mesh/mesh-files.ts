@@ -37,6 +37,32 @@ export interface MeshFiles {
   readonly hash: string;
 }
 
+/** Configuration of the mesh that is not in a file: the ConfigMap of a cluster. */
+export interface MeshText {
+  /** What it is called in messages. */
+  readonly title: string;
+  readonly mesh?: string;
+  readonly networks?: string;
+}
+
+/** The same files over what a cluster says: a field that a file writes wins. */
+export function overClusterMesh(files: MeshFiles, { title, mesh = "", networks = "" }: MeshText): MeshFiles {
+  const [own, others] = [readYaml(mesh), readYaml(networks)];
+  const faults = [own, others].flatMap((read): FileFault[] => {
+    if (!read.ok) return [{ file: title, code: "document.unreadable", path: [], message: read.message, line: read.line }];
+    return isMap(read.value) ? [] : [{ file: title, code: "document.unreadable", path: [], message: "must be a map of fields" }];
+  });
+  const content = own.ok && isMap(own.value) ? own.value : {};
+  const meshNetworks = others.ok && networks.trim() !== "" ? { meshNetworks: others.value } : {};
+  const layer: MeshFile = { path: title, content: { ...content, ...meshNetworks }, lineOf: lineFinder(mesh) };
+  return {
+    ...files,
+    layers: [layer, ...files.layers],
+    faults: [...faults, ...files.faults],
+    hash: contentHash(JSON.stringify([files.hash, mesh, networks])),
+  };
+}
+
 /** Reads mesh.yaml, the files it includes, and networks.yaml. An absent mesh.yaml or networks.yaml is no fault, an absent include is. */
 export const readMeshFiles = (baseDir: string): Promise<MeshFiles> => readMeshFilesIn(join(baseDir, "etc", "istio"));
 

@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import type { Clock } from "../../base/clock.ts";
 import type { Env } from "../../settings/read-settings.ts";
 import { loadMesh, type MeshLoad } from "./load-mesh.ts";
+import type { MeshText } from "./mesh-files.ts";
 
 /** Files must be found unchanged for this long before they are believed. */
 const QUIET_MS = 50;
@@ -18,6 +19,8 @@ export interface MeshWatchOptions {
   readonly clock: Clock;
   /** The load the caller already has: what is yielded differs from it. */
   readonly since: MeshLoad;
+  /** What a cluster says now; whoever changes it calls `rescan`. */
+  readonly cluster?: () => MeshText | undefined;
 }
 
 export interface MeshWatch {
@@ -63,11 +66,11 @@ export function watchMesh(options: MeshWatchOptions): MeshWatch {
  * Reads until two readings in a row are the same: an editor that empties a file and then fills it, or a tool that writes several files,
  * is not caught half way.
  */
-async function settledLoad({ baseDir, env, clock }: MeshWatchOptions, last: MeshLoad, signal: AbortSignal): Promise<MeshLoad> {
-  let load = await loadMesh(baseDir, env);
+async function settledLoad({ baseDir, env, clock, cluster }: MeshWatchOptions, last: MeshLoad, signal: AbortSignal): Promise<MeshLoad> {
+  let load = await loadMesh(baseDir, env, cluster?.());
   for (let waits = 0; waits < MOST_WAITS && load.hash !== last.hash && !signal.aborted; waits++) {
     await pause(clock, signal);
-    const again = await loadMesh(baseDir, env);
+    const again = await loadMesh(baseDir, env, cluster?.());
     if (again.hash === load.hash) break;
     load = again;
   }

@@ -27,6 +27,7 @@ export function processConfig(input: ProcessInput, report: Report): ProcessConfi
     listen: {
       grpcAddr: settings.grpcAddr ?? fields.listen.grpcAddr,
       secureGrpcAddr: settings.secureGrpcAddr ?? fields.listen.secureGrpcAddr,
+      legacyGrpcAddr: settings.legacyGrpcAddr ?? fields.listen.legacyGrpcAddr,
       httpsAddr: settings.httpsAddr ?? fields.listen.httpsAddr,
       httpAddr: settings.httpAddr ?? fields.listen.httpAddr,
       monitoringAddr: settings.monitoringAddr ?? fields.listen.monitoringAddr,

@@ -5,11 +5,13 @@ import { GzipSchema } from "../../gen/envoy/extensions/compression/gzip/compress
 import { ZstdSchema } from "../../gen/envoy/extensions/compression/zstd/compressor/v3/zstd_pb.js";
 import { CompressorSchema } from "../../gen/envoy/extensions/filters/http/compressor/v3/compressor_pb.js";
 import { RouterSchema } from "../../gen/envoy/extensions/filters/http/router/v3/router_pb.js";
+import { TlsInspectorSchema } from "../../gen/envoy/extensions/filters/listener/tls_inspector/v3/tls_inspector_pb.js";
 import {
   HttpConnectionManagerSchema,
   type HttpFilterSchema,
 } from "../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
 import { anyOf } from "../../wire/encode.ts";
+import { downstreamTlsContext, downstreamTlsSocket, MESH_ROOTS, WORKLOAD_CERTIFICATE } from "../tls/index.ts";
 
 export const ADMIN_CLUSTER = "prometheus_stats";
 export const AGENT_CLUSTER = "agent";
@@ -23,26 +25,42 @@ export interface AgentListenerInput {
 export const metricsListener = (input: AgentListenerInput & { readonly compressed: boolean }): Listener =>
   buildListener(input, {
     statPrefix: "stats",
-    path: "/stats/prometheus",
+    paths: ["/stats/prometheus"],
     cluster: ADMIN_CLUSTER,
     filters: input.compressed ? compressors() : [],
   });
 
+/** The same for callers with a certificate of the mesh alone. */
+export const secureMetricsListener = (input: AgentListenerInput): Listener =>
+  buildListener(input, { statPrefix: "secure_stats", paths: ["/stats/prometheus"], cluster: ADMIN_CLUSTER, filters: [], secure: true });
+
+/** What the agent has on its own port, metrics of agent and application among them, for callers with a certificate of the mesh alone. */
+export const secureMergedMetricsListener = (input: AgentListenerInput): Listener =>
+  buildListener(input, {
+    statPrefix: "secure_merged_stats",
+    paths: ["/stats/prometheus", "/metrics"],
+    cluster: AGENT_CLUSTER,
+    filters: [],
+    secure: true,
+  });
+
 /** Readiness through Envoy: the answer is the agent's, and that it comes shows that Envoy takes connections. */
 export const readinessThroughEnvoy = (input: AgentListenerInput): Listener =>
-  buildListener(input, { statPrefix: "agent", path: "/healthz/ready", cluster: AGENT_CLUSTER, filters: [] });
+  buildListener(input, { statPrefix: "agent", paths: ["/healthz/ready"], cluster: AGENT_CLUSTER, filters: [] });
 
 type HttpFilter = MessageInitShape<typeof HttpFilterSchema>;
 
 interface Serving {
   readonly statPrefix: string;
-  readonly path: string;
+  readonly paths: readonly string[];
   readonly cluster: string;
   readonly filters: readonly HttpFilter[];
+  /** Only for callers with a certificate of the mesh. */
+  readonly secure?: boolean;
 }
 
 /** Neither limits on connections nor overload keep these out: they are how one finds out about both. */
-function buildListener({ address, port }: AgentListenerInput, { statPrefix, path, cluster, filters }: Serving): Listener {
+function buildListener({ address, port }: AgentListenerInput, { statPrefix, paths, cluster, filters, secure }: Serving): Listener {
   const manager = create(HttpConnectionManagerSchema, {
     statPrefix,
     routeSpecifier: {
@@ -52,12 +70,13 @@ function buildListener({ address, port }: AgentListenerInput, { statPrefix, path
           {
             name: "backend",
             domains: ["*"],
-            routes: [
-              {
-                match: { pathSpecifier: { case: "prefix", value: path } },
-                action: { case: "route", value: { clusterSpecifier: { case: "cluster", value: cluster } } },
-              },
-            ],
+            routes: paths.map(
+              (path) =>
+                ({
+                  match: { pathSpecifier: { case: "prefix", value: path } },
+                  action: { case: "route", value: { clusterSpecifier: { case: "cluster", value: cluster } } },
+                }) as const,
+            ),
           },
         ],
       },
@@ -72,8 +91,10 @@ function buildListener({ address, port }: AgentListenerInput, { statPrefix, path
     address: { address: { case: "socketAddress", value: { address, portSpecifier: { case: "portValue", value: port } } } },
     ignoreGlobalConnLimit: true,
     bypassOverloadManager: true,
+    ...(secure === true && { listenerFilters: [TLS_INSPECTOR] }),
     filterChains: [
       {
+        ...(secure === true && { filterChainMatch: { transportProtocol: "tls" }, transportSocket: downstreamTlsSocket(MESH_TLS) }),
         filters: [
           {
             name: "envoy.filters.network.http_connection_manager",
@@ -84,6 +105,19 @@ function buildListener({ address, port }: AgentListenerInput, { statPrefix, path
     ],
   });
 }
+
+const TLS_INSPECTOR = {
+  name: "envoy.filters.listener.tls_inspector",
+  configType: { case: "typedConfig", value: anyOf(TlsInspectorSchema, create(TlsInspectorSchema)) },
+} as const;
+
+/** The workload's own certificate, and the mesh's roots for those of callers. */
+const MESH_TLS = downstreamTlsContext({
+  certificates: [WORKLOAD_CERTIFICATE],
+  validation: { roots: MESH_ROOTS, subjectAltNames: [] },
+  requireClientCertificate: true,
+  alpn: [],
+});
 
 const COMPRESSED_TYPES = [
   "text/plain",

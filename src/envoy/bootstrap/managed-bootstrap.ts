@@ -11,7 +11,14 @@ import { FileAccessLogSchema } from "../../gen/envoy/extensions/access_loggers/f
 import { InternalListenerSchema } from "../../gen/envoy/extensions/bootstrap/internal_listener/v3/internal_listener_pb.js";
 import { DownstreamConnectionsConfigSchema } from "../../gen/envoy/extensions/resource_monitors/downstream_connections/v3/downstream_connections_pb.js";
 import { anyOf } from "../../wire/encode.ts";
-import { ADMIN_CLUSTER, AGENT_CLUSTER, metricsListener, readinessThroughEnvoy } from "./agent-listeners.ts";
+import {
+  ADMIN_CLUSTER,
+  AGENT_CLUSTER,
+  metricsListener,
+  readinessThroughEnvoy,
+  secureMergedMetricsListener,
+  secureMetricsListener,
+} from "./agent-listeners.ts";
 import { defaultTracer, type RemoteServices, remoteClusters, statsSinks } from "./remote-services.ts";
 import { buildStatsConfig, type StatsInput } from "./stats-config.ts";
 
@@ -23,12 +30,17 @@ export interface ManagedBootstrapInput {
   /** Ports of the readiness and metrics listeners; 0 leaves one out. */
   readonly readinessPort: number;
   readonly prometheusPort: number;
+  /** The same of listeners for callers with a certificate of the mesh: Envoy's metrics, and those of agent and application with them. */
+  readonly secureMetricsPort: number;
+  readonly secureMergedMetricsPort: number;
   /** The workload has IPv6 addresses only. */
   readonly ipv6: boolean;
   readonly stats: StatsInput;
   readonly statsCompression: boolean;
   /** Undefined leaves it to Envoy. */
   readonly statsFlushMs: number | undefined;
+  /** Series of Istio's metrics that nothing was counted in for this long, or up to twice as long, are dropped; undefined keeps all. */
+  readonly statsEvictionMs: number | undefined;
   readonly runtime: JsonObject;
   /** Most connections from clients at the same time. */
   readonly maxConnections: number;
@@ -70,6 +82,7 @@ export function buildManagedBootstrap(input: ManagedBootstrapInput): Bootstrap {
     },
     bootstrapExtensions: [{ name: "envoy.bootstrap.internal_listener", typedConfig: anyOf(InternalListenerSchema, INTERNAL_LISTENER) }],
     ...(input.statsFlushMs !== undefined && { statsFlushInterval: durationOfMs(input.statsFlushMs) }),
+    ...(input.statsEvictionMs !== undefined && { statsEvictionInterval: durationOfMs(input.statsEvictionMs) }),
     statsConfig: buildStatsConfig(input.stats),
     admin: {
       accessLog: [
@@ -90,6 +103,10 @@ export function buildManagedBootstrap(input: ManagedBootstrapInput): Bootstrap {
         ...(input.prometheusPort === 0
           ? []
           : [metricsListener({ address: everywhere, port: input.prometheusPort, compressed: input.statsCompression })]),
+        ...(input.secureMetricsPort === 0 ? [] : [secureMetricsListener({ address: everywhere, port: input.secureMetricsPort })]),
+        ...(input.secureMergedMetricsPort === 0
+          ? []
+          : [secureMergedMetricsListener({ address: everywhere, port: input.secureMergedMetricsPort })]),
         ...(input.readinessPort === 0 ? [] : [readinessThroughEnvoy({ address: everywhere, port: input.readinessPort })]),
       ],
     },

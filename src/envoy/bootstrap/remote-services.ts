@@ -29,7 +29,8 @@ type ClusterInit = MessageInitShape<typeof ClusterSchema>;
 
 const TRACER_CLUSTERS = { zipkin: "zipkin", datadog: "datadog_agent" } as const;
 const METRICS_CLUSTER = "envoy_metrics_service";
-const ACCESS_LOG_CLUSTER = "envoy_accesslog_service";
+/** The cluster that stands for ProxyConfig envoyAccessLogService. */
+export const ACCESS_LOG_CLUSTER = "envoy_accesslog_service";
 
 /** Clusters for those that are called over HTTP. */
 export function remoteClusters({ tracer, metricsService, accessLogService }: RemoteServices): readonly ClusterInit[] {

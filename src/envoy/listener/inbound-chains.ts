@@ -1,5 +1,6 @@
 import type { PhasedExtensions } from "../filters/extension-filter.ts";
 import type { HttpManagerInput } from "../filters/http-connection-manager.ts";
+import { forStrangers } from "../filters/stats-log.ts";
 import type { TcpProxyInput } from "../filters/tcp-proxy.ts";
 import type { DownstreamTlsInput } from "../tls/index.ts";
 import { ANY_IN_MTLS, HTTP_IN_MTLS, PLAIN_HTTP, TCP_IN_MTLS } from "./alpn.ts";
@@ -76,18 +77,26 @@ export interface InboundPortInput {
 /** Filter chains of one inbound port. */
 export function inboundChains(input: InboundPortInput): readonly FilterChainInput[] {
   const at = (match: ChainShape["match"]): ChainMatch => (input.port === undefined ? match : { ...match, destinationPort: input.port });
-  const content = (kind: ChainShape["content"]): FilterChainInput["content"] =>
-    kind === "tcp" ? { tcp: input.tcp } : { http: input.http, ...(input.network !== undefined && { network: input.network }) };
+  const content = (kind: ChainShape["content"], mtls: boolean): FilterChainInput["content"] =>
+    kind === "tcp"
+      ? { tcp: countedBy(input.tcp, mtls) }
+      : { http: countedBy(input.http, mtls), ...(input.network !== undefined && { network: input.network }) };
   if (input.mode === "disable" && input.ownTls !== undefined) {
     const kind = input.kind === "http" ? "http" : "tcp";
-    return [{ name: input.names[kind], match: at({ transport: "tls" }), content: content(kind), tls: input.ownTls }];
+    return [{ name: input.names[kind], match: at({ transport: "tls" }), content: content(kind, false), tls: input.ownTls }];
   }
   return SHAPES[input.mode][input.kind].map((shape) => ({
     name: input.names[shape.content],
     match: at(shape.match),
-    content: content(shape.content),
+    content: content(shape.content, shape.mtls),
     ...(shape.mtls && { tls: input.mtls }),
   }));
+}
+
+/** Requests are counted by who sent them only where a certificate says who that is. */
+function countedBy<C extends HttpManagerInput | TcpProxyInput>(content: C, mtls: boolean): C {
+  const logs = mtls ? content.accessLogs : forStrangers(content.accessLogs);
+  return logs === content.accessLogs ? content : { ...content, accessLogs: logs };
 }
 
 /** Port number that stands for "no port in the match" below. */

@@ -3,7 +3,7 @@ import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { type Address, AddressSchema, SocketAddress_Protocol } from "../../gen/envoy/config/core/v3/address_pb.js";
 import { TrafficDirection } from "../../gen/envoy/config/core/v3/base_pb.js";
 import { type Listener, ListenerSchema } from "../../gen/envoy/config/listener/v3/listener_pb.js";
-import { type AccessLogInput, listenerAccessLogs } from "../filters/access-log.ts";
+import { listenerAccessLogs, type WrittenLogInput } from "../filters/access-log.ts";
 import { buildFilterChain, type FilterChainInput } from "./filter-chain.ts";
 import { type ListenerFiltersInput, listenerFilters } from "./listener-filters.ts";
 
@@ -38,7 +38,7 @@ export interface ListenerInput {
   /** Spread connections over the workers exactly, instead of leaving it to the kernel. */
   readonly exactBalance?: boolean;
   /** Logs of connections that no chain took. */
-  readonly accessLogs: readonly AccessLogInput[];
+  readonly accessLogs: readonly WrittenLogInput[];
 }
 
 /** One connection per loop keeps workers even: without it the first worker takes what comes in a burst. */

@@ -22,45 +22,66 @@ export interface Applied {
   readonly outcome: PatchOutcome;
 }
 
+/** What some patches make of a resource. */
+export interface Attempt {
+  readonly trace: PatchTrace;
+  /** All that Envoy would refuse the result for. */
+  readonly faults: readonly ConstraintFault[];
+  /** The result; undefined where a patch removed the resource. */
+  readonly result: (() => Uint8Array) | undefined;
+}
+
+/** Tries some of the patches on the resource as it was, giving way where there is much of it. */
+export type Attempting = (patches: readonly Patch[]) => Generator<void, Attempt>;
+
+/** Applies patches to a resource so that the result is one Envoy takes, see `applyInSteps`, in one go. */
+export function applyPatches<S extends DescMessage>(application: Application<S>): Applied {
+  const steps = applyInSteps(application, (patches) => wholeAttempt(application, patches));
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
 /**
  * Applies patches to a resource so that the result is one Envoy takes. If it would not, the patches at fault are found and left out: first
  * one alone (patches may need each other, so the others stay together), else the patches are taken one after the other, each only if the
- * resource is still right with it. What was wrong before any patch is no patch's fault.
+ * resource is still right with it. What was wrong before any patch is no patch's fault. Gives way between attempts.
  */
-export function applyPatches<S extends DescMessage>(application: Application<S>): Applied {
-  const all = attempt(application, application.patches);
-  if (all.faults.length === 0) return resultOf(all, application);
-  const before = new Set(attempt(application, []).faults.map(faultText));
+export function* applyInSteps(
+  { body, patches }: Pick<Application<DescMessage>, "body" | "patches">,
+  attempt: Attempting,
+): Generator<void, Applied> {
+  const all = yield* attempt(patches);
+  if (all.faults.length === 0) return resultOf(all, body);
+  const before = new Set((yield* attempt([])).faults.map(faultText));
   const wrong = ({ faults }: Attempt): readonly string[] => faults.map(faultText).filter((text) => !before.has(text));
-  if (wrong(all).length === 0) return resultOf(all, application);
-  const used = application.patches.filter(({ id }) => all.trace.applied.has(id));
-  for (const patch of used.toReversed()) {
-    const without = attempt(
-      application,
-      application.patches.filter((one) => one !== patch),
-    );
-    if (wrong(without).length === 0) return resultOf(without, application, new Map([[patch, wrong(all)]]));
+  if (wrong(all).length === 0) return resultOf(all, body);
+  for (const patch of patches.filter(({ id }) => all.trace.applied.has(id)).reverse()) {
+    yield;
+    const without = yield* attempt(patches.filter((one) => one !== patch));
+    if (wrong(without).length === 0) return resultOf(without, body, new Map([[patch, wrong(all)]]));
   }
   const kept: Patch[] = [];
   const refused = new Map<Patch, readonly string[]>();
-  for (const patch of application.patches) {
-    const faults = wrong(attempt(application, [...kept, patch]));
+  for (const patch of patches) {
+    yield;
+    const faults = wrong(yield* attempt([...kept, patch]));
     if (faults.length === 0) kept.push(patch);
     else refused.set(patch, faults);
   }
-  return resultOf(attempt(application, kept), application, refused);
+  return resultOf(yield* attempt(kept), body, refused);
 }
 
-interface Attempt {
-  readonly message: Message | undefined;
-  readonly trace: PatchTrace;
-  readonly faults: readonly ConstraintFault[];
-}
-
-function attempt<S extends DescMessage>({ schema, body, registry, patch }: Application<S>, patches: readonly Patch[]): Attempt {
+/** One attempt on the decoded resource. */
+export function* wholeAttempt<S extends DescMessage>(
+  { schema, body, registry, patch }: Application<S>,
+  patches: readonly Patch[],
+): Generator<void, Attempt> {
   const trace = new PatchTrace();
   const message = patch(fromBinary(schema, body), patches, trace);
-  return { message, trace, faults: message === undefined ? [] : messageFaults(schema, message, registry) };
+  if (message === undefined) return { trace, faults: [], result: undefined };
+  return { trace, faults: messageFaults(schema, message, registry), result: () => encode(schema, message) };
 }
 
 /** Everything Envoy would refuse a message for, as far as we can tell. */
@@ -69,15 +90,19 @@ export const messageFaults = (schema: DescMessage, message: Message, registry: R
   ...structureFaults(schema, message),
 ];
 
-function resultOf<S extends DescMessage>(
-  { message, trace }: Attempt,
-  { schema, body }: Application<S>,
-  refused: ReadonlyMap<Patch, readonly string[]> = new Map(),
-): Applied {
+function resultOf({ trace, result }: Attempt, body: Uint8Array, refused: ReadonlyMap<Patch, readonly string[]> = new Map()): Applied {
   for (const [patch, reasons] of refused) {
     trace.match(patch);
-    trace.refuse(patch, reasons.join("; "));
+    trace.refuse(patch, reasonText(reasons));
   }
-  if (message === undefined) return { body: undefined, outcome: trace };
-  return { body: trace.applied.size === 0 ? body : encode(schema, message as MessageShape<S>), outcome: trace };
+  if (result === undefined) return { body: undefined, outcome: trace };
+  return { body: trace.applied.size === 0 ? body : result(), outcome: trace };
+}
+
+/** How many reasons are told: one bad patch of a large table has one for every host. */
+const TOLD_REASONS = 3;
+
+function reasonText(reasons: readonly string[]): string {
+  const more = reasons.length - TOLD_REASONS;
+  return [...reasons.toSorted().slice(0, TOLD_REASONS), ...(more > 0 ? [`and ${more} more of the kind`] : [])].join("; ");
 }

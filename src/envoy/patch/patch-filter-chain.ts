@@ -1,4 +1,4 @@
-import { fromBinary } from "@bufbuild/protobuf";
+import { create, fromBinary } from "@bufbuild/protobuf";
 import {
   type Filter,
   type FilterChain,
@@ -9,6 +9,7 @@ import type { Listener } from "../../gen/envoy/config/listener/v3/listener_pb.js
 import {
   type HttpConnectionManager,
   HttpConnectionManagerSchema,
+  type HttpFilter,
   HttpFilterSchema,
 } from "../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
 import { anyOf } from "../../wire/encode.ts";
@@ -20,6 +21,7 @@ import { contentFor, listMode, merges, type Patch } from "./patch.ts";
 import type { Patching } from "./patch-listener.ts";
 import { patchRoutes } from "./patch-routes.ts";
 import { place } from "./place.ts";
+import { amongStandIns, HTTP_STAND_INS, NETWORK_STAND_INS } from "./stand-ins.ts";
 import { endOf, TERMINAL_HTTP_FILTERS, TERMINAL_NETWORK_FILTERS } from "./terminal-filters.ts";
 
 /** Applies patches to a filter chain and what is in it. False when one removes it. */
@@ -54,14 +56,18 @@ function patchNetworkFilters(chain: FilterChain, listener: Listener, patching: P
   const { trace, registry } = patching;
   const inChain = patching.patches.filter((patch) => matchesChain(patch, listener, chain));
   const onFilters = inChain.filter(({ applyTo }) => applyTo === "NETWORK_FILTER");
-  for (const patch of onFilters) {
-    if (merges(patch)) continue;
-    const list = chain.filters;
-    const specific = patch.listener?.filter !== undefined;
-    if (!specific || list.some((filter) => namesFilter(patch, filter))) trace.match(patch);
-    const placing = { list, matches: (filter: Filter) => namesFilter(patch, filter), specific, end: endOf(list, TERMINAL_NETWORK_FILTERS) };
-    trace.apply(patch, () => place(patch.operation, { ...placing, value: () => contentFor(patch, FilterSchema) }));
-  }
+  const list = chain.filters;
+  const end = (): number => endOf(list, TERMINAL_NETWORK_FILTERS);
+  const named = new Set(onFilters.flatMap((patch) => (merges(patch) ? [] : (patch.listener?.filter ?? []))));
+  amongStandIns(NETWORK_STAND_INS, { list, named, listener, end, make: (name) => create(FilterSchema, { name }) }, () => {
+    for (const patch of onFilters) {
+      if (merges(patch)) continue;
+      const specific = patch.listener?.filter !== undefined;
+      if (!specific || list.some((filter) => namesFilter(patch, filter))) trace.match(patch);
+      const placing = { list, matches: (filter: Filter) => namesFilter(patch, filter), specific, end: end() };
+      trace.apply(patch, () => place(patch.operation, { ...placing, value: () => contentFor(patch, FilterSchema) }));
+    }
+  });
   for (const filter of chain.filters) {
     for (const patch of onFilters) {
       if (!merges(patch) || !namesFilter(patch, filter)) continue;
@@ -69,24 +75,32 @@ function patchNetworkFilters(chain: FilterChain, listener: Listener, patching: P
       trace.apply(patch, () => mergeFilter(FilterSchema, { target: filter, patch: contentFor(patch, FilterSchema), registry }));
     }
     const onHttp = inChain.filter((patch) => patch.applyTo === "HTTP_FILTER" && namesFilter(patch, filter));
-    if (onHttp.length > 0) withManager(filter, (manager) => patchHttpFilters(manager, onHttp, patching));
+    if (onHttp.length > 0) withManager(filter, (manager) => patchHttpFilters({ manager, listener }, onHttp, patching));
   }
 }
 
 const namesFilter = ({ listener }: Patch, { name }: Filter): boolean => listener?.filter === undefined || listener.filter === name;
 
-function patchHttpFilters(manager: HttpConnectionManager, patches: readonly Patch[], { trace, registry }: Patching): void {
+interface ManagerOf {
+  readonly manager: HttpConnectionManager;
+  readonly listener: Listener;
+}
+
+function patchHttpFilters({ manager, listener }: ManagerOf, patches: readonly Patch[], { trace, registry }: Patching): void {
   const named = (patch: Patch, name: string): boolean => patch.listener?.subFilter === undefined || patch.listener.subFilter === name;
   const list = manager.httpFilters;
-  for (const patch of patches) {
-    if (merges(patch)) continue;
-    const specific = patch.listener?.subFilter !== undefined;
-    if (!specific || list.some(({ name }) => named(patch, name))) trace.match(patch);
-    const placing = { list, matches: ({ name }: { readonly name: string }) => named(patch, name), specific };
-    trace.apply(patch, () =>
-      place(patch.operation, { ...placing, value: () => contentFor(patch, HttpFilterSchema), end: endOf(list, TERMINAL_HTTP_FILTERS) }),
-    );
-  }
+  const end = (): number => endOf(list, TERMINAL_HTTP_FILTERS);
+  const neighbours = new Set(patches.flatMap((patch) => (merges(patch) ? [] : (patch.listener?.subFilter ?? []))));
+  const make = (name: string): HttpFilter => create(HttpFilterSchema, { name });
+  amongStandIns(HTTP_STAND_INS, { list, named: neighbours, listener, end, make }, () => {
+    for (const patch of patches) {
+      if (merges(patch)) continue;
+      const specific = patch.listener?.subFilter !== undefined;
+      if (!specific || list.some(({ name }) => named(patch, name))) trace.match(patch);
+      const placing = { list, matches: ({ name }: { readonly name: string }) => named(patch, name), specific };
+      trace.apply(patch, () => place(patch.operation, { ...placing, value: () => contentFor(patch, HttpFilterSchema), end: end() }));
+    }
+  });
   for (const filter of list) {
     for (const patch of patches) {
       if (!merges(patch) || !named(patch, filter.name)) continue;

@@ -84,6 +84,22 @@ describe("a route table that is patched host by host", () => {
     );
   });
 
+  it("gives way after each host also while it looks for the patch at fault", () => {
+    const wrong = PATCHES.map((one, index) => ({ id: `p${index}`, ...one })).filter((_, index) => index === 2 || index === 9);
+    const steps = patchTable(toPatch(50, wrong));
+    let yielded = 0;
+    for (;;) {
+      const step = steps.next();
+      if (step.done === true) {
+        expect([...step.value.outcome.applied]).toEqual(["p2"]);
+        expect(step.value.outcome.faults.map((fault) => fault.patch)).toEqual(["p9"]);
+        break;
+      }
+      yielded += 1;
+    }
+    expect(yielded).toBeGreaterThanOrEqual(150);
+  });
+
   it("gives way after each host, and keeps the bytes where nothing is changed", () => {
     const [, , remove] = PATCHES.map((one, index) => ({ id: `p${index}`, ...one }));
     const steps = patchTable(toPatch(50, remove === undefined ? [] : [remove]));

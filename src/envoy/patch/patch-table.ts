@@ -3,9 +3,11 @@ import { BinaryReader, BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { type VirtualHost, VirtualHostSchema } from "../../gen/envoy/config/route/v3/route_components_pb.js";
 import { type RouteConfiguration, RouteConfigurationSchema } from "../../gen/envoy/config/route/v3/route_pb.js";
 import { encode } from "../../wire/encode.ts";
-import { type Applied, applyPatches, messageFaults } from "./apply.ts";
+import { type Application, type Applied, type Attempt, applyInSteps, applyPatches, wholeAttempt } from "./apply.ts";
+import { type ConstraintFault, constraintFaults } from "./constraints.ts";
 import type { Patch } from "./patch.ts";
 import { patchRoutes, patchVirtualHost, type RoutePatching } from "./patch-routes.ts";
+import { domainClashes } from "./structure.ts";
 import { PatchTrace } from "./trace.ts";
 
 /** A route table and the patches that speak of it. */
@@ -16,32 +18,58 @@ export interface TableToPatch extends Omit<RoutePatching, "trace"> {
 
 /**
  * Applies patches to an encoded route table, host by host, giving way after each: a table may have thousands, and most are no patch's business.
- * Those are taken over as they are. Where the result would be one that Envoy refuses, the table is patched as a whole again, in one step, by
- * the rules that find the patch at fault (`applyPatches`).
+ * Those are taken over as they are. Where the result would be one that Envoy refuses, the patches at fault are found in the same way.
  */
-export function* patchTable(table: TableToPatch): Generator<void, Applied> {
-  const { body, patches } = table;
-  if (patches.some(changesHosts)) return wholeTable(table);
+export function patchTable(table: TableToPatch): Generator<void, Applied> {
+  const application = wholeApplication(table);
+  return applyInSteps(table, (patches) =>
+    patches.some(changesHosts) ? wholeAttempt(application, patches) : attemptByHosts({ ...table, patches }),
+  );
+}
+
+function* attemptByHosts(table: TableToPatch): Generator<void, Attempt> {
+  const { body, registry } = table;
   const { head, hosts } = splitTable(body);
   const trace = new PatchTrace();
   const message = fromBinary(RouteConfigurationSchema, head);
   patchRoutes(message, { ...table, trace });
-  if (messageFaults(RouteConfigurationSchema, message, table.registry).length > 0) return wholeTable(table);
   const added = message.virtualHosts.splice(0);
-  const domains = new Set<string>();
-  const pieces: Uint8Array[] = [];
+  const kept = new KeptHosts(registry);
   for (const bytes of hosts) {
-    const patched = patchHostBytes(bytes, table, trace);
-    if (patched === undefined) return wholeTable(table);
-    if (patched.bytes !== undefined) pieces.push(patched.bytes);
-    if (!takeAll(domains, patched.domains)) return wholeTable(table);
+    const { host, changed } = patchHostBytes(bytes, table, trace);
+    if (host !== undefined) kept.add(host, changed ? undefined : bytes);
     yield;
   }
-  for (const host of added) {
-    if (!takeAll(domains, host.domains)) return wholeTable(table);
-    pieces.push(encode(VirtualHostSchema, host));
+  for (const host of added) kept.add(host, undefined);
+  const faults = [...constraintFaults(RouteConfigurationSchema, message, registry), ...kept.faults, ...kept.clashes];
+  return { trace, faults, result: () => joined(message, kept.pieces()) };
+}
+
+/** The hosts of a table after patches, and what is wrong with them. */
+class KeptHosts {
+  readonly faults: ConstraintFault[] = [];
+  /** A domain may stand once in a table. */
+  readonly clashes: ConstraintFault[] = [];
+  readonly #registry: Registry;
+  readonly #hosts: { readonly host: VirtualHost; readonly bytes: Uint8Array | undefined }[] = [];
+  readonly #owners = new Map<string, string>();
+
+  constructor(registry: Registry) {
+    this.#registry = registry;
   }
-  return { body: trace.applied.size === 0 ? body : joined(message, pieces), outcome: trace };
+
+  /** `bytes`: its encoded form, where it is as it was; then it is right as it was, too. */
+  add(host: VirtualHost, bytes: Uint8Array | undefined): void {
+    const path = `virtual_hosts[${this.#hosts.length}]`;
+    const faults = bytes === undefined ? constraintFaults(VirtualHostSchema, host, this.#registry) : [];
+    for (const fault of faults) this.faults.push({ ...fault, path: fault.path === "" ? path : `${path}.${fault.path}` });
+    this.clashes.push(...domainClashes(host, path, this.#owners));
+    this.#hosts.push({ host, bytes });
+  }
+
+  pieces(): readonly Uint8Array[] {
+    return this.#hosts.map(({ host, bytes }) => bytes ?? encode(VirtualHostSchema, host));
+  }
 }
 
 /** Hosts that a patch of the table itself brings or replaces: they are patched in turn, which only the whole table shows. */
@@ -50,40 +78,30 @@ const changesHosts = (patch: Patch): boolean =>
 
 interface PatchedHost {
   /** Undefined where it was removed. */
-  readonly bytes: Uint8Array | undefined;
-  readonly domains: readonly string[];
+  readonly host: VirtualHost | undefined;
+  readonly changed: boolean;
 }
 
-/** Undefined where the result would be wrong. */
-function patchHostBytes(bytes: Uint8Array, { patches, registry }: TableToPatch, trace: PatchTrace): PatchedHost | undefined {
-  const host = fromBinary(VirtualHostSchema, bytes);
+function patchHostBytes(bytes: Uint8Array, { patches }: TableToPatch, trace: PatchTrace): PatchedHost {
   const own = new PatchTrace();
-  const patched: VirtualHost | undefined = patchVirtualHost(host, patches, own);
+  const host = patchVirtualHost(fromBinary(VirtualHostSchema, bytes), patches, own);
   trace.add(own);
-  if (own.applied.size === 0) return { bytes, domains: host.domains };
-  if (patched === undefined) return { bytes: undefined, domains: [] };
-  if (messageFaults(VirtualHostSchema, patched, registry).length > 0) return undefined;
-  return { bytes: encode(VirtualHostSchema, patched), domains: patched.domains };
-}
-
-/** False where one of them is taken: a domain may stand once in a table. */
-function takeAll(taken: Set<string>, domains: readonly string[]): boolean {
-  return domains.every((domain) => taken.size !== taken.add(domain.toLowerCase()).size);
+  return { host, changed: own.applied.size > 0 };
 }
 
 /** Exported for tests: what `patchTable` must agree with. */
-export function wholeTable({ body, registry, ...patching }: TableToPatch): Applied {
-  return applyPatches({
-    schema: RouteConfigurationSchema,
-    body,
-    patches: patching.patches,
-    registry,
-    patch: (message, some, trace) => {
-      patchRoutes(message, { ...patching, patches: some, trace });
-      return message;
-    },
-  });
-}
+export const wholeTable = (table: TableToPatch): Applied => applyPatches(wholeApplication(table));
+
+const wholeApplication = ({ body, registry, ...patching }: TableToPatch): Application<typeof RouteConfigurationSchema> => ({
+  schema: RouteConfigurationSchema,
+  body,
+  patches: patching.patches,
+  registry,
+  patch: (message, some, trace) => {
+    patchRoutes(message, { ...patching, patches: some, trace });
+    return message;
+  },
+});
 
 const VIRTUAL_HOSTS = 2;
 

@@ -1,6 +1,7 @@
 import { type DescMessage, fromBinary, type Message, toJsonString } from "@bufbuild/protobuf";
 import { type FilterChain, FilterChainMatchSchema, FilterChainSchema } from "../../gen/envoy/config/listener/v3/listener_components_pb.js";
 import { type Listener, ListenerSchema } from "../../gen/envoy/config/listener/v3/listener_pb.js";
+import type { VirtualHost } from "../../gen/envoy/config/route/v3/route_components_pb.js";
 import { type RouteConfiguration, RouteConfigurationSchema } from "../../gen/envoy/config/route/v3/route_pb.js";
 import { HttpConnectionManagerSchema } from "../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
 import type { ConstraintFault } from "./constraints.ts";
@@ -75,13 +76,19 @@ function managerFaults({ configType }: AnyFilter, path: string): readonly Constr
 
 /** A domain may stand once in a table: Envoy refuses all of it otherwise. */
 function tableFaults({ virtualHosts }: RouteConfiguration, prefix = ""): readonly ConstraintFault[] {
-  const seen = new Map<string, string>();
-  return virtualHosts.flatMap(({ name, domains }, index) =>
-    domains.flatMap((domain) => {
-      const other = seen.get(domain.toLowerCase());
-      seen.set(domain.toLowerCase(), name);
-      const path = `${prefix}virtual_hosts[${index}]`;
-      return other === undefined ? [] : [{ path, reason: `(${name}) has domain ${domain}, which ${other} has already` }];
-    }),
-  );
+  const owners = new Map<string, string>();
+  return virtualHosts.flatMap((host, index) => domainClashes(host, `${prefix}virtual_hosts[${index}]`, owners));
+}
+
+/** Domains of a host that others have already. `owners`: names of the hosts before it, by domain, to which its own are added. */
+export function domainClashes(
+  { name, domains }: Pick<VirtualHost, "name" | "domains">,
+  path: string,
+  owners: Map<string, string>,
+): readonly ConstraintFault[] {
+  return domains.flatMap((domain) => {
+    const other = owners.get(domain.toLowerCase());
+    owners.set(domain.toLowerCase(), name);
+    return other === undefined ? [] : [{ path, reason: `(${name}) has domain ${domain}, which ${other} has already` }];
+  });
 }

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { TlsParameters_TlsProtocol } from "../../gen/envoy/extensions/transport_sockets/tls/v3/common_pb.js";
 import { type DownstreamTlsContext, DownstreamTlsContextSchema } from "../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js";
-import { sdsSecret } from "./sds-secret.ts";
+import { type SecretName, sdsSecret } from "./sds-secret.ts";
 import { combinedValidation, type PeerValidation } from "./validation.ts";
 
 export type TlsVersion = "TLSv1_0" | "TLSv1_1" | "TLSv1_2" | "TLSv1_3";
@@ -9,7 +9,7 @@ export type TlsVersion = "TLSv1_0" | "TLSv1_1" | "TLSv1_2" | "TLSv1_3";
 /** The server side of a TLS connection. */
 export interface DownstreamTlsInput {
   /** SDS names of the server certificates; Envoy picks one by key type and SNI. */
-  readonly certificates: readonly string[];
+  readonly certificates: readonly SecretName[];
   /** How a client certificate is verified; absent = clients are not asked for one, or it is not looked at. */
   readonly validation?: PeerValidation;
   readonly requireClientCertificate: boolean;

@@ -1,5 +1,8 @@
 export { type DownstreamTlsInput, downstreamTlsContext, INBOUND_CIPHERS, type TlsVersion } from "./downstream.ts";
 export {
+  CREDENTIAL_CLUSTER,
+  CREDENTIAL_SOCKET,
+  type CredentialHolder,
   credential,
   credentialRoots,
   fileCertificate,
@@ -7,9 +10,13 @@ export {
   MESH_ROOTS,
   OWN_CERTIFICATE,
   OWN_ROOTS,
+  type OwnFiles,
+  ownNames,
   PATH_SEPARATOR,
+  type SecretName,
   SYSTEM,
   sdsSecret,
+  standsAlone,
   WORKLOAD_CERTIFICATE,
 } from "./sds-secret.ts";
 export { buildSecret, type SecretContent } from "./secret.ts";

@@ -31,14 +31,62 @@ export const fileCertificate = (certificate: string, key: string, agent: boolean
 /** SDS name of a CA bundle in a file on the proxy's machine. */
 export const fileRoots = (path: string, agent: boolean): string => `${agent ? "file-root:" : OWN_ROOTS}${path}`;
 
-/** SDS name of a credential held by the control plane; a name that already says where it lies is left alone. */
-export const credential = (name: string): string => (name.includes("://") ? name : `kubernetes://${name}`);
+/** Paths of a certificate, its key and the roots to trust; the last may be empty. */
+export interface OwnFiles {
+  readonly chain: string;
+  readonly key: string;
+  readonly roots: string;
+}
+
+/** SDS names of a server's own certificate and of the roots its callers are verified by: the mesh's, as far as no files stand in for them. */
+export const ownNames = (files: OwnFiles | undefined, agent: boolean): { readonly certificate: string; readonly roots: string } => ({
+  certificate: files === undefined ? WORKLOAD_CERTIFICATE : fileCertificate(files.chain, files.key, agent),
+  roots: files === undefined || files.roots === "" ? MESH_ROOTS : fileRoots(files.roots, agent),
+});
+
+/** Whether files are enough for mutual TLS where no agent serves the rest. */
+export const standsAlone = (files: OwnFiles | undefined): boolean => files !== undefined && files.roots !== "";
+
+/** A secret that another SDS server has, and the cluster that leads there. */
+export interface ProvidedSecret {
+  readonly name: string;
+  readonly cluster: string;
+  readonly authority: string;
+}
+
+/** How a secret is asked for: by its name alone, which says where it is, or of the server that has it. */
+export type SecretName = string | ProvidedSecret;
+
+/** Who has the credentials whose names begin with `sds://`; where nobody does, they are the control plane's like all others. */
+export interface CredentialHolder {
+  /** A server on the proxy's machine (node metadata `credential`). It goes before the other, and is asked by the whole name. */
+  readonly socket: boolean;
+  /** A server that the mesh names. */
+  readonly provider?: Omit<ProvidedSecret, "name">;
+}
+
+/** The cluster that leads to the server on the proxy's machine, and the socket that server has. */
+export const CREDENTIAL_CLUSTER = "sds-external";
+export const CREDENTIAL_SOCKET = "./var/run/secrets/credential-uds/socket";
+
+const ELSEWHERE = "sds://";
+/** In place of a name: the proxy's own certificate of the mesh. */
+const OWN = "builtin://";
+
+/** SDS name of a credential. One that already says where it lies is left alone; without a place it is the control plane's. */
+export function credential(name: string, { socket, provider }: CredentialHolder): SecretName {
+  if (name === OWN) return WORKLOAD_CERTIFICATE;
+  if (!name.startsWith(ELSEWHERE)) return ofControlPlane(name);
+  const bare = name.slice(ELSEWHERE.length);
+  if (socket) return { name, cluster: CREDENTIAL_CLUSTER, authority: "" };
+  return provider === undefined ? ofControlPlane(bare) : { name: bare, ...provider };
+}
+
+const ofControlPlane = (name: string): string => (name.includes("://") ? name : `kubernetes://${name}`);
 
 /** SDS name of the CA that belongs to a credential: Istio looks for it beside the certificate, under the same name with `-cacert`. */
-export const credentialRoots = (name: string): string => {
-  const full = credential(name);
-  return full.endsWith("-cacert") ? full : `${full}-cacert`;
-};
+export const credentialRoots = (name: string, holder: CredentialHolder): SecretName =>
+  name === OWN ? MESH_ROOTS : credential(name.endsWith("-cacert") ? name : `${name}-cacert`, holder);
 
 /**
  * Envoy's default would wait 15 s for a secret nobody serves, and 0 would wait for ever: a listener or cluster that names it
@@ -47,9 +95,12 @@ export const credentialRoots = (name: string): string => {
 const FETCH_TIMEOUT_MS = 5_000;
 
 /** How a secret is fetched is decided by its name: what has a scheme comes from the control plane over ADS, all else from the agent's socket. */
-export function sdsSecret(name: string): SdsSecretConfig {
-  return create(SdsSecretConfigSchema, { name, sdsConfig: name.includes("://") ? fromControlPlane() : fromAgent() });
+export function sdsSecret(secret: SecretName): SdsSecretConfig {
+  if (typeof secret !== "string") return create(SdsSecretConfigSchema, { name: secret.name, sdsConfig: fromServer(secret) });
+  return create(SdsSecretConfigSchema, { name: secret, sdsConfig: secret.includes("://") ? fromControlPlane() : fromServer(AGENT) });
 }
+
+const AGENT: Omit<ProvidedSecret, "name"> = { cluster: "sds-grpc", authority: "" };
 
 const fromControlPlane = (): ConfigSource =>
   create(ConfigSourceSchema, {
@@ -58,7 +109,7 @@ const fromControlPlane = (): ConfigSource =>
     initialFetchTimeout: durationFromMs(FETCH_TIMEOUT_MS),
   });
 
-const fromAgent = (): ConfigSource =>
+const fromServer = ({ cluster, authority }: Omit<ProvidedSecret, "name">): ConfigSource =>
   create(ConfigSourceSchema, {
     configSourceSpecifier: {
       case: "apiConfigSource",
@@ -66,7 +117,7 @@ const fromAgent = (): ConfigSource =>
         apiType: ApiConfigSource_ApiType.GRPC,
         transportApiVersion: ApiVersion.V3,
         setNodeOnFirstMessageOnly: true,
-        grpcServices: [{ targetSpecifier: { case: "envoyGrpc", value: { clusterName: "sds-grpc" } } }],
+        grpcServices: [{ targetSpecifier: { case: "envoyGrpc", value: { clusterName: cluster, authority } } }],
       },
     },
     resourceApiVersion: ApiVersion.V3,

@@ -1,13 +1,13 @@
 import { create } from "@bufbuild/protobuf";
 import { TlsParameters_TlsProtocol } from "../../gen/envoy/extensions/transport_sockets/tls/v3/common_pb.js";
 import { type UpstreamTlsContext, UpstreamTlsContextSchema } from "../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js";
-import { sdsSecret } from "./sds-secret.ts";
+import { type SecretName, sdsSecret } from "./sds-secret.ts";
 import { combinedValidation, type PeerValidation } from "./validation.ts";
 
 /** The client side of a TLS connection. */
 export interface UpstreamTlsInput {
   /** SDS name of the certificate to present; absent = none is presented. */
-  readonly certificate?: string;
+  readonly certificate?: SecretName;
   /** How the server is verified; absent = not at all. */
   readonly validation?: PeerValidation;
   readonly sni?: string;

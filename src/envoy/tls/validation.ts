@@ -4,7 +4,7 @@ import {
   type CommonTlsContext_CombinedCertificateValidationContext,
   CommonTlsContext_CombinedCertificateValidationContextSchema,
 } from "../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js";
-import { fileRoots, PATH_SEPARATOR, sdsSecret } from "./sds-secret.ts";
+import { fileRoots, PATH_SEPARATOR, type SecretName, sdsSecret } from "./sds-secret.ts";
 
 /** How a subject alternative name of the peer must look. */
 export type SanMatch = { readonly exact: string } | { readonly prefix: string } | { readonly suffix: string };
@@ -12,7 +12,7 @@ export type SanMatch = { readonly exact: string } | { readonly prefix: string } 
 /** What the certificate of a peer is checked against. */
 export interface PeerValidation {
   /** SDS name of the CA bundle. */
-  readonly roots: string;
+  readonly roots: SecretName;
   /** One of these must be in the certificate; empty = any name will do. */
   readonly subjectAltNames: readonly SanMatch[];
   /** Path of a revocation list on the proxy's machine. */

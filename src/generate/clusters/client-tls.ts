@@ -1,17 +1,25 @@
+import { create } from "@bufbuild/protobuf";
 import { type OutboundClusterName, sniClusterName, type TransportInput } from "../../envoy/cluster/index.ts";
 import {
   credential,
   credentialRoots,
   fileCertificate,
+  fileRoots,
   fileTrust,
   MESH_ROOTS,
   type PeerValidation,
+  type SecretName,
   SYSTEM,
   type UpstreamTlsInput,
   WORKLOAD_CERTIFICATE,
 } from "../../envoy/tls/index.ts";
 import type { MeshConfig } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
-import { type ClientTLSSettings, ClientTLSSettings_TLSmode as TlsMode } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
+import {
+  type ClientTLSSettings,
+  ClientTLSSettingsSchema,
+  ClientTLSSettings_TLSmode as TlsMode,
+} from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
+import type { CertificateFiles } from "../../model/proxy.ts";
 
 /** What decides how a client secures connections to one cluster. */
 export interface ClientTlsQuery {
@@ -20,8 +28,12 @@ export interface ClientTlsQuery {
   readonly mesh: MeshConfig;
   /** The client can get a certificate of the mesh. */
   readonly identity: boolean;
+  /** A certificate in files that the client shows in its place, to all that are not outside the mesh. */
+  readonly files: CertificateFiles | undefined;
   /** Names in `credentialName` may be used: at gateways, and where the rule selects its workloads. */
   readonly credentials: boolean;
+  /** A server on the client's machine has some of them. */
+  readonly credentialSocket: boolean;
   /** Servers may be expected to take mutual TLS where nothing is said: not outside the mesh, not where it is switched off. */
   readonly automatic: boolean;
   /** Endpoints are not known to the proxy one by one, so their metadata cannot decide. */
@@ -49,16 +61,21 @@ export const PLAIN: ClientTls = { security: { kind: "plain" }, autoSni: false, a
  * metadata (Istio's documentation, "Auto mutual TLS").
  */
 export function clientTls(query: ClientTlsQuery): ClientTls {
-  const { settings, identity, automatic, addressless } = query;
+  const { settings, identity, files, automatic, addressless } = query;
   if (settings === undefined) {
-    if (!automatic || !identity) return PLAIN;
-    return { ...PLAIN, security: { kind: addressless ? "tls" : "auto", tls: meshTls(query) } };
+    if (!automatic) return PLAIN;
+    // What a server's metadata says is about certificates of the mesh, so it cannot decide about others (as in Istio).
+    if (files !== undefined) return { ...PLAIN, security: { kind: "tls", tls: filesTls(query, files) } };
+    return identity ? { ...PLAIN, security: { kind: addressless ? "tls" : "auto", tls: meshTls(query) } } : PLAIN;
   }
   switch (settings.mode) {
     case TlsMode.ISTIO_MUTUAL:
+      if (files !== undefined) return originatedTls({ ...query, credentials: false }, shownFrom(files, settings));
       return identity ? { ...PLAIN, security: { kind: "tls", tls: meshTls(query) } } : PLAIN;
-    case TlsMode.SIMPLE:
     case TlsMode.MUTUAL:
+      if (files !== undefined) return originatedTls({ ...query, credentials: false }, shownFrom(files, settings));
+      return originatedTls(query, settings);
+    case TlsMode.SIMPLE:
       return originatedTls(query, settings);
     default:
       return PLAIN;
@@ -77,6 +94,38 @@ function meshTls(query: ClientTlsQuery): UpstreamTlsInput {
     alpn: http2 ? ["istio", "h2"] : ["istio"],
   };
 }
+
+/** Automatic mutual TLS with the client's own files: servers are named and verified as in the mesh, all else is TLS as anybody speaks it. */
+function filesTls(query: ClientTlsQuery, files: CertificateFiles): UpstreamTlsInput {
+  const agent = query.identity;
+  return {
+    certificate: fileCertificate(files.chain, files.key, agent),
+    validation: {
+      roots: fileRoots(files.roots || SYSTEM, agent),
+      subjectAltNames: serviceNames(query)
+        .toSorted()
+        .map((exact) => ({ exact })),
+    },
+    sni: sniClusterName(query.cluster),
+    alpn: query.http2 ? ["h2"] : [],
+    ...tlsDefaults(query.mesh),
+  };
+}
+
+/** A rule's mutual TLS with the client's own files: of what the rule says, the names count. */
+const shownFrom = (
+  { chain, key, roots }: CertificateFiles,
+  { subjectAltNames, sni, insecureSkipVerify }: ClientTLSSettings,
+): ClientTLSSettings =>
+  create(ClientTLSSettingsSchema, {
+    mode: TlsMode.MUTUAL,
+    clientCertificate: chain,
+    privateKey: key,
+    caCertificates: roots,
+    subjectAltNames,
+    sni,
+    ...(insecureSkipVerify !== undefined && { insecureSkipVerify }),
+  });
 
 /** Names the servers of a service may have: those its ServiceEntry lists, and the identities of their accounts. */
 const serviceNames = ({ mesh, serviceAccounts, subjectAltNames }: ClientTlsQuery): readonly string[] => [
@@ -99,8 +148,8 @@ function originatedTls(query: ClientTlsQuery, settings: ClientTLSSettings): Clie
   const credentialName = query.credentials ? settings.credentialName : "";
   const demanded = settings.subjectAltNames.length > 0 || !query.external ? settings.subjectAltNames : serviceNames(query);
   const agent = query.identity;
-  const certificate = settings.mode === TlsMode.MUTUAL ? clientCertificate(settings, credentialName, agent) : undefined;
-  const validation = validationOf({ settings, credentialName, names: demanded, mesh, agent });
+  const certificate = settings.mode === TlsMode.MUTUAL ? clientCertificate(settings, credentialName, query) : undefined;
+  const validation = validationOf({ settings, credentialName, names: demanded, mesh, agent, socket: query.credentialSocket });
   const auto = settings.sni === "";
   return {
     autoSni: auto,
@@ -118,9 +167,9 @@ function originatedTls(query: ClientTlsQuery, settings: ClientTLSSettings): Clie
   };
 }
 
-function clientCertificate(settings: ClientTLSSettings, credentialName: string, agent: boolean): string | undefined {
-  if (credentialName !== "") return credential(credentialName);
-  return settings.clientCertificate === "" ? undefined : fileCertificate(settings.clientCertificate, settings.privateKey, agent);
+function clientCertificate(settings: ClientTLSSettings, credentialName: string, query: ClientTlsQuery): SecretName | undefined {
+  if (credentialName !== "") return credential(credentialName, { socket: query.credentialSocket });
+  return settings.clientCertificate === "" ? undefined : fileCertificate(settings.clientCertificate, settings.privateKey, query.identity);
 }
 
 interface ValidationQuery {
@@ -129,15 +178,16 @@ interface ValidationQuery {
   readonly names: readonly string[];
   readonly mesh: MeshConfig;
   readonly agent: boolean;
+  readonly socket: boolean;
 }
 
 /** Servers are verified against the system's roots where the rule names no others, unless the rule or the mesh says not to. */
-function validationOf({ settings, credentialName, names, mesh, agent }: ValidationQuery): PeerValidation | undefined {
+function validationOf({ settings, credentialName, names, mesh, agent, socket }: ValidationQuery): PeerValidation | undefined {
   if (settings.insecureSkipVerify === true) return undefined;
   const subjectAltNames = names.map((exact) => ({ exact }));
   const revoked = settings.caCrl;
   if (credentialName !== "")
-    return { roots: credentialRoots(credentialName), subjectAltNames, ...(revoked !== "" && { crlFile: revoked }) };
+    return { roots: credentialRoots(credentialName, { socket }), subjectAltNames, ...(revoked !== "" && { crlFile: revoked }) };
   if (settings.caCertificates === "" && mesh.verifyCertificateAtClient === false) return undefined;
   return { ...fileTrust({ roots: settings.caCertificates || SYSTEM, revoked, agent }), subjectAltNames };
 }

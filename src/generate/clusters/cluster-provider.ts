@@ -69,6 +69,8 @@ export function createClusterProvider(ctx: GenerateContext): ResourceProvider {
     const traits: ClientTraits = {
       router,
       identity: view.hasIdentity,
+      files: view.metadata.clientFiles,
+      credentialSocket: view.metadata.credentialSocket,
       family: familyOf(view, ctx.settings.dualStack),
       bothFamilies: hasBothFamilies(view),
       preserveHeaderCase: preservesCase(view),
@@ -174,7 +176,7 @@ function defineClusterQueries(ctx: GenerateContext) {
   });
   const set = engine.query<SetKey, ResourceSet>({
     name: "clusters.set",
-    id: (key) => `${key.outbound.id}|${Object.values(key.traits).join()}|${key.inbound.map(inputId).join()}`,
+    id: (key) => `${key.outbound.id}|${clientPart(key.traits).id}|${key.inbound.map(inputId).join()}`,
     compute: (key) => {
       const own = createCollector();
       for (const input of [...fixedClusters(meshOf(ctx), key.traits), ...key.inbound]) own.take(input.name, cluster.try(input));

@@ -5,7 +5,9 @@ import {
   INBOUND_PASSTHROUGH_CLUSTER,
   PASSTHROUGH_CLUSTER,
 } from "../../envoy/cluster/index.ts";
+import { CREDENTIAL_CLUSTER, CREDENTIAL_SOCKET } from "../../envoy/tls/index.ts";
 import { type MeshConfig, MeshConfig_OutboundTrafficPolicy_Mode as OutboundMode } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
+import { NO_LOCALITY } from "../../model/locality.ts";
 import { anyNameDnsCache, byName } from "../dynamic-dns.ts";
 import { clientTls } from "./client-tls.ts";
 import type { ClientTraits } from "./outbound-key.ts";
@@ -22,13 +24,15 @@ export const inboundSource = (family: ClientTraits["family"]): readonly string[]
 /** Idle HTTP connections to destinations nobody configured are not kept for an hour, which is Envoy's default. */
 const PASSTHROUGH_IDLE_MS = 300_000;
 
-type FixedTraits = Pick<ClientTraits, "router" | "identity" | "family" | "bothFamilies" | "preserveHeaderCase">;
+type FixedTraits = Pick<ClientTraits, "router" | "identity" | "family" | "bothFamilies" | "preserveHeaderCase" | "credentialSocket">;
 
 /** Clusters every proxy has: where nothing goes, and for sidecars the ways through to the original destination. */
 export function fixedClusters(mesh: MeshConfig, traits: FixedTraits): readonly ClusterInput[] {
-  if (traits.router) return [blackHole(mesh)];
+  const credentials = traits.credentialSocket ? [credentialServer(mesh)] : [];
+  if (traits.router) return [blackHole(mesh), ...credentials];
   return [
     blackHole(mesh),
+    ...credentials,
     passthrough(mesh, traits, { name: PASSTHROUGH_CLUSTER, bind: [] }),
     passthrough(mesh, traits, { name: INBOUND_PASSTHROUGH_CLUSTER, bind: inboundSource(traits.bothFamilies ? "all" : traits.family) }),
     ...(mesh.outboundTrafficPolicy?.mode === OutboundMode.ALLOW_ANY_DYNAMIC_DNS ? anyName(mesh, traits) : []),
@@ -42,7 +46,9 @@ function anyName(mesh: MeshConfig, traits: FixedTraits): readonly ClusterInput[]
     settings: mesh.outboundTrafficPolicy?.tls,
     mesh,
     identity: traits.identity,
+    files: undefined,
     credentials: false,
+    credentialSocket: false,
     automatic: false,
     addressless: true,
     http2: false,
@@ -72,6 +78,39 @@ function blackHole(mesh: MeshConfig): ClusterInput {
   };
 }
 
+/** The SDS server on the proxy's machine that has credentials of its own. */
+function credentialServer(mesh: MeshConfig): ClusterInput {
+  const endpoint = {
+    address: CREDENTIAL_SOCKET,
+    port: 0,
+    unixPath: true,
+    weight: undefined,
+    health: "healthy",
+    mutualTls: false,
+    workload: "",
+  } as const;
+  return {
+    ...blackHole(mesh),
+    name: CREDENTIAL_CLUSTER,
+    http: { ...PLAIN_HTTP, version: "http2" },
+    assignment: {
+      clusterName: CREDENTIAL_CLUSTER,
+      localities: [{ locality: NO_LOCALITY, priority: 0, weight: undefined, endpoints: [endpoint] }],
+    },
+  };
+}
+
+/** Nothing but a version is said of HTTP. */
+const PLAIN_HTTP = {
+  idleTimeoutMs: undefined,
+  maxRequestsPerConnection: undefined,
+  maxConnectionDurationMs: undefined,
+  maxConcurrentStreams: undefined,
+  http2Keepalive: undefined,
+  autoSni: false,
+  autoSanValidation: false,
+} as const;
+
 /** What nobody declares is limited by the mesh's default connection pool, if it has one. */
 function passthrough(mesh: MeshConfig, traits: FixedTraits, { name, bind }: Pick<ClusterInput, "name" | "bind">): ClusterInput {
   const pool = mesh.defaultTrafficPolicy?.connectionPool;
@@ -83,14 +122,9 @@ function passthrough(mesh: MeshConfig, traits: FixedTraits, { name, bind }: Pick
     limits: limitsOf(pool),
     keepalive: keepaliveOf(pool, mesh),
     http: {
+      ...PLAIN_HTTP,
       version: "downstream",
       idleTimeoutMs: PASSTHROUGH_IDLE_MS,
-      maxRequestsPerConnection: undefined,
-      maxConnectionDurationMs: undefined,
-      maxConcurrentStreams: undefined,
-      http2Keepalive: undefined,
-      autoSni: false,
-      autoSanValidation: false,
       ...(traits.preserveHeaderCase && { preserveHeaderCase: true }),
     },
   };

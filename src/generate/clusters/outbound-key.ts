@@ -2,7 +2,7 @@ import { toBinary } from "@bufbuild/protobuf";
 import { contentHash } from "../../base/hash.ts";
 import { Interned } from "../../base/interned.ts";
 import { DestinationRuleSchema } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
-import type { ProxyView } from "../../model/proxy.ts";
+import type { CertificateFiles, ProxyView } from "../../model/proxy.ts";
 import type { ServiceRef } from "../../model/service.ts";
 import type { ResolvedDestinationRule } from "../context.ts";
 import { NOWHERE, type Place } from "../endpoints/assignment-key.ts";
@@ -13,6 +13,10 @@ export interface ClientTraits {
   readonly router: boolean;
   /** It can get a certificate of the mesh. */
   readonly identity: boolean;
+  /** A certificate in files that it shows in the place of the mesh's. */
+  readonly files: CertificateFiles | undefined;
+  /** An SDS server on its machine has some of the credentials. */
+  readonly credentialSocket: boolean;
   /** Families of its addresses: which answers of a DNS server it can use. */
   readonly family: "v4" | "v6" | "all";
   /** It has addresses of both families, whether or not both are used. */
@@ -47,7 +51,10 @@ export interface ClientPart {
   readonly traits: ClientTraits;
 }
 
-export const clientPart = (traits: ClientTraits): ClientPart => ({ id: Object.values(traits).join(), traits });
+export const clientPart = ({ files, ...rest }: ClientTraits): ClientPart => ({
+  id: `${Object.values(rest).join()}${files === undefined ? "" : JSON.stringify(files)}`,
+  traits: { files, ...rest },
+});
 
 const keys = new Interned<OutboundKey>();
 

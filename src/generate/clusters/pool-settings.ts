@@ -95,6 +95,6 @@ const millis = (duration: Duration | undefined): number | undefined => (duration
 
 /** Envoy counts keepalive in whole seconds, at least one. */
 const seconds = (duration: Duration | undefined): number | undefined =>
-  duration === undefined ? undefined : Math.max(1, Math.round(durationMs(duration) / 1000));
+  duration === undefined ? undefined : Math.max(1, Math.floor(durationMs(duration) / 1000));
 
 const positive = (value: number | undefined): number | undefined => (value === undefined || value <= 0 ? undefined : value);

@@ -25,6 +25,8 @@ export interface GatewayService {
   readonly network: string | undefined;
   /** Port on which it forwards by SNI, where its labels name one. */
   readonly port: number | undefined;
+  /** Ports at its addresses, by the port of the Service, where those differ. */
+  readonly nodePorts?: Readonly<Record<number, number>>;
 }
 
 /**
@@ -34,16 +36,23 @@ export interface GatewayService {
 export function gatewaysOf(networks: MeshNetworks | undefined, services: readonly GatewayService[]): NetworkGateways {
   const found = Object.entries(networks?.networks ?? {}).flatMap(([network, { gateways }]) =>
     gateways.flatMap(({ gw, port }) => {
-      const addresses =
-        gw.case === "address" ? [gw.value] : services.filter(({ host }) => host === gw.value).flatMap((service) => service.addresses);
-      return addresses.map((address) => ({ network, address, port: port || DEFAULT_GATEWAY_PORT }));
+      const asked = port || DEFAULT_GATEWAY_PORT;
+      if (gw.case === "address") return [{ network, address: gw.value, port: asked }];
+      return services.filter(({ host }) => host === gw.value).flatMap((service) => doorsOf(service, network, asked));
     }),
   );
-  const labelled = services.flatMap(({ addresses, network, port }) =>
-    network === undefined ? [] : addresses.map((address) => ({ network, address, port: port ?? DEFAULT_GATEWAY_PORT })),
+  const labelled = services.flatMap((service) =>
+    service.network === undefined ? [] : doorsOf(service, service.network, service.port ?? DEFAULT_GATEWAY_PORT),
   );
   return byNetwork([...found, ...labelled]);
 }
+
+const doorsOf = (
+  { addresses, nodePorts }: GatewayService,
+  network: string,
+  port: number,
+): readonly (NetworkGateway & { readonly network: string })[] =>
+  addresses.map((address) => ({ network, address, port: nodePorts?.[port] ?? port }));
 
 /** The host names among the addresses of gateways. */
 export const gatewayNames = (gateways: NetworkGateways): readonly string[] =>

@@ -76,7 +76,10 @@ function grouped(endpoints: readonly PlacedEndpoint[], priorityOf: (endpoint: Pl
     .map(([, group]) => ({ ...group, weight: group.endpoints.reduce((sum, { weight }) => sum + weight, 0) }));
 }
 
-/** Each rule's share is divided among the localities it takes by their own weights; localities that no rule takes get nothing. */
+/**
+ * Each rule's share is divided among the localities it takes by their own weights; localities that no rule takes get nothing. Where none is taken
+ * they stand there without endpoints: the cluster is known and has nobody, which is another thing than a cluster that does not exist.
+ */
 function distributed(all: readonly WeighedLocality[], to: Readonly<Record<string, number>>): readonly LocalityInput[] {
   const left = new Set(all);
   const result: LocalityInput[] = [];
@@ -90,6 +93,7 @@ function distributed(all: readonly WeighedLocality[], to: Readonly<Record<string
       if (share > 0) result.push({ ...group, weight: Math.ceil((share * group.weight) / total) });
     }
   }
+  if (result.length === 0) return all.map((group) => ({ ...group, endpoints: [] }));
   return result.sort(
     (a, b) => all.findIndex(({ locality }) => locality === a.locality) - all.findIndex(({ locality }) => locality === b.locality),
   );

@@ -5,6 +5,7 @@ import type { LoadAssignmentInput, LocalityInput } from "../../envoy/endpoint/lo
 import type { Endpoint } from "../../model/endpoint.ts";
 import { formatLocality } from "../../model/locality.ts";
 import { type SessionSettings, saysDraining } from "../../model/session.ts";
+import { canonicalRevision, canonicalService } from "../../model/standard-metrics.ts";
 import type { GenerateContext } from "../context.ts";
 import { type AddressFamily, type AssignmentKey, type AssignmentPlan, type Place, topologyLabels } from "./assignment-key.ts";
 import type { NetworkGatewayQueries } from "./gateway-services.ts";
@@ -101,7 +102,5 @@ function placedEndpoint(endpoint: Endpoint, plan: AssignmentPlan, peerModes: (na
 
 /** Istio's compact description of a workload. Canonical name and revision default from the usual labels. */
 function workloadOf({ workload, namespace, labels, clusterId }: Endpoint): string {
-  const name = labels["service.istio.io/canonical-name"] ?? labels["app.kubernetes.io/name"] ?? labels.app ?? workload;
-  const revision = labels["service.istio.io/canonical-revision"] ?? labels["app.kubernetes.io/version"] ?? labels.version ?? "";
-  return [workload, namespace, name, revision, clusterId].join(";");
+  return [workload, namespace, canonicalService(labels, workload), canonicalRevision(labels), clusterId].join(";");
 }

@@ -90,6 +90,9 @@ function codeOf({ url, sha256 }: Pick<WasmConfig, "url" | "sha256">): WasmInput[
   return { url: /^[a-zA-Z][-+.a-zA-Z0-9]*:\/\//.test(url) ? url : `oci://${url}`, sha256 };
 }
 
+/** The variable that names the login for the registry; what is sent holds the login itself, since the agent is to use it. */
+export const PULL_SECRET = "ISTIO_META_WASM_IMAGE_PULL_SECRET";
+
 /**
  * Variables the module sees, and three that are for the agent alone, under Istio's names: it fetches the module by them and takes them
  * away before Envoy sees them. The secret is named here, never shown.
@@ -102,7 +105,7 @@ function environmentOf(
   const secret = imagePullSecret.replace(/^kubernetes:\/\//, "").replace(/^.*\//, "");
   return {
     environment: {
-      ...(secret !== "" && { ISTIO_META_WASM_IMAGE_PULL_SECRET: `kubernetes://${namespace}/${secret}` }),
+      ...(secret !== "" && { [PULL_SECRET]: `kubernetes://${namespace}/${secret}` }),
       ...(imagePullPolicy !== PullPolicy.UNSPECIFIED_POLICY && { ISTIO_META_WASM_IMAGE_PULL_POLICY: PULL_POLICY[imagePullPolicy] }),
       ISTIO_META_WASM_PLUGIN_RESOURCE_VERSION: hash,
       ...Object.fromEntries(

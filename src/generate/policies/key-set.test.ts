@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { usableKeySet } from "./key-set.ts";
+import { plainKeySet, usableKeySet } from "./key-set.ts";
 
 const key = generateKeyPairSync("ec", { namedCurve: "P-256" }).publicKey.export({ format: "jwk" });
 const set = (...keys: readonly unknown[]): string => JSON.stringify({ keys });
@@ -37,4 +37,26 @@ describe("usableKeySet", () => {
   for (const text of ["", "no JSON", "[]", "null", set(), set(null), set({ kty: "RSA" }), set({ kty: "oct" }), set({ ...key, x: "AA" })]) {
     it(`refuses ${JSON.stringify(text).slice(0, 40)}`, () => expect(usableKeySet(text)).toBeUndefined());
   }
+});
+
+describe("plainKeySet", () => {
+  const other = generateKeyPairSync("ec", { namedCurve: "P-256" });
+  const [one, two] = [
+    { ...key, kid: "1" },
+    { ...other.publicKey.export({ format: "jwk" }), kid: "2" },
+  ];
+
+  it("is the same for the same keys, however they are written", () => {
+    const told = plainKeySet(set(one, two));
+    expect(JSON.parse(told ?? "")).toEqual({ keys: expect.arrayContaining([one, two]) });
+    expect(plainKeySet(set(two, Object.fromEntries(Object.entries(one).reverse()), two))).toBe(told);
+    expect(plainKeySet(` ${set(one, two, { kty: "EC" })} `)).toBe(told);
+  });
+
+  it("holds nothing but what makes a key, and is none where there is no key", () => {
+    const whole = { ...other.privateKey.export({ format: "jwk" }), kid: "2", x5c: ["chain"] };
+    expect(plainKeySet(set(whole))).toBe(plainKeySet(set(two)));
+    expect(plainKeySet(JSON.stringify(one))).toBe(plainKeySet(set(one)));
+    expect(plainKeySet("<html>")).toBeUndefined();
+  });
 });

@@ -16,6 +16,23 @@ export function usableKeySet(text: string): string | undefined {
   return Array.isArray(json.keys) && json.keys.some(isUsable) ? text : undefined;
 }
 
+/** Fields of a key that say which key it is; others, private parts among them, are nobody's business. */
+const PUBLIC_FIELDS = ["kty", "kid", "alg", "use", "crv", "x", "y", "n", "e", "k"] as const;
+
+/**
+ * The keys of a set that Envoy can use, in one form for all ways to write them: issuers give the same keys in another order each time, and that must
+ * not be a change for every proxy. Undefined where there are none.
+ */
+export function plainKeySet(text: string): string | undefined {
+  const usable = usableKeySet(text);
+  if (usable === undefined) return undefined;
+  const { keys } = JSON.parse(usable) as { readonly keys: readonly Readonly<Record<string, unknown>>[] };
+  const plain = keys
+    .filter(isUsable)
+    .map((key) => JSON.stringify(Object.fromEntries(PUBLIC_FIELDS.flatMap((field) => (field in key ? [[field, key[field]]] : [])))));
+  return `{"keys":[${[...new Set(plain)].sort().join()}]}`;
+}
+
 /** What Envoy asks of a key beyond what makes it one; the first letters of the algorithm, where it names one. */
 const KINDS: Readonly<Record<string, { readonly alg: RegExp; readonly fits: (key: JsonWebKey) => boolean }>> = {
   RSA: { alg: /^(RS|PS)/, fits: ({ n, e }) => isModulus(bytesOf(n)) && isExponent(bytesOf(e)) },

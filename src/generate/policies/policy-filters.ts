@@ -5,6 +5,8 @@ import type { RequestAuthentication } from "../../gen/istio/security/v1beta1/req
 import type { GenerateContext } from "../context.ts";
 import { jwtRulesOf } from "./authentication.ts";
 import { authorizationOf } from "./authorization.ts";
+import type { KeyLocation } from "./key-location.ts";
+import { keyServers } from "./key-locations.ts";
 import type { PolicyKeys } from "./policy-choice.ts";
 
 type Context = Pick<GenerateContext, "engine" | "inputs" | "lookups" | "registry" | "settings">;
@@ -34,12 +36,9 @@ export function definePolicyFilters(ctx: Context): (key: PolicyFiltersKey) => Po
   return (key) => (key.authentication.length + key.authorization.length === 0 ? undefined : filters(key));
 }
 
-const authenticationContext = ({ lookups, registry, settings }: Context) => ({
-  visibleService: (host: string, namespace: string) => {
-    const ref = lookups.visibleService(host, namespace);
-    return ref === undefined ? undefined : registry.service(ref);
-  },
-  envoyFetchesKeys: settings.envoyFetchesKeys,
+const authenticationContext = (ctx: Context) => ({
+  ...keyServers(ctx),
+  fetchedKeys: ({ id }: KeyLocation) => ctx.inputs.keySets.get(id),
 });
 
 /** What AuthorizationPolicies are read with. Call inside a query. */

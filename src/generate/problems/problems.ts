@@ -6,6 +6,7 @@ import type { DestinationRule } from "../../gen/istio/networking/v1alpha3/destin
 import type { Gateway } from "../../gen/istio/networking/v1alpha3/gateway_pb.js";
 import type { VirtualService } from "../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
 import type { RequestAuthentication } from "../../gen/istio/security/v1beta1/request_authentication_pb.js";
+import type { Telemetry } from "../../gen/istio/telemetry/v1alpha1/telemetry_pb.js";
 import type { GenerateContext } from "../context.ts";
 import { usableKeySet } from "../policies/key-set.ts";
 import { type Finding, finding, problemOf } from "./finding.ts";
@@ -13,6 +14,7 @@ import { missingCredentials, serverConflicts } from "./gateway-problems.ts";
 import { defineHostConflicts } from "./host-conflicts.ts";
 import { defineKnownNames } from "./known-names.ts";
 import { definePortConflicts } from "./port-conflicts.ts";
+import { uselessProviders } from "./telemetry-problems.ts";
 import { danglingNames } from "./virtual-service-problems.ts";
 
 /** What is wrong with objects beside each other: names that lead nowhere, and claims that others have made before. */
@@ -23,7 +25,7 @@ export interface ObjectProblems {
   all(): readonly Problem[];
 }
 
-const KINDS = ["DestinationRule", "Gateway", "RequestAuthentication", "ServiceEntry", "VirtualService"] as const;
+const KINDS = ["DestinationRule", "Gateway", "RequestAuthentication", "ServiceEntry", "Telemetry", "VirtualService"] as const;
 
 export function defineObjectProblems(ctx: GenerateContext, credentials: CredentialSource): ObjectProblems {
   const { engine, inputs } = ctx;
@@ -44,6 +46,8 @@ export function defineObjectProblems(ctx: GenerateContext, credentials: Credenti
       }
       case "RequestAuthentication":
         return uselessKeys(object as ConfigObject<RequestAuthentication>);
+      case "Telemetry":
+        return uselessProviders(ctx, object as ConfigObject<Telemetry>);
       case "Gateway":
         return serverConflicts(ctx, object as ConfigObject<Gateway>);
       default:

@@ -2,7 +2,7 @@ import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { matchesLabels } from "../../base/labels.ts";
 import type { ConfigObject } from "../../config/object.ts";
 import { ROOTS_SUFFIX } from "../../credentials/credential-source.ts";
-import { credential, credentialRoots } from "../../envoy/tls/index.ts";
+import { type CredentialHolder, credential, credentialRoots } from "../../envoy/tls/index.ts";
 import type { ClientTLSSettings, DestinationRule, TrafficPolicy } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
 import type { ProxyView } from "../../model/proxy.ts";
 import type { GenerateContext } from "../context.ts";
@@ -13,14 +13,17 @@ export type SecretReader = Pick<ProxyView, "namespace" | "serviceAccount">;
 
 /**
  * Whether a service account may read the secrets of its own namespace. Configuration in files knows no such permissions: there the namespace is
- * the border. Asked at every push, so an answer may change.
+ * the border. Asked at every push, so an answer may change; undefined while it is not known yet.
  */
-export type MayReadSecrets = (reader: SecretReader) => boolean;
+export type MayReadSecrets = (reader: SecretReader) => boolean | undefined;
 
 export const NAMESPACE_IS_THE_BORDER: MayReadSecrets = () => true;
 
+/** It is not known yet whether it may be given: nothing is said of it until it is. */
+export const UNDECIDED = Symbol("undecided");
+
 /** Decides who is given what. Answers with the reason why not; undefined lets it be given. */
-export type SecretRefusal = (view: ProxyView, name: string, request: StoredRequest) => string | undefined;
+export type SecretRefusal = (view: ProxyView, name: string, request: StoredRequest) => string | typeof UNDECIDED | undefined;
 
 /**
  * Certificates with their keys go to gateways of their namespace whose account may read secrets there, to gateways of other namespaces under
@@ -30,11 +33,13 @@ export type SecretRefusal = (view: ProxyView, name: string, request: StoredReque
 export function defineSecretAccess(ctx: Pick<GenerateContext, "engine" | "inputs">, mayRead: MayReadSecrets): SecretRefusal {
   const granted = defineGrants(ctx);
   const named = defineNamedCredentials(ctx);
-  const refuseOwn = (view: ProxyView, name: string, request: StoredRequest): string | undefined => {
+  const refuseOwn: SecretRefusal = (view, name, request) => {
     if (request.is === "roots") return undefined;
     if (view.type !== "router" && !named({ namespace: view.namespace, labels: view.labels }).includes(name))
       return "a sidecar is given only what a DestinationRule of its namespace names that selects it by workloadSelector";
-    return mayRead(view) ? undefined : `service account ${view.namespace}/${view.serviceAccount} may not read secrets of its namespace`;
+    const allowed = mayRead(view);
+    if (allowed === undefined) return UNDECIDED;
+    return allowed ? undefined : `service account ${view.namespace}/${view.serviceAccount} may not read secrets of its namespace`;
   };
   return (view, name, request) => {
     if (!view.proven)
@@ -102,11 +107,15 @@ function defineNamedCredentials({
         .filter(({ spec }) => spec.workloadSelector !== undefined && matchesLabels(spec.workloadSelector.matchLabels, labels))
         .flatMap(({ spec }) => [spec.trafficPolicy, ...spec.subsets.map(({ trafficPolicy }) => trafficPolicy)].flatMap(tlsOf))
         .filter(({ credentialName }) => credentialName !== "")
-        .flatMap(({ credentialName }) => [credential(credentialName), credentialRoots(credentialName)]);
+        .flatMap(({ credentialName }) => [credential(credentialName, HERE), credentialRoots(credentialName, HERE)])
+        .filter((name) => typeof name === "string");
       return [...new Set(names)].sort();
     },
   });
 }
+
+/** Credentials that the control plane itself is asked for: those of other servers are none of its business. */
+const HERE: CredentialHolder = { socket: false };
 
 const tlsOf = (policy: TrafficPolicy | undefined): readonly ClientTLSSettings[] =>
   policy === undefined ? [] : [policy.tls, ...policy.portLevelSettings.map(({ tls }) => tls)].filter((tls) => tls !== undefined);

@@ -10,7 +10,7 @@ import { SECRET_TYPE } from "../../wire/type-urls.ts";
 import type { ResourceProvider } from "../../xds/provider.ts";
 import type { GenerateContext } from "../context.ts";
 import { createCollector } from "../resource-set.ts";
-import { defineSecretAccess, type MayReadSecrets, NAMESPACE_IS_THE_BORDER } from "./secret-access.ts";
+import { defineSecretAccess, type MayReadSecrets, NAMESPACE_IS_THE_BORDER, UNDECIDED } from "./secret-access.ts";
 import { type FileRequest, readSecretName, type SecretRequest, type StoredRequest } from "./secret-request.ts";
 
 /** A secret that a proxy asked for and is not given. */
@@ -39,11 +39,12 @@ export function createSecretProvider(ctx: Pick<GenerateContext, "engine" | "inpu
   const refusal = defineSecretAccess(ctx, mayRead);
   const encodeStored = createEncoder();
   const sets = new Interned<ResourceSet>();
-  const secretFor = (view: ProxyView, name: string): Encoded | Pick<WithheldSecret, "why" | "reason"> => {
+  const secretFor = (view: ProxyView, name: string): Encoded | typeof UNDECIDED | Pick<WithheldSecret, "why" | "reason"> => {
     const request = readSecretName(name, view.namespace);
     if (request === undefined) return { why: "refused", reason: name.includes("://") ? "it is no name of a credential" : AGENTS };
     if (!isStored(request)) return encodeSecret(name, onMachineOf(view, request));
     const refused = refusal(view, name, request);
+    if (refused === UNDECIDED) return UNDECIDED;
     if (refused !== undefined) return { why: "refused", reason: refused };
     const looked = lookUp(credentials, request);
     return looked.is === "found" ? encodeStored(name, looked.value) : { why: looked.is, reason: looked.reason };
@@ -63,6 +64,10 @@ export function createSecretProvider(ctx: Pick<GenerateContext, "engine" | "inpu
       const collector = createCollector();
       for (const name of [...wanted.names.names].sort()) {
         const secret = secretFor(view, name);
+        if (secret === UNDECIDED) {
+          collector.fail(name, "it is not known yet whether the proxy may have it", "own");
+          continue;
+        }
         if (!("why" in secret)) collector.add(secret);
         else withheld({ node: view.id, name, ...secret });
         if ("why" in secret && secret.why === "broken") collector.fail(name, secret.reason);

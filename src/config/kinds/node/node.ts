@@ -1,9 +1,11 @@
 import { defined } from "../../parse/defined.ts";
 import { kubeKind } from "../kube-kind.ts";
 
-/** What a mesh reads of a Node: its labels (they say where it stands) are those of the object, so only its addresses remain. */
+/** What a mesh reads of a Node: its labels (they say where it stands) are those of the object, so only its addresses and its kubelet remain. */
 export interface Node {
   readonly addresses: readonly { readonly type?: string; readonly address?: string }[];
+  /** Version of its kubelet: what a pod there may ask for. */
+  readonly kubelet?: string;
 }
 
 export const node = kubeKind<Node>({
@@ -15,6 +17,7 @@ export const node = kubeKind<Node>({
   shortNames: ["no"],
   scope: "Cluster",
   read: (document) => ({
+    ...defined({ kubelet: document.object("status").object("nodeInfo").text("kubeletVersion") }),
     addresses: document
       .object("status")
       .objects("addresses")

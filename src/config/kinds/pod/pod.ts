@@ -4,6 +4,8 @@ import { kubeKind } from "../kube-kind.ts";
 
 /** What a mesh reads of a Pod. Its labels are those of the object. */
 export interface Pod {
+  /** Tells it from another of the same name before or after it. */
+  readonly uid?: string;
   /** Set once the pod is being deleted. */
   readonly deletionTimestamp?: string;
   readonly spec: {
@@ -38,6 +40,7 @@ export const pod = kubeKind<Pod>({
   shortNames: ["po"],
   read: (document) =>
     defined({
+      uid: document.object("metadata").text("uid"),
       deletionTimestamp: document.object("metadata").text("deletionTimestamp"),
       spec: readSpec(document.object("spec")),
       status: readStatus(document.object("status")),

@@ -4,7 +4,7 @@ import {
   type ServiceEntry,
 } from "../../../gen/istio/networking/v1alpha3/service_entry_pb.js";
 import type { WorkloadEntry } from "../../../gen/istio/networking/v1alpha3/workload_entry_pb.js";
-import { isHttp, isTcp, isTls } from "../../../model/protocol.ts";
+import { isHttp, isTcp, isTls, type Protocol } from "../../../model/protocol.ts";
 import { isAddress, UNIX_PREFIX } from "../../checks/address.ts";
 import { fqdnFault } from "../../checks/host-name.ts";
 import { checkLabels } from "../../checks/labels.ts";
@@ -81,6 +81,9 @@ function checkDnsEndpoint(endpoint: WorkloadEntry, servicePorts: ReadonlySet<str
   checkLabels(endpoint.labels, place.in("labels"));
 }
 
+/** What proxies can look up the host of before they know where to connect. */
+const NAMING_HOSTS: ReadonlySet<Protocol> = new Set(["HTTP", "HTTP2", "GRPC", "TLS"]);
+
 /** Names are looked up as requests come, so all must be known from the request. */
 function checkDynamicDns(spec: ServiceEntry, object: ConfigObject, place: Place): void {
   if (!spec.hosts.some((host) => host.startsWith("*.")))
@@ -92,7 +95,7 @@ function checkDynamicDns(spec: ServiceEntry, object: ConfigObject, place: Place)
   }
   for (const [index, port] of spec.ports.entries()) {
     const protocol = parseProtocol(port.protocol);
-    if (protocol === undefined || !(isHttp(protocol) || isTls(protocol))) {
+    if (protocol === undefined || !NAMING_HOSTS.has(protocol)) {
       place
         .in("ports", index, "protocol")
         .fault("field.conflict", "resolution DYNAMIC_DNS needs HTTP, HTTP2, GRPC or TLS, whose first bytes name the host");

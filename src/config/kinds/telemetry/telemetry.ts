@@ -1,12 +1,15 @@
 import {
+  type MetricSelector,
   type Metrics,
   MetricsOverrides_TagOverride_Operation as TagOperation,
   type Telemetry,
   TelemetrySchema,
   type Tracing,
 } from "../../../gen/istio/telemetry/v1alpha1/telemetry_pb.js";
+import { NEEDED_LABELS } from "../../../model/standard-metrics.ts";
 import { celFault } from "../../checks/cel-syntax.ts";
 import { durationFault } from "../../checks/duration.ts";
+import { metricTagFormat } from "../../checks/metric-tag.ts";
 import { percentFault } from "../../checks/percent.ts";
 import type { Place } from "../../checks/place.ts";
 import { checkTarget } from "../../checks/target.ts";
@@ -68,13 +71,27 @@ function checkMetrics(metrics: Metrics, place: Place): void {
   if (metrics.reportingInterval !== undefined) place.in("reportingInterval").check("field.range", durationFault(metrics.reportingInterval));
   for (const [index, override] of metrics.overrides.entries()) {
     const at = place.in("overrides", index);
-    if (override.match?.metricMatch.case === "customMetric" && override.match.metricMatch.value === "")
-      at.in("match", "customMetric").fault("field.required", "must not be empty");
+    checkMetricMatch(override.match?.metricMatch, at.in("match"));
     for (const [name, tag] of Object.entries(override.tagOverrides)) {
       const value = at.in("tagOverrides", name, "value");
       if (name === "") at.in("tagOverrides").fault("field.invalid", "a tag needs a name");
       if (tag.operation === TagOperation.UPSERT && tag.value === "") value.fault("field.required", "operation UPSERT needs a value");
       if (tag.operation === TagOperation.REMOVE && tag.value !== "") value.fault("field.conflict", "operation REMOVE takes no value");
+      if (tag.operation === TagOperation.UPSERT && tag.value !== "") value.check("field.ineffective", upsertFault(name, tag.value));
     }
   }
+}
+
+/** Metrics that Istio's own proxy has and upstream Envoy has not. */
+function checkMetricMatch(match: MetricSelector["metricMatch"] | undefined, place: Place): void {
+  if (match?.case !== "customMetric") return;
+  if (match.value === "") place.in("customMetric").fault("field.required", "must not be empty");
+  else place.in("customMetric").fault("field.ineffective", "upstream Envoy has no metrics but Istio's standard ones");
+}
+
+/** Why a label cannot have the value; then it stays as it is. */
+function upsertFault(name: string, expression: string): string | undefined {
+  if (NEEDED_LABELS.includes(name)) return "other labels are worked out from this one: it can be removed, not changed";
+  const made = metricTagFormat(expression);
+  return "fault" in made ? made.fault : undefined;
 }
