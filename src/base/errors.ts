@@ -19,6 +19,7 @@ export type EdgeErrorCode =
   | "control_plane_unreachable"
   | "envoy_missing"
   | "interception_failed"
+  | "kubernetes_unusable"
   | "not_found"
   | "usage";
 

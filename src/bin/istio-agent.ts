@@ -6,6 +6,7 @@ import { startAgent } from "../agent/agent.ts";
 import { type AgentHost, readAgentConfig } from "../agent/agent-config.ts";
 import { COMMANDS } from "../agent/commands.ts";
 import type { AgentProxyType, Metadata } from "../agent/node-identity.ts";
+import { readProxyFlags } from "../agent/proxy-flags.ts";
 import { systemClock } from "../base/clock.ts";
 import { EdgeError, messageOf } from "../base/errors.ts";
 import { createLog } from "../base/log.ts";
@@ -14,9 +15,11 @@ import { baseDirOf, unknownSettings } from "../settings/read-settings.ts";
 
 const HELP = `istio-agent: runs beside a workload: its certificate, its Envoy and Envoy's configuration
 
-usage: istio-agent [proxy] [sidecar|router]
+usage: istio-agent [proxy] [sidecar|router] [flags]   (--proxyLogLevel, --log_output_level and others of Istio's agent)
        istio-agent doctor             looks for what keeps the machine from joining the mesh
        istio-agent iptables [clean]   sends the machine's connections through Envoy, or stops doing so (--help: flags)
+       istio-agent wait               ends when the proxy is ready; with status 1 where it is not in time (--timeoutSeconds, --url)
+       istio-agent request METHOD PATH   asks Envoy's admin interface (--debug-port 15020: the agent)
        istio-agent bootstrap     the built-in bootstrap for node metadata on stdin (JSON), as bytes of the message
 
 Everything else comes from the environment and var/lib/istio/envoy/sidecar.env below $ISTIO_HOME (else the working directory).
@@ -32,31 +35,31 @@ async function main(args: readonly string[]): Promise<number> {
   if (first === "--version") return say(`istio-agent ${VERSION} (Istio API ${ISTIO_API_VERSION})\n`, 0);
   if (first === "bootstrap") return printBuiltIn();
   const command = first === undefined ? undefined : COMMANDS[first];
-  if (command === undefined && ((first !== undefined && !TYPES.includes(first)) || rest.length > 0))
-    return say(`istio-agent: ${JSON.stringify(rest[0] ?? first)} is not understood (see --help)\n`, 2);
+  if (command === undefined && first !== undefined && !TYPES.includes(first))
+    return say(`istio-agent: ${JSON.stringify(first)} is not understood (see --help)\n`, 2);
   try {
     if (command !== undefined) return await (await command())(rest, { ...hostOf("sidecar"), print: (output) => void say(output, 0) });
-    return await run((first ?? "sidecar") as AgentProxyType);
+    return await run((first ?? "sidecar") as AgentProxyType, readProxyFlags(rest));
   } catch (error) {
     const hint = error instanceof EdgeError && error.hint !== undefined ? ` (${error.hint})` : "";
     return say(
       `istio-agent: ${messageOf(error)}${hint}\n`,
-      command !== undefined && error instanceof EdgeError && error.code === "usage" ? 2 : 1,
+      (command !== undefined || rest.length > 0) && error instanceof EdgeError && error.code === "usage" ? 2 : 1,
     );
   }
 }
 
-const hostOf = (type: AgentProxyType): AgentHost => ({
+const hostOf = (type: AgentProxyType, flags: Readonly<Record<string, string>> = {}): AgentHost => ({
   baseDir: resolve(baseDirOf(process.env, process.cwd())),
-  env: process.env,
+  env: { ...process.env, ...flags },
   type,
   hostname: hostname(),
   addresses: machineAddresses(),
   version: ISTIO_API_VERSION,
 });
 
-async function run(type: AgentProxyType): Promise<number> {
-  const config = await readAgentConfig(hostOf(type));
+async function run(type: AgentProxyType, flags: Readonly<Record<string, string>>): Promise<number> {
+  const config = await readAgentConfig(hostOf(type, flags));
   if (config.discovery.length === 0) return runStandalone();
   const log = createLog({ scope: "agent", level: config.settings.logLevel, json: config.settings.logJson });
   for (const name of unknownSettings(config.env)) log.info({ name }, "environment variable is not known and ignored");

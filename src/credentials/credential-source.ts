@@ -43,3 +43,6 @@ export interface CredentialSource {
 
 /** Ending of a name that means the CA of a credential and not its certificate. */
 export const ROOTS_SUFFIX = "-cacert";
+
+/** The credential that the CA of this name belongs to. */
+export const withoutSuffix = (name: string): string => (name.endsWith(ROOTS_SUFFIX) ? name.slice(0, -ROOTS_SUFFIX.length) : name);

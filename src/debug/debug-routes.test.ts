@@ -56,7 +56,7 @@ async function control(text = CONFIG) {
     tlsOnSidecarIngress: false,
     traceSampling: 1,
     severalAuthorizers: false,
-    envoyFetchesKeys: false,
+    keyFetcher: "istiod" as const,
     autoAddressRanges: [],
   };
   const world = createWorld(settings);

@@ -58,7 +58,7 @@ export function createLease(graph: Graph, label: string): Lease {
     },
     *refresh() {
       for (const node of [...held.results.keys()]) {
-        for (const _ of graph.settling(node)) yield;
+        if ((node.flags & STALE) !== 0) yield* graph.settling(node);
       }
     },
     get current() {

@@ -4,7 +4,7 @@ import type { ControlPlane } from "./control-plane.ts";
 
 /** Five lines at ready: where configuration is, what is read, who may call, where to look, what to try. */
 export function bannerOf(program: string, baseDir: string, plane: ControlPlane): readonly string[] {
-  const { grpc, secureGrpc, http, monitoring } = plane.ports;
+  const { grpc, secureGrpc, http, monitoring, webhooks } = plane.ports;
   const sources =
     plane.sources
       .states()
@@ -15,7 +15,7 @@ export function bannerOf(program: string, baseDir: string, plane: ControlPlane):
   return [
     `${program} is ready: configuration in ${join(baseDir, "etc/istio")}`,
     `sources: ${sources}`,
-    `ports: xDS ${show(grpc, "this machine only")}, xDS and CA over TLS ${show(secureGrpc, "a token or certificate is needed")}, HTTP ${show(http, "debug pages need the token")}, metrics ${show(monitoring, "open")}`,
+    `ports: xDS ${show(grpc, "this machine only")}, xDS and CA over TLS ${show(secureGrpc, "a token or certificate is needed")}, HTTP ${show(http, "debug pages need the token")}, metrics ${show(monitoring, "open")}${webhooks === undefined ? "" : `, webhooks ${show(webhooks, "for the API server")}`}`,
     `look inside: ${dashboard}`,
     `try: put a ServiceEntry and a VirtualService into ${relative(process.cwd(), join(baseDir, "etc/istio/conf")) || "etc/istio/conf"}, or run \`istioctl demo\``,
   ];

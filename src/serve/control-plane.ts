@@ -2,34 +2,35 @@ import type { Server } from "node:http";
 import { join } from "node:path";
 import type { Caller } from "../authn/authenticator.ts";
 import { type Clock, holdProcess } from "../base/clock.ts";
-import { EdgeError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import { type LoadedMesh, loadMesh } from "../config/mesh/load-mesh.ts";
-import { meshProblemsSentence } from "../config/mesh/mesh-problems.ts";
+import type { LoadedMesh } from "../config/mesh/load-mesh.ts";
 import { watchMesh } from "../config/mesh/mesh-source.ts";
 import { createLastGood } from "../config/store/last-good.ts";
 import { createStore } from "../config/store/store.ts";
 import type { ChangeSummary, ConfigStore } from "../config/store/store-types.ts";
+import { storedPullSecrets } from "../credentials/pull-secret.ts";
 import { storedCredentials } from "../credentials/stored-credentials.ts";
 import { createWorld, type World } from "../generate/world.ts";
 import type { HostPort } from "../settings/host-port.ts";
 import { fileSource } from "../sources/files/file-source.ts";
 import type { Peer } from "../wire/discovery-stream.ts";
 import { HEALTH_TYPE } from "../wire/type-urls.ts";
-import { createDebounce, type Debounce } from "../xds/debounce.ts";
+import { createDebounce } from "../xds/debounce.ts";
 import { createXdsServer, type XdsServer } from "../xds/server.ts";
 import { countChange, describeChange, logBroken, logRound } from "./change-log.ts";
+import { type ClusterLink, type ConnectCluster, clusterSource, linkCluster } from "./cluster-link.ts";
 import { ensureDebugToken } from "./debug-token.ts";
 import { createDescriptors } from "./descriptors.ts";
 import { generateSettings, ISTIO_API_VERSION } from "./generate-settings.ts";
 import { createGrpcPorts } from "./grpc-ports.ts";
+import { guardMemory } from "./guard-memory.ts";
 import type { HealthCheck } from "./health.ts";
 import { type Identity, startIdentity } from "./identity.ts";
 import { leaseProviders, type ProxyLeases } from "./leases.ts";
 import { createMeshState, type MeshState } from "./mesh-state.ts";
 import { type ControlPlaneMetrics, createMetrics } from "./metrics.ts";
-import { createNetworkNames, type NetworkNames } from "./network-names.ts";
 import { closeHttp, openGrpc, openPages } from "./open-ports.ts";
+import { createOutside, type Outside } from "./outside.ts";
 import { createPatchLog } from "./patch-log.ts";
 import { checksOf } from "./plane-checks.ts";
 import { createProblemReport, type ProblemReport } from "./problem-report.ts";
@@ -38,7 +39,9 @@ import { createRunningSources, type RunningSources, type SourceMaker } from "./r
 import { createSecretLog } from "./secret-log.ts";
 import { trustAnchorProvider } from "./trust-anchors.ts";
 import { observe, sweepRegularly } from "./upkeep.ts";
+import { withVault } from "./vault.ts";
 import { viewOfNode } from "./view-of-node.ts";
+import { openWebhooks } from "./webhooks.ts";
 import { withPlaces } from "./with-places.ts";
 
 export interface ControlPlaneOptions {
@@ -49,6 +52,8 @@ export interface ControlPlaneOptions {
   readonly log: Log;
   /** Sources this program has, besides files. */
   readonly sources: readonly SourceMaker[];
+  /** How this program finds a Kubernetes cluster, where it knows of such. */
+  readonly connect?: ConnectCluster;
 }
 
 /** What runs, for the banner and for those who look inside. */
@@ -68,6 +73,7 @@ export interface Ports {
   readonly secureGrpc: HostPort | undefined;
   readonly http: HostPort | undefined;
   readonly monitoring: HostPort | undefined;
+  readonly webhooks: HostPort | undefined;
 }
 
 /** All the rooms of the house, wired. */
@@ -87,28 +93,29 @@ export interface Parts {
   /** Whether proxies are served yet: not before the first configuration is in force. */
   readonly serving: { yes: boolean };
   readonly checks: () => readonly HealthCheck[];
+  /** Checks of what is opened later. */
+  readonly laterChecks: (() => readonly HealthCheck[])[];
+  /** What pods are injected with, where they are, for those who look inside. */
+  readonly injection: { shown: () => unknown };
   /** Puts what is staged in force, as soon as there is quiet. */
   readonly commitSoon: () => void;
-  readonly networkNames: NetworkNames;
+  readonly outside: Outside;
   readonly problemReport: ProblemReport;
 }
 
 const DRAIN_MS = 3_000;
-/** How long the first proxies wait for the addresses of gateways that are given by name. */
-const FIRST_NAMES_MS = 5_000;
+/** How long the first proxies wait for addresses of gateways that are given by name, and for keys of token issuers. */
+const FIRST_ANSWERS_MS = 5_000;
 
 /** Starts the control plane and resolves when the first configuration is in force and every port is open. */
 export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
-  const load = await loadMesh(options.baseDir, options.env);
-  if (!load.ok) {
-    throw new EdgeError("mesh_config_invalid", meshProblemsSentence(load.problems), {
-      hint: "correct the file; `istioctl validate` checks it",
-    });
-  }
+  const { load, link } = await linkCluster(options);
   const debugToken = await ensureDebugToken(options.baseDir);
-  const { parts, loaded, stopLoop } = await assemble(options, createMeshState(load.config, options.log));
+  const { parts, loaded, stopLoop } = await assemble(options, createMeshState(load.config, options.log), link);
   const letGo = holdProcess();
-  const watch = watchMesh({ baseDir: options.baseDir, env: options.env, clock: options.clock, since: load });
+  const { baseDir, env, clock } = options;
+  const watch = watchMesh({ baseDir, env, clock, since: load, cluster: () => link?.mesh() });
+  link?.meshChanged(watch.rescan);
   const abort = new AbortController();
   const grpc = createGrpcPorts(parts);
   const opened: Server[] = [];
@@ -116,8 +123,8 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     parts.sources.set(load.config.process.configSources);
     const pagePorts = await openPages(parts, opened, debugToken);
     await loaded; // A proxy that came back would take a world that is half read for the removal of all the rest.
-    await Promise.race([parts.networkNames.asked(), new Promise<void>((resolve) => options.clock.after(FIRST_NAMES_MS, resolve))]);
-    const ports = { ...pagePorts, ...(await openGrpc(parts, grpc)) };
+    await Promise.race([parts.outside.asked(), new Promise<void>((resolve) => options.clock.after(FIRST_ANSWERS_MS, resolve))]);
+    const ports = { ...pagePorts, ...(await openGrpc(parts, grpc)), webhooks: await openWebhooks(parts, { opened, cluster: link }) };
     parts.serving.yes = true;
     void followMesh(parts, watch.loads(abort.signal));
     return { ports, mesh: parts.mesh, sources: parts.sources, debugToken, rescan: watch.rescan, stop };
@@ -129,13 +136,15 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   async function stop(): Promise<void> {
     abort.abort();
     parts.sources.stop();
+    link?.stop();
     stopLoop();
-    parts.networkNames.stop();
+    parts.outside.stop();
     const registered = parts.registrations.source.stop();
     parts.xds.drain();
     parts.identity.stop();
     letGo();
-    await Promise.all([grpc.plain.drain(DRAIN_MS), grpc.secure.drain(DRAIN_MS), ...opened.map(closeHttp), parts.store.flush(), registered]);
+    const ends = [grpc.plain.drain(DRAIN_MS), grpc.secure.drain(DRAIN_MS), ...grpc.closing.map((close) => close())];
+    await Promise.all([...ends, ...opened.map(closeHttp), parts.store.flush(), registered]);
   }
 }
 
@@ -146,14 +155,20 @@ interface Assembled {
   readonly stopLoop: () => void;
 }
 
-async function assemble(options: ControlPlaneOptions, mesh: MeshState): Promise<Assembled> {
+async function assemble(options: ControlPlaneOptions, mesh: MeshState, link: ClusterLink | undefined): Promise<Assembled> {
   const { clock, log, baseDir } = options;
   const patchLog = createPatchLog(log);
   const metrics = createMetrics(ISTIO_API_VERSION);
+  const credentials = withVault(storedCredentials({ get: (key) => store.get(key) }), {
+    ...{ baseDir, env: options.env, mesh: mesh.current, clock, log },
+    changed: () => xds.push("credentials in Vault"),
+  });
   const world = createWorld(generateSettings(mesh.current), {
     patchLeftOut: patchLog.leftOut,
-    credentials: storedCredentials({ get: (key) => store.get(key) }),
+    credentials: credentials.source,
+    pullSecrets: storedPullSecrets({ get: (key) => store.get(key) }),
     secretWithheld: createSecretLog(log, metrics.secretWithheld),
+    ...(link !== undefined && { mayReadSecrets: (reader) => link.mayReadSecrets(reader) }),
   });
   putMesh(world, mesh.current);
   const descriptors = createDescriptors(world.patches);
@@ -171,7 +186,12 @@ async function assemble(options: ControlPlaneOptions, mesh: MeshState): Promise<
   const callers = new WeakMap<Peer, Caller>();
   const secure = mesh.current.process.listen.secureGrpcAddr !== "";
   const rootsChanged = (): void => xds.push("certificates of the CA");
-  const identity = await startIdentity({ baseDir, mesh: mesh.current, clock, log, metrics: metrics.identity, secure, rootsChanged });
+  const cluster = link?.tokens(store);
+  const identity = await startIdentity({
+    ...{ baseDir, mesh: mesh.current, clock, log, metrics: metrics.identity, secure, cluster, rootsChanged },
+    rootStore: (root) => link?.rootStore(root),
+  });
+  link?.publishRoots({ roots: identity.roots, selectors: () => mesh.current.mesh.discoverySelectors });
   const anchors = trustAnchorProvider({ roots: identity.roots, mesh: () => mesh.current.mesh });
   const registrations = await createRegistrations({
     baseDir,
@@ -195,6 +215,7 @@ async function assemble(options: ControlPlaneOptions, mesh: MeshState): Promise<
     clock,
     log,
     metrics: metrics.xds,
+    settings: { admittedPerSecond: mesh.current.settings.admittedPerSecond },
     pushed: (summary) => logRound(log, summary),
   });
   const { promise: loaded, resolve } = Promise.withResolvers<void>();
@@ -207,7 +228,7 @@ async function assemble(options: ControlPlaneOptions, mesh: MeshState): Promise<
         const summary = commit({ store, xds, metrics, log });
         patchLog.committed(summary, world.patches.plans.compiled);
         registrations.committed(summary);
-        networkNames.follow();
+        outside.follow();
         problemReport.committed();
         resolve();
       };
@@ -217,18 +238,31 @@ async function assemble(options: ControlPlaneOptions, mesh: MeshState): Promise<
     },
   );
   const problemReport = createProblemReport({ world, store, clock, log });
-  const networkNames = createNetworkNames({ world, xds, mesh, clock, log });
+  const outside = createOutside({ baseDir, world, xds, mesh, fetched: metrics.keyFetch, clock, log });
   const sources = createRunningSources({
-    make: firstOf([filesOf(options, mesh), ...options.sources]),
+    make: firstOf([filesOf(options, mesh), clusterSource(link), ...options.sources]),
     own: registrations.source,
     store,
     log,
     staged: () => debounce.note(),
   });
+  link?.remotes(sources.attach);
+  link?.permissionsChanged(() => xds.push("permissions of service accounts"));
   const serving = { yes: false };
-  const checks = (): readonly HealthCheck[] => [...checksOf({ sources, mesh, store, serving }), ...identity.checks()];
+  const laterChecks: Parts["laterChecks"] = [];
+  const memory = guardMemory({ options, mesh, world, xds, leases, metrics });
+  const checks = (): readonly HealthCheck[] => [
+    ...checksOf({ sources, mesh, store, serving }),
+    ...identity.checks(),
+    ...credentials.checks(),
+    memory.check(),
+    ...(link?.checks() ?? []),
+    ...laterChecks.flatMap((later) => later()),
+  ];
   const commitSoon = (): void => debounce.note();
   const parts: Parts = {
+    laterChecks,
+    injection: { shown: () => undefined },
     options,
     mesh,
     world,
@@ -243,12 +277,12 @@ async function assemble(options: ControlPlaneOptions, mesh: MeshState): Promise<
     serving,
     checks,
     commitSoon,
-    networkNames,
+    outside,
     problemReport,
   };
   observe(parts);
   const stopSweep = sweepRegularly(parts);
-  return { parts, loaded, stopLoop: () => stopAll(debounce, stopSweep) };
+  return { parts, loaded, stopLoop: () => stopAll(debounce.stop, stopSweep, memory.stop, credentials.stop) };
 }
 
 /** Every program reads files. */
@@ -269,9 +303,8 @@ const firstOf =
     return undefined;
   };
 
-function stopAll(debounce: Debounce<void>, stopSweep: () => void): void {
-  debounce.stop();
-  stopSweep();
+function stopAll(...stops: readonly (() => void)[]): void {
+  for (const stop of stops) stop();
 }
 
 function commit({ store, xds, metrics, log }: Pick<Parts, "store" | "xds" | "metrics"> & { readonly log: Log }): ChangeSummary {
@@ -292,7 +325,7 @@ function putMesh(world: World, { mesh, networks }: LoadedMesh): boolean {
 }
 
 async function followMesh(
-  { mesh, world, store, sources, xds, identity, commitSoon, networkNames, problemReport }: Parts,
+  { mesh, world, store, sources, xds, identity, commitSoon, outside, problemReport }: Parts,
   loads: AsyncIterable<Parameters<MeshState["reload"]>[0]>,
 ): Promise<void> {
   for await (const load of loads) {
@@ -303,7 +336,7 @@ async function followMesh(
     if (store.pending) commitSoon();
     identity.meshChanged(next);
     if (!putMesh(world, next)) continue;
-    networkNames.follow();
+    outside.follow();
     problemReport.committed();
     xds.push("mesh.yaml");
   }

@@ -5,6 +5,9 @@ import type { GenerateSettings } from "../generate/context.ts";
 export const VERSION = "0.1.0";
 export const ISTIO_API_VERSION = "1.32.0";
 
+/** Istio's words and the older ones for the same. */
+const KEY_FETCHERS = { false: "istiod", istiod: "istiod", true: "hybrid", hybrid: "hybrid", envoy: "envoy" } as const;
+
 /** The settings that reach generators: a few values, read once. */
 export function generateSettings({ settings }: LoadedMesh): GenerateSettings {
   return {
@@ -28,7 +31,7 @@ export function generateSettings({ settings }: LoadedMesh): GenerateSettings {
     tlsOnSidecarIngress: settings.tlsOnSidecarIngress,
     traceSampling: settings.traceSampling,
     severalAuthorizers: settings.severalAuthorizers,
-    envoyFetchesKeys: settings.remoteJwks === "envoy",
+    keyFetcher: KEY_FETCHERS[settings.remoteJwks],
     autoAddressRanges: settings.autoAllocateAddresses ? [settings.autoAllocateIpv4, settings.autoAllocateIpv6] : [],
   };
 }

@@ -1,8 +1,11 @@
-import type { DiscoveryStream, DiscoveryStreamEvents } from "../wire/discovery-stream.ts";
-import { createGrpcServer, DELTA_SECRETS_METHOD, type GrpcServer, SECRETS_METHOD } from "../wire/grpc-server.ts";
+import { limitedLog } from "../base/limited-log.ts";
+import type { DiscoveryStream, DiscoveryStreamEvents, Peer } from "../wire/discovery-stream.ts";
+import { createGrpcServer, DELTA_SECRETS_METHOD, type GrpcServer, SECRETS_METHOD, type UnaryMethod } from "../wire/grpc-server.ts";
 import { GRPC_STATUS } from "../wire/grpc-status.ts";
+import type { Misbehaviour } from "../wire/misbehaviour.ts";
 import { authenticatedStreams } from "./authenticated-streams.ts";
 import type { Parts } from "./control-plane.ts";
+import { forwardedPeer } from "./front/forwarded-peer.ts";
 import { isLocal } from "./view-of-node.ts";
 
 /** The two gRPC servers; nothing is bound yet. */
@@ -11,7 +14,12 @@ export interface GrpcPorts {
   readonly plain: GrpcServer;
   /** Discovery, secrets and the CA, for callers who have proved who they are. */
   readonly secure: GrpcServer;
+  /** What else is to be ended with them. */
+  readonly closing: (() => Promise<void>)[];
 }
+
+/** Lines about callers that were turned away, which anybody can cause. */
+const REFUSALS_PER_SECOND = 20;
 
 type PortParts = Pick<Parts, "options" | "mesh" | "sources" | "xds" | "identity" | "callers" | "metrics">;
 
@@ -22,24 +30,33 @@ export function createGrpcPorts(parts: PortParts): GrpcPorts {
   const shared = {
     healthy: () => sources.loaded,
     clock,
+    misbehaved: (how: Misbehaviour) => metrics.identity.refused("connection", how),
     settings: { keepaliveMs, keepaliveTimeoutMs, maxRequestBytes, maxStreams },
   };
+  const refusals = limitedLog(log, clock, REFUSALS_PER_SECOND);
   const accept = authenticatedStreams({
     authenticate: identity.authenticate,
     callers,
     accept: xds.accept,
     refused(peer, error) {
       metrics.identity.refused("xds", error.reason);
-      log.info({ peer: peer.address, reason: error.message }, "a proxy was turned away");
+      refusals.info({ peer: peer.address, reason: error.message }, "a proxy was turned away");
     },
   });
+  // Behind an Envoy of our own, which is the only one that can call, callers are those it speaks for.
+  const behind = mesh.current.process.sidecar ? forwardedPeer : (peer: Peer): Peer => peer;
+  const methods = Object.entries(identity.methods).map(([path, method]): [string, UnaryMethod] => [
+    path,
+    (request, peer) => method(request, behind(peer)),
+  ]);
   return {
+    closing: [],
     plain: createGrpcServer({ ...shared, accept: (stream) => (isLocal(stream.peer.address) ? xds.accept(stream) : accept(stream)) }),
     secure: createGrpcServer({
       ...shared,
-      accept: mesh.current.process.services.xds ? accept : notServed,
+      accept: mesh.current.process.services.xds ? (stream) => accept({ ...stream, peer: behind(stream.peer) }) : notServed,
       discoveryPaths: { [SECRETS_METHOD]: "sotw", [DELTA_SECRETS_METHOD]: "delta" },
-      methods: identity.methods,
+      methods: Object.fromEntries(methods),
     }),
   };
 }

@@ -5,8 +5,8 @@ import { collectedGauge } from "./collected-gauge.ts";
 /** Everything counted about callers and certificates, under Istio's names where Istio has one. */
 export interface IdentityMetrics {
   readonly ca: CaMetrics;
-  /** A caller was turned away: it did not prove who it is, or is not who its node says. */
-  refused(service: "xds" | "ca", reason: string): void;
+  /** A caller was turned away: it did not prove who it is, is not who its node says, or never came to say so (`connection`). */
+  refused(service: "xds" | "ca" | "connection", reason: string): void;
   /** Gauges that are looked up when somebody asks; only where there is a CA. */
   observe(source: ExpirySource): void;
 }

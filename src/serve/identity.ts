@@ -4,16 +4,19 @@ import { AuthnError } from "../authn/authn-error.ts";
 import type { TokenVerifier } from "../authn/token-verifier.ts";
 import type { Clock } from "../base/clock.ts";
 import { EdgeError } from "../base/errors.ts";
+import { limitedLog } from "../base/limited-log.ts";
 import type { Log } from "../base/log.ts";
 import { type Authority, createAuthority, type Signer } from "../ca/authority.ts";
 import { CREATE_CERTIFICATE, certificateService } from "../ca/certificate-service.ts";
 import { endsSoon, warnOfExpiry } from "../ca/expiry-warnings.ts";
 import { fileRootStore } from "../ca/file-root-store.ts";
+import type { RootStore } from "../ca/root-store.ts";
 import type { LoadedMesh } from "../config/mesh/load-mesh.ts";
 import { bundlePem } from "../pki/chain.ts";
 import type { Peer } from "../wire/discovery-stream.ts";
 import type { UnaryMethod } from "../wire/grpc-server.ts";
 import type { TlsCredentials } from "../wire/tls-listener.ts";
+import type { ClusterRoot } from "./cluster-link.ts";
 import { type DelegatedCa, delegatedCa } from "./delegated-ca.ts";
 import { givenCertificate } from "./given-certificate.ts";
 import type { HealthCheck } from "./health.ts";
@@ -21,6 +24,9 @@ import type { IdentityMetrics } from "./identity-metrics.ts";
 import { type JoinTokens, openJoinTokens } from "./join-tokens.ts";
 import { ownCertificate, type ServerCertificate, serverNames } from "./own-certificate.ts";
 import { tokenIssuers } from "./token-issuers.ts";
+
+/** Lines about callers who were refused a certificate, which anybody can cause. */
+const REFUSALS_PER_SECOND = 20;
 
 export interface IdentityOptions {
   readonly baseDir: string;
@@ -30,6 +36,10 @@ export interface IdentityOptions {
   readonly metrics: IdentityMetrics;
   /** Whether there is a secure port; without one there is no use for a CA, and none is made. */
   readonly secure: boolean;
+  /** Believes tokens of a Kubernetes cluster, where there is one. */
+  readonly cluster: TokenVerifier | undefined;
+  /** Where a cluster keeps the CA; undefined where it is in files. */
+  rootStore?(root: ClusterRoot): RootStore | undefined;
   /** Other roots are in force. */
   rootsChanged(): void;
 }
@@ -59,7 +69,11 @@ export async function startIdentity(options: IdentityOptions): Promise<Identity>
   const issuers = tokenIssuers(baseDir, clock);
   const signs = options.secure && mesh.process.services.ca;
   const joinTokens = signs ? await openJoinTokens(baseDir, clock) : undefined;
-  const verifiersOf = (): readonly TokenVerifier[] => [...(joinTokens ? [joinTokens.verifier] : []), ...issuers(mesh.process.tokenIssuers)];
+  const verifiersOf = (): readonly TokenVerifier[] => [
+    ...(joinTokens ? [joinTokens.verifier] : []),
+    ...issuers(mesh.process.tokenIssuers),
+    ...(options.cluster ? [options.cluster] : []),
+  ];
   let verifiers = verifiersOf();
   const authenticator = createAuthenticator({
     clock,
@@ -126,7 +140,7 @@ function signingMethod(
       }
     },
     clock,
-    log,
+    log: limitedLog(log, clock, REFUSALS_PER_SECOND),
     metrics: metrics.ca,
   });
 }
@@ -139,10 +153,10 @@ interface RunningCa {
   stop(): void;
 }
 
-async function startCa({ baseDir, mesh, clock, log, metrics }: IdentityOptions): Promise<RunningCa> {
+async function startCa({ baseDir, mesh, clock, log, metrics, ...options }: IdentityOptions): Promise<RunningCa> {
   const { rootCertTtlMs, workloadCertTtlMs, maxWorkloadCertTtlMs } = mesh.settings;
-  const directory = join(baseDir, "etc/cacerts");
-  const store = fileRootStore({ directory, trustDomain: mesh.mesh.trustDomain, rootTtlMs: rootCertTtlMs, clock, log });
+  const root = { directory: join(baseDir, "etc/cacerts"), trustDomain: mesh.mesh.trustDomain, rootTtlMs: rootCertTtlMs };
+  const store = options.rootStore?.(root) ?? fileRootStore({ ...root, clock, log });
   const authority = createAuthority({
     material: await store.load(),
     clock,
@@ -167,11 +181,14 @@ async function startCa({ baseDir, mesh, clock, log, metrics }: IdentityOptions):
       store.follow((news) => {
         fault = "fault" in news ? news.fault : undefined;
         if ("fault" in news) {
-          log.error({ directory, problem: news.fault }, "the new files of the CA are wrong; the last good ones stay in force");
+          log.error(
+            { place: store.place, problem: news.fault },
+            "the new certificates of the CA are wrong; the last good ones stay in force",
+          );
           return;
         }
         authority.replace(news.material);
-        log.info({ directory, ends: new Date(chainEndsAt()).toISOString() }, "new certificates of the CA are in force");
+        log.info({ place: store.place, ends: new Date(chainEndsAt()).toISOString() }, "new certificates of the CA are in force");
         changed();
       }),
     checks: () => [expiryCheck("CA", { fault, endsAt: chainEndsAt(), now: clock.now() })],
@@ -197,8 +214,10 @@ async function serverCertificate(
       },
     );
   if (authority === undefined) return given;
-  const { podNamespace: namespace, clusterDomain, customHosts } = mesh.settings;
-  const dnsNames = serverNames({ namespace, clusterDomain, customHosts });
+  const { podNamespace: namespace, clusterDomain, revision, customHosts, certProvider } = mesh.settings;
+  if (certProvider !== "istiod" && (await given) === undefined)
+    log.warn({ certProvider }, "no other signer than istiod is built yet; its certificate is from its own CA (PILOT_CERT_PROVIDER)");
+  const dnsNames = serverNames({ namespace, clusterDomain, revision, customHosts });
   return given.then((found) => found ?? ownCertificate({ authority, dnsNames, clock }));
 }
 

@@ -65,4 +65,36 @@ describe("leases of proxies", () => {
     expect(engine.sweep()).toBe(1);
     expect(leases.sharing().get(CLUSTER_TYPE)).toEqual({ classes: 0, bytes: 0 });
   });
+
+  it("keep what is prepared until it is answered, whatever is swept meanwhile", () => {
+    let built = 0;
+    const part = engine.query<string, string>({
+      name: "part",
+      compute: (key) => {
+        built += 1;
+        return `${key} ${names.get("a") ?? ""}`;
+      },
+    });
+    const keys = ["x", "y", "z"];
+    const [careful] = leaseProviders(engine, [
+      {
+        ...provider,
+        *prepare() {
+          for (const key of keys) {
+            part(key);
+            yield;
+          }
+        },
+        offered(view: ProxyView) {
+          for (const key of keys) part(key);
+          return set(view.namespace);
+        },
+      },
+    ]).providers;
+    const wanted = { wildcard: true, names: NO_NAMES };
+    for (const _ of careful?.prepare(proxy("r1"), wanted) ?? []) engine.sweep();
+    engine.sweep();
+    careful?.offered(proxy("r1"), wanted);
+    expect(built).toBe(keys.length);
+  });
 });

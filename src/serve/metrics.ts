@@ -1,25 +1,36 @@
 import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 import type { WithheldSecret } from "../generate/secrets/secret-provider.ts";
 import type { RegistrationEvent } from "../sources/registered/registered-workloads.ts";
+import type { WebhookMetrics } from "../webhooks/webhook-metrics.ts";
 import { shortTypeName } from "../wire/type-urls.ts";
 import type { XdsMetrics } from "../xds/metrics.ts";
+import type { ServerLoad } from "../xds/server.ts";
 import { collectedGauge } from "./collected-gauge.ts";
 import { type IdentityMetrics, identityMetrics } from "./identity-metrics.ts";
+import { keyFetchMetrics } from "./key-fetch-metrics.ts";
+import type { MemoryState } from "./memory-watch.ts";
+import { observeLoad, overloadMetrics } from "./overload-metrics.ts";
 import type { PatchStatus } from "./patch-metrics.ts";
 import { registrationMetrics } from "./registration-metrics.ts";
+import { webhookMetrics } from "./webhook-metrics.ts";
 
 /** Everything the control plane counts, under Istio's names, so that existing dashboards work. */
 export interface ControlPlaneMetrics {
   readonly xds: XdsMetrics;
   readonly identity: IdentityMetrics;
+  readonly webhooks: WebhookMetrics;
   /** A workload outside Kubernetes came or went. */
   registration(event: RegistrationEvent): void;
+  /** Keys of a token issuer were asked for: whether they came. */
+  readonly keyFetch: (came: boolean) => void;
   configEvent(kind: string, event: "add" | "update" | "delete"): void;
   rejectedConfig(total: number): void;
   /** A proxy asked for a secret and is not given it. */
   secretWithheld(reason: WithheldSecret["why"]): void;
   /** Numbers that are looked up when somebody asks. */
   observe(source: GaugeSource): void;
+  /** What is in hand, and how much memory there is for it. */
+  observeLoad(load: () => ServerLoad, memory: () => MemoryState): void;
   text(): Promise<string>;
   readonly contentType: string;
 }
@@ -64,11 +75,14 @@ export function createMetrics(version: string): ControlPlaneMetrics {
   return {
     xds: xdsMetrics(registry, version),
     identity: identityMetrics(registry),
+    webhooks: webhookMetrics(registry),
     registration: registrationMetrics(registry),
+    keyFetch: keyFetchMetrics(registry),
     configEvent: (kind, event) => k8sEvents.inc({ type: kind, event }),
     rejectedConfig: (total) => rejected.set(total),
     secretWithheld: (reason) => secrets.inc({ reason }),
     observe: (source) => observeGauges(registry, source),
+    observeLoad: (load, memory) => observeLoad(registry, load, memory),
     text: () => registry.metrics(),
     contentType: registry.contentType,
   };
@@ -142,6 +156,7 @@ function xdsMetrics(registry: Registry, version: string): XdsMetrics {
     },
     expiredNonce: (typeUrl) => expired.inc({ type: shortTypeName(typeUrl) }),
     writeTimeout: () => writeTimeouts.inc(),
+    ...overloadMetrics(registry),
     triggered: (reason) => triggers.inc({ type: reason }),
     converged: (ms) => convergence.observe(ms / 1000),
     internalError: () => internal.inc(),

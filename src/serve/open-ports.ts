@@ -5,6 +5,7 @@ import { type HostPort, parseHostPort } from "../settings/host-port.ts";
 import type { GrpcServer } from "../wire/grpc-server.ts";
 import type { TlsCredentials } from "../wire/tls-listener.ts";
 import type { Parts, Ports } from "./control-plane.ts";
+import { startFront } from "./front/front.ts";
 import type { GrpcPorts } from "./grpc-ports.ts";
 import { listenHttp } from "./http-server.ts";
 import { pages } from "./pages.ts";
@@ -33,10 +34,24 @@ export async function openGrpc({ mesh, identity, options }: Parts, grpc: GrpcPor
   const wanted = services.xds || services.ca;
   if (wanted && listen.secureGrpcAddr !== "" && identity.tls === undefined)
     options.log.warn("the secure port stays closed: there is neither a CA nor a certificate in etc/certs");
+  if (mesh.current.process.sidecar && wanted) return { grpc: undefined, secureGrpc: await openFront({ mesh, identity, options }, grpc) };
   return {
     grpc: services.xds ? await open(listen.grpcAddr, grpc.plain) : undefined,
     secureGrpc: wanted && identity.tls !== undefined ? await open(listen.secureGrpcAddr, grpc.secure, identity.tls) : undefined,
   };
+}
+
+/** Puts an Envoy on the ports for proxies; gives the first of its addresses. */
+async function openFront(
+  { mesh, identity, options }: Pick<Parts, "mesh" | "identity" | "options">,
+  grpc: GrpcPorts,
+): Promise<HostPort | undefined> {
+  const { listen } = mesh.current.process;
+  const addresses = [listen.secureGrpcAddr, listen.legacyGrpcAddr].flatMap((address) => addressOf(address) ?? []);
+  if (identity.tls === undefined || addresses.length === 0) return undefined;
+  const front = await startFront({ ...options, settings: mesh.current.settings, addresses, server: grpc.secure, tls: identity.tls });
+  grpc.closing.push(front.stop);
+  return addresses[0];
 }
 
 /** An empty address turns a port off. */

@@ -84,13 +84,18 @@ export async function ownCertificate({ authority, dnsNames, clock }: OwnCertific
 export interface NamesInput {
   readonly namespace: string;
   readonly clusterDomain: string;
+  readonly revision: string;
   /** Separated by commas. */
   readonly customHosts: string;
 }
 
+/** Of Services that lead to a control plane, older versions' included. */
+const SERVICES = ["istiod", "istiod-remote", "istio-pilot", "istio-citadel", "istio-galley", "istio-sidecar-injector"];
+
 /** Names under which a control plane is called: those of its Services, as in Istio, what the operator adds, and this machine's. */
-export function serverNames({ namespace, clusterDomain, customHosts }: NamesInput): readonly string[] {
-  const services = ["istiod", "istiod-remote", "istio-pilot"].map((service) => `${service}.${namespace}.svc`);
+export function serverNames({ namespace, clusterDomain, revision, customHosts }: NamesInput): readonly string[] {
+  const own = revision === "" || revision === "default" ? [] : [`istiod-${revision}`, `istiod-remote-${revision}`];
+  const services = [...SERVICES, ...own].map((service) => `${service}.${namespace}.svc`);
   const custom = customHosts.split(",").map((host) => host.trim());
   const all = [
     ...services,

@@ -1,4 +1,5 @@
 import { debugRoutes } from "../debug/debug-routes.ts";
+import { clusterStates } from "./cluster-states.ts";
 import type { Parts } from "./control-plane.ts";
 import { ISTIO_API_VERSION, VERSION } from "./generate-settings.ts";
 import { readyRoute } from "./health.ts";
@@ -23,6 +24,21 @@ export function pages(parts: Parts): readonly HttpRoute[] {
       open: true,
       about: "metrics in Prometheus format",
       answer: async () => ({ status: 200, body: await parts.metrics.text(), contentType: parts.metrics.contentType }),
+    },
+    {
+      path: "/debug/inject",
+      open: false,
+      about: "templates, values and selectors that pods are injected with",
+      answer() {
+        const shown = parts.injection.shown();
+        return shown === undefined ? { status: 404, body: { error: "no pods are injected here" } } : { status: 200, body: shown };
+      },
+    },
+    {
+      path: "/debug/clusterz",
+      open: false,
+      about: "clusters that are read, and how they are doing",
+      answer: () => ({ status: 200, body: clusterStates(parts.sources.states(), parts.mesh.current.settings.clusterId) }),
     },
     joinTokenRoute({
       baseDir: parts.options.baseDir,

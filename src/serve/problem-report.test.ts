@@ -28,7 +28,7 @@ it("tells of a problem when it comes, and again only when it came back", async (
   } as typeof silentLog;
   const report = createProblemReport({
     world: mesh.world,
-    store: { origin: () => ({ source: "files", file: "a.yaml", line: 7 }) },
+    store: { origin: () => ({ source: "files", file: "a.yaml", line: 7 }), problems: () => mesh.problems },
     clock,
     log,
   });

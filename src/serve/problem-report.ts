@@ -8,7 +8,7 @@ import type { ConfigStore } from "../config/store/store-types.ts";
 import { placed } from "../debug/object-origin.ts";
 import type { World } from "../generate/world.ts";
 
-/** Tells of objects that are wrong beside each other, once each, when they come to be so. */
+/** Tells of objects that are wrong beside each other, or have parts without effect, once each, when they come to be so. */
 export interface ProblemReport {
   /** Something was put in force: looks again, as soon as there is time, and gives way to everything else meanwhile. */
   committed(): void;
@@ -16,7 +16,7 @@ export interface ProblemReport {
 
 export interface ProblemReportOptions {
   readonly world: Pick<World, "engine" | "problems">;
-  readonly store: Pick<ConfigStore, "origin">;
+  readonly store: Pick<ConfigStore, "origin" | "problems">;
   readonly clock: Pick<Clock, "monotonic" | "after">;
   readonly log: Log;
 }
@@ -46,7 +46,7 @@ export function createProblemReport({ world, store, clock, log }: ProblemReportO
       const rest = slice();
       if (rest !== undefined) await rest;
     }
-    const problems = next.extend(() => world.problems.all());
+    const problems = [...next.extend(() => world.problems.all()), ...store.problems().filter(isWithoutEffect)];
     [held, next] = [next, held];
     next.release();
     for (const problem of problems) if (!said.has(idOf(problem))) tell(problem);
@@ -67,5 +67,8 @@ export function createProblemReport({ world, store, clock, log }: ProblemReportO
     },
   };
 }
+
+/** What is accepted and does nothing, or not what it says. What only has a newer name works, and is shown on the page. */
+const isWithoutEffect = ({ code }: Problem): boolean => code === "field.ineffective" || code === "route.unreachable";
 
 const idOf = ({ object, path, code, message }: Problem): string => `${objectKey(object)} ${formatPath(path)} ${code} ${message}`;

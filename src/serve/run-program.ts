@@ -4,6 +4,7 @@ import { EdgeError, messageOf } from "../base/errors.ts";
 import { createLog } from "../base/log.ts";
 import { baseDirOf, readSettings, unknownSettings } from "../settings/read-settings.ts";
 import { bannerOf } from "./banner.ts";
+import type { ConnectCluster } from "./cluster-link.ts";
 import { collectSooner } from "./collect-sooner.ts";
 import { type ControlPlane, startControlPlane } from "./control-plane.ts";
 import { ISTIO_API_VERSION, VERSION } from "./generate-settings.ts";
@@ -14,6 +15,8 @@ export interface Program {
   readonly about: string;
   /** Sources besides files. */
   readonly sources: readonly SourceMaker[];
+  /** How it finds a Kubernetes cluster, where it knows of such. */
+  readonly connect?: ConnectCluster;
 }
 
 /** Runs a control plane as a process: no parameters, everything from mesh.yaml, the environment and files. Resolves with the exit status. */
@@ -27,7 +30,6 @@ export async function runProgram(program: Program, process: NodeJS.Process): Pro
   const { logLevel, logJson } = readSettings(env).settings;
   const log = createLog({ scope: program.name, level: logLevel, json: logJson });
   const baseDir = resolve(baseDirOf(env, process.cwd()));
-  for (const name of unknownSettings(env)) log.info({ name }, "environment variable is not known and ignored");
   try {
     const plane = await startControlPlane({
       program: program.name,
@@ -36,7 +38,9 @@ export async function runProgram(program: Program, process: NodeJS.Process): Pro
       clock: systemClock,
       log,
       sources: program.sources,
+      ...(program.connect !== undefined && { connect: program.connect }),
     });
+    for (const name of unknownSettings(env)) log.info({ name }, "environment variable is not known and ignored");
     collectSooner();
     process.stdout.write(`${bannerOf(program.name, baseDir, plane).join("\n")}\n`);
     return await untilStopped(plane, process);

@@ -18,6 +18,11 @@ export interface SourceState {
 export interface RunningSources {
   /** Starts, keeps and stops sources so that exactly these run, in this order of precedence. */
   set(addresses: readonly SourceAddress[]): void;
+  /**
+   * Adds a source while others run, or puts it in the place of the one attached under that name: what that one said stays in force until the new one
+   * speaks. Undefined takes it away, with all it said.
+   */
+  attach(name: string, source: ConfigSource | undefined): void;
   states(): readonly SourceState[];
   /** Every source has said all it had to say at start. */
   readonly loaded: boolean;
@@ -47,28 +52,30 @@ export interface SourcesOptions {
   readonly staged: () => void;
 }
 
+async function follow(entry: Running, { store, log, staged }: Pick<SourcesOptions, "store" | "log" | "staged">): Promise<void> {
+  try {
+    for await (const event of entry.source.events(entry.abort.signal)) {
+      if (entry.abort.signal.aborted) return;
+      await store.stage(entry.source.name, event);
+      entry.loaded = true;
+      entry.failure = undefined;
+      staged();
+    }
+  } catch (error) {
+    if (entry.abort.signal.aborted) return;
+    entry.failure = messageOf(error);
+    log.error({ source: entry.address, error: entry.failure }, "a configuration source ended; what it said stays in force");
+  }
+}
+
 /** Feeds the store from all configured sources. A source that breaks keeps what it said; the others do not notice. */
 export function createRunningSources({ make, own, store, log, staged }: SourcesOptions): RunningSources {
   let running: Running[] = [];
-
-  const follow = async (entry: Running): Promise<void> => {
-    try {
-      for await (const event of entry.source.events(entry.abort.signal)) {
-        await store.stage(entry.source.name, event);
-        entry.loaded = true;
-        entry.failure = undefined;
-        staged();
-      }
-    } catch (error) {
-      if (entry.abort.signal.aborted) return;
-      entry.failure = messageOf(error);
-      log.error({ source: entry.address, error: entry.failure }, "a configuration source ended; what it said stays in force");
-    }
-  };
+  const attached = new Map<string, Running>();
 
   const begin = (address: string, source: ConfigSource): Running => {
     const entry: Running = { address, source, abort: new AbortController(), loaded: false, failure: undefined };
-    void follow(entry);
+    void follow(entry, { store, log, staged });
     return entry;
   };
   let inner: Running | undefined;
@@ -82,27 +89,47 @@ export function createRunningSources({ make, own, store, log, staged }: SourcesO
     return begin(address.address, source);
   };
 
+  const all = (): readonly Running[] => [...running, ...attached.values()];
+  const order = (): void => store.setSources([...all().map(({ source }) => source.name), own.name]);
+  let started = false;
+
   return {
+    attach(name, source) {
+      const before = attached.get(name);
+      before?.abort.abort();
+      attached.delete(name);
+      if (source !== undefined) {
+        const entry = begin(`k8s://${name}`, source);
+        entry.loaded = before?.loaded ?? false;
+        attached.set(name, entry);
+      }
+      order();
+      staged();
+    },
     set(addresses) {
       const kept = new Map(running.map((entry) => [entry.address, entry]));
       running = addresses.map((address) => kept.get(address.address) ?? start(address)).filter((entry) => entry !== undefined);
       for (const entry of kept.values()) if (!running.includes(entry)) entry.abort.abort();
       inner ??= begin(own.name, own);
-      store.setSources([...running.map(({ source }) => source.name), own.name]);
+      order();
       staged();
     },
     states: () =>
-      running.map(({ address, source, loaded, failure }) => ({
+      all().map(({ address, source, loaded, failure }) => ({
         address,
         name: source.name,
         loaded,
         failure: failure ?? failureOf(source),
       })),
     get loaded() {
-      return inner?.loaded === true && running.every((entry) => entry.loaded);
+      // What is attached later adds to the others and takes nothing from them: they do not wait for it.
+      const waitedFor = started ? running : all();
+      const loaded = inner?.loaded === true && waitedFor.every((entry) => entry.loaded);
+      started ||= loaded;
+      return loaded;
     },
     stop() {
-      for (const entry of [...running, inner]) entry?.abort.abort();
+      for (const entry of [...all(), inner]) entry?.abort.abort();
     },
   };
 }

@@ -43,7 +43,7 @@ describe("who has proved an identity", () => {
     callers: new WeakMap([[peer, caller]]),
     refused: (reason) => refusals.push(reason),
     seen: () => {},
-    kept: (_proxy, viewed) => viewed(),
+    kept: (_proxy, _facts, viewed) => viewed(),
   });
   const says = (metadata: Record<string, string>, address = "10.0.0.1") =>
     create(NodeSchema, { id: `sidecar~${address}~web.shop~shop.svc.cluster.local`, metadata });

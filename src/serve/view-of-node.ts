@@ -17,10 +17,10 @@ export interface ViewOptions {
   /** A proxy is who it says it is. Throws `StreamRefusal` for one that wants more than that. */
   seen(node: Node, view: NodeFacts["view"], peer: Peer): void;
   /** Keeps what is known of a proxy while it is connected. */
-  kept(proxy: string, viewed: () => ProxyView): ProxyView;
+  kept(proxy: string, facts: object, viewed: () => ProxyView): ProxyView;
 }
 
-const NOBODY: ViewOptions = { callers: new WeakMap(), refused: () => {}, seen: () => {}, kept: (_proxy, viewed) => viewed() };
+const NOBODY: ViewOptions = { callers: new WeakMap(), refused: () => {}, seen: () => {}, kept: (_proxy, _facts, viewed) => viewed() };
 
 /**
  * Who a proxy is. One that has proved an identity may only be what that says; one that has not is served on this machine only: a plaintext port
@@ -39,7 +39,7 @@ export function viewOfNode(world: World, options: ViewOptions = NOBODY): (node: 
     facts.set(node, known);
     if (caller !== undefined) checkAddresses(world, known, options);
     options.seen(node, known.view, peer);
-    return options.kept(known.view.id, () => world.view(known));
+    return options.kept(known.view.id, known, () => world.view(known));
   };
 }
 

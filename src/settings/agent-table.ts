@@ -46,6 +46,12 @@ export const AGENT_SETTINGS = {
     default: "",
     about: "File with the roots that the CA is verified with; `SYSTEM` means those of the platform.",
   },
+  certProvider: {
+    env: "PILOT_CERT_PROVIDER",
+    type: "string",
+    default: "istiod",
+    about: "Who signs istiod's certificate. Istio's injection sets it; the agent finds the roots by where they lie, and needs no answer.",
+  },
   proxyConfig: {
     env: "PROXY_CONFIG",
     type: "string",
@@ -101,6 +107,18 @@ export const AGENT_SETTINGS = {
     default: "15090",
     about: "Port of Envoy's own metrics; 0 leaves it out.",
   },
+  secureMetricsPort: {
+    env: "ENVOY_SECURE_METRICS_PORT",
+    type: "int",
+    default: "0",
+    about: "Port of Envoy's own metrics for callers with a certificate of the mesh; 0 leaves it out.",
+  },
+  secureMergedMetricsPort: {
+    env: "ENVOY_SECURE_MERGED_METRICS_PORT",
+    type: "int",
+    default: "0",
+    about: "The same for the metrics of application, agent and Envoy together.",
+  },
   dnsAddress: {
     env: "DNS_PROXY_ADDR",
     type: "string",
@@ -150,6 +168,39 @@ export const AGENT_SETTINGS = {
     type: "bool",
     default: "false",
     about: "Only programs on the same machine may ask the agent for metrics.",
+  },
+  wasmInsecureRegistries: {
+    env: "WASM_INSECURE_REGISTRIES",
+    type: "string",
+    default: "",
+    about:
+      "Hosts, separated by commas (`localhost:5000`), from which Wasm modules are fetched although they have no good certificate, speak plain HTTP or are on this machine; `*` means all.",
+  },
+  wasmBlockedRanges: {
+    env: "BLOCKED_CIDRS_IN_WASM_FETCH",
+    type: "string",
+    default: "",
+    about:
+      "Ranges of addresses, separated by commas, from which no Wasm modules are fetched, besides those of this machine, its links and metadata services.",
+  },
+  wasmExpiryMs: {
+    env: "WASM_MODULE_EXPIRY",
+    type: "duration",
+    default: "24h",
+    about: "How long a Wasm module that nobody uses is kept.",
+  },
+  wasmPurgeMs: { env: "WASM_PURGE_INTERVAL", type: "duration", default: "1h", about: "How often such modules are looked for." },
+  wasmAttempts: {
+    env: "WASM_HTTP_REQUEST_MAX_RETRIES",
+    type: "int",
+    default: "5",
+    about: "How often the fetch of a Wasm module is tried at once; after that it is tried again now and then.",
+  },
+  wasmMostBytes: {
+    env: "ISTIO_WASM_MAX_BINARY_SIZE_BYTES",
+    type: "int",
+    default: "268435456",
+    about: "Largest Wasm module, packed or not, in bytes.",
   },
   disableEnvoy: { env: "DISABLE_ENVOY", type: "bool", default: "false", about: "Serve certificates and xDS, but run no Envoy." },
   drainSeconds: {

@@ -56,6 +56,9 @@ export const INTERCEPT_FLAGS = {
   "cni-mode": { type: "boolean", about: "accepted" },
   "iptables-probe-port": { about: "accepted" },
   "probe-timeout": { about: "accepted" },
+  log_output_level: { about: "accepted" },
+  log_as_json: { type: "boolean", about: "accepted" },
+  "native-nftables": { type: "boolean", about: "accepted: what works here is used" },
 } as const satisfies Record<string, InterceptFlag>;
 
 /** Variables of interception that have no flag, in Istio either. */

@@ -18,6 +18,7 @@ export const PROCESS_FIELDS = {
       fields: {
         grpcAddr: { ...address("127.0.0.1:15010", "xDS in plaintext (GRPC_ADDR). Off in a pod unless set."), defaultInPod: "" },
         secureGrpcAddr: address(":15012", "xDS, CA, SDS and MCP over TLS (SECURE_GRPC_ADDR)."),
+        legacyGrpcAddr: address(":15011", "The same under an older number, with `sidecar: true` only (LEGACY_GRPC_ADDR)."),
         httpsAddr: address(":15017", "Webhooks, only with Kubernetes (HTTPS_ADDR)."),
         httpAddr: address(":8080", "Readiness, debug pages and dashboard (HTTP_ADDR)."),
         monitoringAddr: address(":15014", "Metrics, version and debug pages (MONITORING_ADDR)."),
@@ -60,7 +61,42 @@ export const PROCESS_FIELDS = {
         },
       },
     },
-    sidecar: { is: "flag", default: false, restart: true, about: "Bind only a Unix socket, and start an Envoy that owns the TLS ports." },
+    vault: {
+      is: "group",
+      about: "A Vault server that credentials (`credentialName`) come from which no Secret object holds: the KV engine, version 2.",
+      fields: {
+        address: {
+          is: "text",
+          format: "url",
+          restart: true,
+          about: "Where it is, e.g. https://vault.example.com:8200; without it none is asked.",
+        },
+        mount: { is: "text", default: "secret", restart: true, about: "Where the engine is mounted." },
+        path: {
+          is: "text",
+          default: "istio/{namespace}/{name}",
+          restart: true,
+          about: "Path of a credential below the mount. It holds what a Secret would: tls.crt and tls.key, ca.crt …",
+        },
+        namespace: { is: "text", default: "", restart: true, about: "Namespace of Vault Enterprise; empty for none." },
+        tokenFile: {
+          is: "text",
+          restart: true,
+          about: "File with the token, relative to the base directory, read anew for each question; without it VAULT_TOKEN counts.",
+        },
+        caCertificates: {
+          is: "text",
+          restart: true,
+          about: "File with the roots that its certificate is verified with, relative to the base directory; without it the platform's.",
+        },
+      },
+    },
+    sidecar: {
+      is: "flag",
+      default: false,
+      restart: true,
+      about: "Serve gRPC on a Unix socket only, and start an Envoy that owns the TLS ports.",
+    },
     namespaces: {
       is: "list",
       restart: true,

@@ -1,3 +1,7 @@
+import { KUBERNETES_SETTINGS } from "./kubernetes-table.ts";
+import { LISTEN_SETTINGS } from "./listen-table.ts";
+import { OVERLOAD_SETTINGS } from "./overload-table.ts";
+import { POLICY_SETTINGS } from "./policy-table.ts";
 import type { SettingDef, SettingsOf } from "./setting-def.ts";
 
 /**
@@ -29,6 +33,7 @@ export const SETTINGS = {
     restart: true,
     about: "Name of the cluster that objects read here belong to.",
   },
+  ...KUBERNETES_SETTINGS,
   trustDomain: {
     env: "TRUST_DOMAIN",
     type: "string",
@@ -36,46 +41,7 @@ export const SETTINGS = {
     about: "SPIFFE trust domain; where set it wins over `trustDomain` of mesh.yaml.",
   },
 
-  grpcAddr: {
-    env: "GRPC_ADDR",
-    type: "address",
-    default: undefined,
-    restart: true,
-    own: true,
-    about: "Where xDS is served in plaintext; wins over `listen.grpcAddr`. Empty turns it off.",
-  },
-  secureGrpcAddr: {
-    env: "SECURE_GRPC_ADDR",
-    type: "address",
-    default: undefined,
-    restart: true,
-    own: true,
-    about: "Where xDS, CA, SDS and MCP are served over TLS; wins over `listen.secureGrpcAddr`. Empty turns it off.",
-  },
-  httpsAddr: {
-    env: "HTTPS_ADDR",
-    type: "address",
-    default: undefined,
-    restart: true,
-    own: true,
-    about: "Where the webhooks are served; wins over `listen.httpsAddr`. Empty turns it off.",
-  },
-  httpAddr: {
-    env: "HTTP_ADDR",
-    type: "address",
-    default: undefined,
-    restart: true,
-    own: true,
-    about: "Where readiness, debug pages and the dashboard are served; wins over `listen.httpAddr`. Empty turns it off.",
-  },
-  monitoringAddr: {
-    env: "MONITORING_ADDR",
-    type: "address",
-    default: undefined,
-    restart: true,
-    own: true,
-    about: "Where metrics and the version are served; wins over `listen.monitoringAddr`. Empty turns it off.",
-  },
+  ...LISTEN_SETTINGS,
 
   customHosts: {
     env: "ISTIOD_CUSTOM_HOST",
@@ -104,6 +70,14 @@ export const SETTINGS = {
     default: "87600h",
     restart: true,
     about: "How long a root that is made at the first start is valid.",
+  },
+  vaultRefreshMs: {
+    env: "VAULT_REFRESH_INTERVAL",
+    type: "duration",
+    default: "30s",
+    restart: true,
+    own: true,
+    about: "How often credentials are asked of Vault again (`vault` in mesh.yaml).",
   },
   trustedAccounts: {
     env: "CA_TRUSTED_NODE_ACCOUNTS",
@@ -177,6 +151,7 @@ export const SETTINGS = {
     restart: true,
     about: "Streams held at the same time, over all connections; Istio's default is 100000 on each.",
   },
+  ...OVERLOAD_SETTINGS,
 
   clusterDomain: {
     env: "CLUSTER_DOMAIN",
@@ -315,15 +290,7 @@ export const SETTINGS = {
     restart: true,
     about: "Let CUSTOM policies of one workload name several providers; otherwise what they apply to is denied.",
   },
-  remoteJwks: {
-    env: "PILOT_JWT_ENABLE_REMOTE_JWKS",
-    type: "choice",
-    choices: ["false", "istiod", "true", "hybrid", "envoy"],
-    default: "false",
-    restart: true,
-    about:
-      "Who fetches keys from a jwksUri: `envoy` always, else Envoy where the host is a service of the mesh; tokens whose keys nobody has are refused.",
-  },
+  ...POLICY_SETTINGS,
   autoAllocateAddresses: {
     env: "PILOT_ENABLE_IP_AUTOALLOCATE",
     type: "bool",

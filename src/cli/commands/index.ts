@@ -4,6 +4,7 @@ import { caRotateCommand } from "./ca-rotate.ts";
 import { crdsCommand } from "./crds.ts";
 import { demoCommand } from "./demo.ts";
 import { diffCommand } from "./diff.ts";
+import { kubeInjectCommand } from "./kube-inject.ts";
 import { proxyConfigCommand } from "./proxy-config.ts";
 import { proxyStatusCommand } from "./proxy-status.ts";
 import { validateCommand } from "./validate.ts";
@@ -18,6 +19,7 @@ export const COMMANDS: readonly Command[] = [
   proxyStatusCommand,
   proxyConfigCommand,
   bootstrapCommand,
+  kubeInjectCommand,
   workloadEntryCommand,
   workloadTokenCommand,
   caRotateCommand,

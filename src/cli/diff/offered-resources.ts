@@ -29,7 +29,7 @@ export function createAsker(world: World, registry: Registry): Asker {
   const held = new Set<NameSet>(); // an interned set that nobody holds would come back under another id, and be computed anew
   const inListener = new WeakMap<Encoded, ListenerNames>();
   const named = (names: Iterable<string>): NameSet => {
-    const set = sets.of(names);
+    const set = sets.of([...names]);
     held.add(set);
     return set;
   };

@@ -1,0 +1,129 @@
+import type { TokenVerifier } from "../authn/token-verifier.ts";
+import type { Clock } from "../base/clock.ts";
+import { EdgeError } from "../base/errors.ts";
+import type { LabelSelector } from "../base/labels.ts";
+import type { Log } from "../base/log.ts";
+import type { RootStore } from "../ca/root-store.ts";
+import { type LoadedMesh, loadMesh, type MeshLoadGood } from "../config/mesh/load-mesh.ts";
+import type { MeshText } from "../config/mesh/mesh-files.ts";
+import { meshProblemsSentence } from "../config/mesh/mesh-problems.ts";
+import type { ConfigObject, ConfigSource } from "../config/object.ts";
+import type { InjectionTexts } from "../inject/read-injection.ts";
+import type { PatchNote } from "../webhooks/webhook-metrics.ts";
+import type { HealthCheck } from "./health.ts";
+import type { SourceMaker } from "./running-sources.ts";
+
+/** What a program that knows Kubernetes gives the control plane. The control plane itself links no client. */
+export interface ClusterLink {
+  /** Of this control plane. */
+  readonly namespace: string;
+  /** Its objects: what `k8s://` means. */
+  readonly source: ConfigSource;
+  /** MeshConfig as the cluster has it; undefined where it has none. */
+  mesh(): MeshText | undefined;
+  /** Calls back whenever that changes. */
+  meshChanged(changed: () => void): void;
+  /** Believes tokens of its service accounts; `objects` are those in force. */
+  tokens(objects: { get(key: string): ConfigObject | undefined }): TokenVerifier;
+  /** Whether a service account may read the Secrets of its namespace; undefined while that is not known. */
+  mayReadSecrets(reader: { readonly namespace: string; readonly serviceAccount: string }): boolean | undefined;
+  /** Calls back when such an answer becomes another one. */
+  permissionsChanged(changed: () => void): void;
+  /** Calls back with the sources of other clusters that it tells of, as those come, change and go. */
+  remotes(attach: (cluster: string, source: ConfigSource | undefined) => void): void;
+  checks(): readonly HealthCheck[];
+  /** Begins to follow what the cluster says about injection. */
+  injector(): ClusterInjection;
+  /** Tells the cluster of the webhooks that are served here, and goes on doing so until it is stopped. */
+  keepWebhooks(served: ServedWebhooks): void;
+  /** Where the cluster keeps the CA; undefined where it is only read. */
+  rootStore(root: ClusterRoot): RootStore | undefined;
+  /** Tells every namespace of the roots, and goes on doing so until it is stopped. */
+  publishRoots(published: PublishedRoots): void;
+  stop(): void;
+}
+
+/** How a root is made where the cluster has no CA. */
+export interface ClusterRoot {
+  /** A CA in files counts where the cluster has none. */
+  readonly directory: string;
+  readonly trustDomain: string;
+  readonly rootTtlMs: number;
+}
+
+/** Roots that pods of a cluster verify istiod and each other with. */
+export interface PublishedRoots {
+  /** In PEM; empty as long as there are none. */
+  roots(): string;
+  /** Namespaces that count (MeshConfig `discoverySelectors`). */
+  selectors(): readonly LabelSelector[];
+}
+
+/** The configuration of injection in a cluster. */
+export interface ClusterInjection {
+  /** Undefined where the cluster has none. */
+  readonly current: InjectionTexts | undefined;
+  /** Resolves when that is known, or after a while without it. */
+  ready(): Promise<void>;
+  /** Calls back whenever it changes. */
+  follow(changed: () => void): void;
+}
+
+/** Webhooks that are served here. */
+export interface ServedWebhooks {
+  readonly port: number;
+  readonly injects: boolean;
+  readonly validates: boolean;
+  /** Pods of namespaces that say nothing are injected, too. */
+  readonly injectsByDefault: boolean;
+  /** Roots in PEM that their certificate is verified with. */
+  caBundle(): string;
+  readonly patched: PatchNote;
+}
+
+export interface ClusterContext {
+  readonly baseDir: string;
+  readonly env: NodeJS.ProcessEnv;
+  readonly clock: Clock;
+  readonly log: Log;
+  /** What the files say, before the cluster adds anything. */
+  readonly config: LoadedMesh;
+  /** `k8s://` is written in mesh.yaml, not assumed: then there must be a cluster. */
+  readonly demanded: boolean;
+}
+
+/** Finds the cluster and begins to follow it; undefined where there is none. */
+export type ConnectCluster = (context: ClusterContext) => Promise<ClusterLink | undefined>;
+
+export interface LinkOptions extends Pick<ClusterContext, "baseDir" | "env" | "clock" | "log"> {
+  readonly connect?: ConnectCluster;
+}
+
+/** The configuration of the mesh with what the cluster adds to it, and the cluster. Throws `EdgeError` for a configuration that is wrong. */
+export async function linkCluster(options: LinkOptions): Promise<{ readonly load: MeshLoadGood; readonly link: ClusterLink | undefined }> {
+  const { baseDir, env, clock, log, connect } = options;
+  const alone = goodOf(await loadMesh(baseDir, env));
+  const wanted = alone.config.process.configSources.find(({ scheme }) => scheme === "k8s");
+  if (connect === undefined || wanted === undefined) return { load: alone, link: undefined };
+  const link = await connect({ baseDir, env, clock, log, config: alone.config, demanded: !wanted.assumed });
+  if (link?.mesh() === undefined) return { load: alone, link };
+  try {
+    return { load: goodOf(await loadMesh(baseDir, env, link.mesh())), link };
+  } catch (error) {
+    link.stop();
+    throw error;
+  }
+}
+
+/** The source of `k8s://`, where there is a cluster. */
+export const clusterSource =
+  (link: ClusterLink | undefined): SourceMaker =>
+  ({ scheme }) =>
+    scheme === "k8s" ? link?.source : undefined;
+
+function goodOf(load: Awaited<ReturnType<typeof loadMesh>>): MeshLoadGood {
+  if (load.ok) return load;
+  throw new EdgeError("mesh_config_invalid", meshProblemsSentence(load.problems), {
+    hint: "correct the file; `istioctl validate` checks it",
+  });
+}
