@@ -3,12 +3,16 @@ import { NodeSchema } from "../src/gen/envoy/config/core/v3/base_pb.js";
 import { DELTA_METHOD } from "../src/wire/grpc-server.ts";
 import { CLUSTER_TYPE, ENDPOINT_TYPE, LISTENER_TYPE, ROUTE_TYPE, VIRTUAL_HOST_TYPE } from "../src/wire/type-urls.ts";
 import { discoveryRequest, type ResponseReader, type SeenResponse, subscription } from "./discovery-wire.ts";
-import { GrpcStream } from "./grpc-stream.ts";
+import { GrpcStream, type SecureCall } from "./grpc-stream.ts";
 import type { SceneProxy } from "./scene.ts";
 
 /** What clients share, so that a hundred of one kind cost little more than one. */
 export interface ClientDeps {
   readonly port: number;
+  /** Bytes that may be on their way unread; Envoy's unless said otherwise. */
+  readonly window?: number;
+  /** How each proxy connects over TLS; in plaintext where left out. */
+  readonly secure?: (proxy: SceneProxy) => SecureCall;
   readonly reader: ResponseReader;
   readonly now: () => number;
   /** A response came; called after the client has taken it in and answered. */
@@ -44,6 +48,8 @@ export class Client {
     this.#deps = deps;
     this.#stream = new GrpcStream({
       port: deps.port,
+      ...(deps.window !== undefined && { window: deps.window }),
+      ...(deps.secure !== undefined && { secure: deps.secure(proxy) }),
       path: DELTA_METHOD,
       message: (bytes) => this.#take(bytes),
       ended: (reason) => deps.lost(this, reason),
@@ -62,6 +68,11 @@ export class Client {
 
   reset(): void {
     this.#tally = newTally();
+  }
+
+  /** Reads no more. */
+  stall(): void {
+    this.#stream.stall();
   }
 
   close(): void {

@@ -1,5 +1,5 @@
 import { systemClock } from "../src/base/clock.ts";
-import { Client } from "./client.ts";
+import { Client, type ClientDeps } from "./client.ts";
 import { ResponseReader, type SeenResponse } from "./discovery-wire.ts";
 import type { SceneProxy } from "./scene.ts";
 
@@ -32,21 +32,35 @@ export interface Propagation {
 const QUIET_MS = 300;
 const TIMEOUT_MS = 60_000;
 
+export interface FleetOptions {
+  /** Bytes that may be on their way to a client unread; Envoy's unless said otherwise. */
+  readonly window?: number;
+  /** How each proxy connects over TLS; in plaintext where left out. */
+  readonly secure?: ClientDeps["secure"];
+}
+
 /** Many clients, watched together. */
 export class Fleet {
   readonly #port: number;
+  readonly #options: FleetOptions;
   readonly #reader = new ResponseReader();
   readonly #clients: Client[] = [];
   #onResponse: (client: Client, response: SeenResponse, at: number) => void = () => {};
   #lastAt = 0;
   #failure: string | undefined;
 
-  constructor(port: number) {
+  constructor(port: number, options: FleetOptions = {}) {
     this.#port = port;
+    this.#options = options;
   }
 
   get size(): number {
     return this.#clients.length;
+  }
+
+  /** Clients that have all they need. */
+  get served(): number {
+    return this.#clients.filter(({ readyAt }) => readyAt !== undefined).length;
   }
 
   /** Bytes received since the start of what is being measured. */
@@ -58,7 +72,7 @@ export class Fleet {
   async connect(proxies: readonly SceneProxy[]): Promise<readonly number[]> {
     const start = systemClock.monotonic();
     const fresh = proxies.map((proxy) => this.#open(proxy));
-    await this.#until("every proxy is served", () => fresh.every(({ readyAt }) => readyAt !== undefined));
+    await this.#until("every proxy is served", () => this.served === this.size);
     return fresh.map(({ readyAt = 0 }) => readyAt - start).sort((a, b) => a - b);
   }
 
@@ -97,12 +111,20 @@ export class Fleet {
     await this.#until("responses stop", () => systemClock.monotonic() - Math.max(since, this.#lastAt) >= quietMs);
   }
 
+  /** None of them reads any more. */
+  stall(): void {
+    for (const client of this.#clients) client.stall();
+  }
+
   close(): void {
     for (const client of this.#clients) client.close();
   }
 
   #open(proxy: SceneProxy): Client {
+    const { window, secure } = this.#options;
     const client = new Client(proxy, {
+      ...(window !== undefined && { window }),
+      ...(secure !== undefined && { secure }),
       port: this.#port,
       reader: this.#reader,
       now: systemClock.monotonic,

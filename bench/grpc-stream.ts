@@ -1,10 +1,21 @@
-import { type ClientHttp2Session, type ClientHttp2Stream, connect } from "node:http2";
+import { type ClientHttp2Session, type ClientHttp2Stream, connect, type IncomingHttpHeaders } from "node:http2";
 
 export interface GrpcStreamOptions {
   readonly port: number;
   readonly path: string;
+  /** Bytes of a stream that may be on their way unread; Envoy's unless said otherwise. */
+  readonly window?: number;
+  /** Over TLS, with a token; in plaintext and without a name where left out. */
+  readonly secure?: SecureCall;
   message(bytes: Buffer): void;
   ended(reason: string): void;
+}
+
+/** How a server is verified, and what it is shown. */
+export interface SecureCall {
+  readonly roots: string;
+  readonly serverName: string;
+  readonly token: string;
 }
 
 /** Windows of Envoy's upstream connections: what they hold back and when decides how a server sends. */
@@ -23,12 +34,24 @@ export class GrpcStream {
 
   constructor(options: GrpcStreamOptions) {
     this.#options = options;
-    this.#session = connect(`http://127.0.0.1:${options.port}`, { settings: { initialWindowSize: STREAM_WINDOW, enablePush: false } });
-    this.#session.once("connect", () => this.#session.setLocalWindowSize(CONNECTION_WINDOW));
+    const { window = STREAM_WINDOW, secure } = options;
+    const settings = { initialWindowSize: window, enablePush: false };
+    this.#session =
+      secure === undefined
+        ? connect(`http://127.0.0.1:${options.port}`, { settings })
+        : connect(`https://127.0.0.1:${options.port}`, { settings, ca: secure.roots, servername: secure.serverName });
+    this.#session.once("connect", () => this.#session.setLocalWindowSize(Math.ceil((window * CONNECTION_WINDOW) / STREAM_WINDOW)));
     this.#session.on("error", (error) => this.#end(error.message));
-    this.#stream = this.#session.request({ ":method": "POST", ":path": options.path, "content-type": "application/grpc", te: "trailers" });
+    this.#stream = this.#session.request({
+      ...{ ":method": "POST", ":path": options.path, "content-type": "application/grpc", te: "trailers" },
+      ...(secure !== undefined && { authorization: `Bearer ${secure.token}` }),
+    });
     this.#stream.on("data", (chunk: Buffer) => this.#take(chunk));
-    this.#stream.on("trailers", (headers) => this.#end(`status ${headers["grpc-status"]}: ${headers["grpc-message"] ?? ""}`));
+    const status = (headers: IncomingHttpHeaders): void => {
+      if (headers["grpc-status"] !== undefined) this.#end(`status ${headers["grpc-status"]}: ${headers["grpc-message"] ?? ""}`);
+    };
+    this.#stream.on("response", status);
+    this.#stream.on("trailers", status);
     this.#stream.on("error", (error) => this.#end(error.message));
     this.#stream.on("close", () => this.#end("closed"));
   }
@@ -37,6 +60,11 @@ export class GrpcStream {
     const prefix = Buffer.alloc(PREFIX);
     prefix.writeUInt32BE(message.length, 1);
     this.#stream.write(Buffer.concat([prefix, message]));
+  }
+
+  /** Reads no more, as a process that hangs. */
+  stall(): void {
+    this.#stream.pause();
   }
 
   close(): void {

@@ -2,8 +2,10 @@
 export interface Measurement {
   readonly bench: string;
   readonly value: number;
-  readonly unit: "ms" | "MB" | "MB/h" | "messages" | "streams" | "exponent";
+  readonly unit: "ms" | "MB" | "MB/h" | "handles/h" | "results/h" | "messages" | "streams" | "exponent" | "CSR/s" | "×";
   readonly limit?: number;
+  /** What it must reach. */
+  readonly least?: number;
   readonly details: Readonly<Record<string, number | string>>;
 }
 
@@ -11,12 +13,13 @@ export interface Measurement {
 export type Emit = (measurement: Measurement) => void;
 
 /** The JSON line of a measurement: flat, so that it can be filtered and plotted as it is. */
-export function jsonLine({ bench, value, unit, limit, details }: Measurement): string {
+export function jsonLine({ bench, value, unit, limit, least, details }: Measurement): string {
   return JSON.stringify({
     bench,
     value: round(value),
     unit,
     ...(limit !== undefined && { limit, ok: value <= limit }),
+    ...(least !== undefined && { least, ok: value >= least }),
     ...rounded(details),
   });
 }

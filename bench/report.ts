@@ -37,6 +37,7 @@ export function describeMachine(): Machine {
   };
 }
 
+const PROFILE: Place = { begin: "<!-- profile: written by `npm run bench -- --profile --write` -->", end: "<!-- end of profile -->" };
 const GROWTH: Place = { begin: "<!-- growth: written by `npm run bench -- --growth --write` -->", end: "<!-- end of growth -->" };
 
 /** The report with its table replaced by these results. All else in it is left alone. */
@@ -59,6 +60,15 @@ export function withGrowth(report: string, machine: Machine, curves: readonly Me
   return withTable(report, GROWTH, [measuredOn(machine), "", "| cost | by | power | |", "| --- | --- | --- | --- |", ...rows]);
 }
 
+/** The same for where time and memory go. */
+export function withProfile(report: string, machine: Machine, profiles: readonly Measurement[]): string {
+  const rows = profiles.map(({ bench, value, unit, details }) => {
+    const parts = Object.entries(details).map(([place, share]) => `${place} ${Math.round(Number(share) * 100)} %`);
+    return `| ${bench} | **${round(value)} ${unit}** | ${parts.join(", ")} |`;
+  });
+  return withTable(report, PROFILE, [measuredOn(machine), "", "| work | each | where |", "| --- | --- | --- |", ...rows]);
+}
+
 const measuredOn = ({ date, cpu, cores, memory_gb, node, load }: Machine): string =>
   `Measured ${date} on ${cores} cores (${cpu}), ${memory_gb} GB, Node ${node}; load before the run ${load}.`;
 
@@ -68,8 +78,13 @@ function withTable(report: string, { begin, end }: Place, lines: readonly string
   return `${report.slice(0, from)}${[begin, "", ...lines, "", ""].join("\n")}${report.slice(to)}`;
 }
 
-function rowOf({ bench, value, unit, limit, details }: Measurement): string {
-  const verdict = limit === undefined ? "" : `${limit} ${unit}${value <= limit ? "" : ": **missed**"}`;
+function rowOf(measurement: Measurement): string {
+  const { bench, value, unit, details } = measurement;
   const how = Object.entries(details).map(([name, detail]) => `${name} ${typeof detail === "number" ? round(detail) : detail}`);
-  return `| ${bench} | **${round(value)} ${unit}** | ${verdict} | ${how.join(", ")} |`;
+  return `| ${bench} | **${round(value)} ${unit}** | ${verdictOn(measurement)} | ${how.join(", ")} |`;
+}
+
+function verdictOn({ value, unit, limit, least }: Measurement): string {
+  if (limit !== undefined) return `${limit} ${unit}${value <= limit ? "" : ": **missed**"}`;
+  return least === undefined ? "" : `at least ${least} ${unit}${value >= least ? "" : ": **missed**"}`;
 }

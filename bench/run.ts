@@ -8,17 +8,21 @@ import { measureGrowth } from "./growth.ts";
 import { type Emit, jsonLine, type Measurement } from "./measurement.ts";
 import { comparedLine, comparedTable, comparePeer, FULL_PEER } from "./peer.ts";
 import { plot, plotFile } from "./plot.ts";
-import { describeMachine, withComparison, withGrowth, withResults } from "./report.ts";
+import { profileSession } from "./profile.ts";
+import { describeMachine, withComparison, withGrowth, withProfile, withResults } from "./report.ts";
 import { type Extent, FULL, QUICK } from "./shapes.ts";
-import { soak } from "./soak.ts";
+import { measureSigning } from "./signing.ts";
+import { soak, soakDoubts, soakFaults } from "./soak.ts";
 import { measureStart, warmUp } from "./start.ts";
 import { measureStreams } from "./streams.ts";
+import { measureTls } from "./tls.ts";
 
 const REPORT = join(import.meta.dirname, "../BENCHMARKS.md");
 const PLOTS = join(import.meta.dirname, "../docs/plots");
-const HELP = `usage: node bench/run.ts [--quick] [--only start|generation|streams] [--write]
+const HELP = `usage: node bench/run.ts [--quick] [--only start|generation|streams|tls|signing] [--write]
        node bench/run.ts --peer CMD|none [--write]
        node bench/run.ts --growth [--write]
+       node bench/run.ts --profile [--write]
        node bench/run.ts --soak MINUTES
   --quick   a small scene, one turn each: shows that the bench works, measures nothing worth keeping
   --only    one group of measurements
@@ -26,9 +30,11 @@ const HELP = `usage: node bench/run.ts [--quick] [--only start|generation|stream
   --peer    compare with another control plane, driven by the load client of ../shared/tools (needs Go). CMD DIRECTORY PORTBASE serves
             DIRECTORY/config in plaintext on PORTBASE+10 and answers 200 on PORTBASE+80/ready; "none" measures ours alone in the same way
   --growth  how costs grow with the number of services, endpoints, proxies and changes; --write makes pictures of it
-  --soak    changes, reconnects and rude clients for so long; says how memory and what the server holds develop`;
+  --profile where the processor and the memory go in each kind of work, by folder
+  --soak    changes, reconnects, proxies that stop reading and rude clients for so long; says whether memory, handles and results stay level,
+            and ends with status 1 if something grows`;
 
-type Group = "start" | "generation" | "streams";
+type Group = "start" | "generation" | "streams" | "tls" | "signing";
 
 /** Runs the measurements one after the other: each has the machine to itself. */
 const GROUPS: Readonly<Record<Group, (extent: Extent, emit: Emit) => Promise<void>>> = {
@@ -39,6 +45,8 @@ const GROUPS: Readonly<Record<Group, (extent: Extent, emit: Emit) => Promise<voi
     for (const classes of extent.classes) await measureStreams({ ...shape, classes }, { changes, emit });
     await measureStreams({ ...shape, classes: extent.classes.at(-1) ?? 1, vhds: true }, { changes, emit });
   },
+  tls: ({ shape, classes, changes }, emit) => measureTls({ ...shape, classes: classes.at(-1) ?? 1 }, { changes, emit }),
+  signing: ({ shape, signing: { seconds, proxies, classes } }, emit) => measureSigning({ ...shape, proxies, classes }, { seconds, emit }),
 };
 
 async function main(args: readonly string[]): Promise<number> {
@@ -51,6 +59,7 @@ async function main(args: readonly string[]): Promise<number> {
       peer: { type: "string" },
       soak: { type: "string" },
       growth: { type: "boolean" },
+      profile: { type: "boolean" },
       help: { type: "boolean" },
       "in-process": { type: "boolean" },
     },
@@ -73,9 +82,16 @@ async function main(args: readonly string[]): Promise<number> {
   await warmUp();
   if (values.peer !== undefined) return compared(values.peer, write);
   if (values.growth === true) return growth(emit, write);
-  if (values.soak !== undefined) {
-    await soak({ shape: SOAK_SHAPE, seconds: Number(values.soak) * 60, emit });
+  if (values.profile === true) {
+    await profileSession(generationShape(extent), emit);
+    if (write) await writeFile(REPORT, withProfile(await readFile(REPORT, "utf8"), machine, results));
     return 0;
+  }
+  if (values.soak !== undefined) {
+    const samples = await soak({ shape: SOAK_SHAPE, seconds: Number(values.soak) * 60, emit });
+    const [faults, doubts] = [soakFaults(samples), soakDoubts(samples)];
+    const level = doubts.length === 0 ? "level: nothing stays behind" : `level, but too short to tell of ${doubts.join(", ")}`;
+    return say(faults.length === 0 ? level : faults.join("\n"), faults.length === 0 ? 0 : 1);
   }
   for (const [name, measure] of Object.entries(GROUPS)) if (only === undefined || only === name) await measure(extent, emit);
   if (write) await writeFile(REPORT, withResults(await readFile(REPORT, "utf8"), machine, results));

@@ -40,7 +40,7 @@ export function sceneWorld(shape: SceneShape, { load = true }: { readonly load?:
   };
   const ask: SceneWorld["ask"] = (proxy, answered = () => {}) => {
     const offered = (typeUrl: string, wanted: Iterable<string> | undefined): ResourceSet => {
-      const want: Wanted = { wildcard: wanted === undefined || typeUrl === VIRTUAL_HOST_TYPE, names: names.of(wanted ?? []) };
+      const want: Wanted = { wildcard: wanted === undefined || typeUrl === VIRTUAL_HOST_TYPE, names: names.of([...(wanted ?? [])]) };
       const view = viewOf(world, proxy);
       for (const _ of provider(typeUrl).prepare(view, want));
       const set = provider(typeUrl).offered(view, want);

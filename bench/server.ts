@@ -20,6 +20,8 @@ export interface AppliedChange {
 export interface MeasuredServer {
   readonly pid: number;
   readonly grpcPort: number;
+  /** xDS and CA over TLS. */
+  readonly securePort: number;
   /** Answers 200 when it serves. */
   readonly readyUrl: string;
   readonly metricsUrl: string;
@@ -68,6 +70,7 @@ export async function startServer(home: string, env: Readonly<Record<string, str
   return {
     pid,
     grpcPort,
+    securePort,
     readyUrl: `http://127.0.0.1:${httpPort}/ready`,
     metricsUrl: `http://127.0.0.1:${monitoringPort}/metrics`,
     readyMs,

@@ -7,6 +7,8 @@ export interface Extent {
   readonly classes: readonly number[];
   readonly starts: number;
   readonly changes: number;
+  /** How long certificates are asked for, and of how many proxies in how many classes a change goes to meanwhile. */
+  readonly signing: { readonly seconds: number; readonly proxies: number; readonly classes: number };
 }
 
 /** The scene that the limits are about. */
@@ -15,6 +17,7 @@ export const FULL: Extent = {
   classes: [1, 20],
   starts: 5,
   changes: 5,
+  signing: { seconds: 10, proxies: 500, classes: 50 },
 };
 
 /** Just large enough that every measurement has something to measure: for a test of the bench itself. */
@@ -23,4 +26,5 @@ export const QUICK: Extent = {
   classes: [2],
   starts: 1,
   changes: 1,
+  signing: { seconds: 0.5, proxies: 8, classes: 2 },
 };

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../src/base/clock.ts";
 import { Fleet, reachesAll } from "./fleet.ts";
-import { type Emit, quantile } from "./measurement.ts";
+import { type Emit, type Measurement, quantile, round } from "./measurement.ts";
 import { memoryMb } from "./process-usage.ts";
 import { endpointEdit, replaceFile, routeEdit, type SceneShape, sceneProxies, writeScene } from "./scene.ts";
 import { type MeasuredServer, startServer } from "./server.ts";
@@ -20,36 +20,58 @@ export interface SoakOptions {
 export interface Sample {
   readonly seconds: number;
   readonly rssMb: number;
+  /** What the last full collection left of its heap. */
+  readonly heapMb: number;
   readonly handles: number;
   readonly nodes: number;
   readonly edges: number;
 }
 
 interface Soak {
+  readonly shape: SceneShape;
   readonly home: string;
   readonly server: MeasuredServer;
   readonly fleet: Fleet;
   readonly rude: Set<Socket>;
+  /** Proxies that were served and then stopped reading; the oldest are left to the server to find out. */
+  readonly deaf: Fleet[];
 }
 
-/** Memory may grow by this much an hour and still be called level: the rest of what a heap does by itself. */
-const SLOPE_LIMIT = 20;
+interface Watched {
+  readonly bench: string;
+  readonly unit: Measurement["unit"];
+  /** May grow by this much an hour and still be called level: the rest of what a heap and a system do by themselves. */
+  readonly limit: number;
+  readonly of: (sample: Sample) => number;
+  /** How long it has to be watched before it can be said to grow: code goes on being compiled for minutes, and takes memory. */
+  readonly seconds: number;
+}
+
+const WATCHED: readonly Watched[] = [
+  { bench: "soak", unit: "MB/h", limit: 20, of: ({ rssMb }) => rssMb, seconds: 900 },
+  { bench: "soak-heap", unit: "MB/h", limit: 10, of: ({ heapMb }) => heapMb, seconds: 900 },
+  { bench: "soak-handles", unit: "handles/h", limit: 10, of: ({ handles }) => handles, seconds: 0 },
+  { bench: "soak-results", unit: "results/h", limit: 500, of: ({ nodes }) => nodes, seconds: 0 },
+];
 /** Connections that are replaced in each round, of those that behave and of those that do not. */
 const REPLACED = 5;
 const RUDE = 5;
-/** The first part of a soak warms up: caches fill and code is compiled. */
+/** Proxies that stop reading in each round, and for how many rounds they are left alone. */
+const DEAF = 2;
+const DEAF_ROUNDS = 3;
+const SMALL_WINDOW = 65_535;
 const WARM_UP = 0.3;
 
 /**
- * Churn without end: routes and endpoints change, proxies come back, strangers send garbage or never read. What the server holds is sampled in each
- * round, in the same state of the mesh, so that anything that stays behind shows.
+ * Churn without end: routes and endpoints change, proxies come back or stop reading, strangers send garbage or say nothing. What the server holds is
+ * sampled in each round, in the same state of the mesh, so that anything that stays behind shows.
  */
 export async function soak({ shape, seconds, emit }: SoakOptions): Promise<readonly Sample[]> {
   const home = await mkdtemp(join(tmpdir(), "soak-"));
   await writeScene(home, shape);
   const server = await startServer(home);
   const fleet = new Fleet(server.grpcPort);
-  const running: Soak = { home, server, fleet, rude: new Set() };
+  const running: Soak = { shape, home, server, fleet, rude: new Set(), deaf: [] };
   const samples: Sample[] = [];
   try {
     await fleet.connect(sceneProxies(shape));
@@ -62,13 +84,19 @@ export async function soak({ shape, seconds, emit }: SoakOptions): Promise<reado
     return samples;
   } finally {
     for (const socket of running.rude) socket.destroy();
+    for (const one of running.deaf) one.close();
     fleet.close();
     await server.stop();
     await rm(home, { recursive: true, force: true });
   }
 }
 
-async function churn({ home, server, fleet, rude }: Soak, round: number): Promise<void> {
+async function churn({ shape, home, server, fleet, rude, deaf }: Soak, round: number): Promise<void> {
+  const listeners = new Fleet(server.grpcPort, { window: SMALL_WINDOW });
+  await listeners.connect(sceneProxies(shape).slice(0, DEAF));
+  listeners.stall();
+  deaf.push(listeners);
+  if (deaf.length > DEAF_ROUNDS) deaf.shift()?.close();
   for (const edit of [routeEdit(round), endpointEdit(round)]) {
     await fleet.observe(await replaceFile(home, edit), reachesAll(edit));
   }
@@ -95,6 +123,7 @@ async function sample({ pid, metricsUrl }: MeasuredServer): Promise<Omit<Sample,
   const metric = (name: string): number => Number(new RegExp(`^${name} (\\S+)`, "m").exec(text)?.[1] ?? Number.NaN);
   return {
     rssMb: memoryMb(pid).rss,
+    heapMb: metric("istiod_heap_live_bytes") / (1024 * 1024),
     handles: readdirSync(`/proc/${pid}/fd`).length,
     nodes: metric("istiod_engine_nodes"),
     edges: metric("istiod_engine_edges"),
@@ -102,33 +131,59 @@ async function sample({ pid, metricsUrl }: MeasuredServer): Promise<Omit<Sample,
 }
 
 function report(samples: readonly Sample[], { shape, seconds, emit }: SoakOptions): void {
-  const level = samples.slice(Math.floor(samples.length * WARM_UP));
-  const last = level.at(-1);
-  emit({
-    bench: "soak",
-    value: slope(level.map(({ seconds: at, rssMb }) => [at / 3600, rssMb])),
-    unit: "MB/h",
-    limit: SLOPE_LIMIT,
-    details: {
-      services: shape.services,
-      streams: shape.proxies,
-      seconds,
-      rounds: samples.length,
-      rss_mb: last?.rssMb ?? 0,
-      rss_p50_mb: quantile(
-        level.map(({ rssMb }) => rssMb),
-        0.5,
-      ),
-      handles_first: level[0]?.handles ?? 0,
-      handles_last: last?.handles ?? 0,
-      nodes_first: level[0]?.nodes ?? 0,
-      nodes_last: last?.nodes ?? 0,
-    },
+  const level = levelOf(samples);
+  for (const watched of WATCHED) {
+    const { bench, unit, limit, of } = watched;
+    const { slope: value, error, verdict } = judge(level, watched);
+    const values = level.map(of);
+    const details = {
+      ...{ services: shape.services, streams: shape.proxies, seconds, rounds: samples.length },
+      ...{ error, first: values[0] ?? 0, p50: quantile(values, 0.5), last: values.at(-1) ?? 0, verdict },
+    };
+    emit({ bench, value, unit, limit, details });
+  }
+}
+
+/** What grew, in sentences; nothing if all is level. */
+export function soakFaults(samples: readonly Sample[]): readonly string[] {
+  return WATCHED.flatMap((watched) => {
+    const { slope: value, error, verdict } = judge(levelOf(samples), watched);
+    if (verdict !== "grows") return [];
+    return [`${watched.bench}: grows by ${round(value)} ± ${round(error)} ${watched.unit}; ${watched.limit} would be level`];
   });
 }
 
+/** What may grow, and would have to be watched for longer. */
+export const soakDoubts = (samples: readonly Sample[]): readonly string[] =>
+  WATCHED.filter((watched) => judge(levelOf(samples), watched).verdict === "too short to tell").map(({ bench }) => bench);
+
+type Verdict = "level" | "grows" | "too short to tell";
+
+/** What could be chance is not held against anybody, nor what a process does in its first minutes. */
+function judge(level: readonly Sample[], { limit, of, seconds }: Watched): { slope: number; error: number; verdict: Verdict } {
+  const found = trend(level.map((sample) => [sample.seconds / 3600, of(sample)]));
+  const lasted = (level.at(-1)?.seconds ?? 0) - (level[0]?.seconds ?? 0);
+  const grows = found.slope - 2 * found.error > limit;
+  return { ...found, verdict: !grows ? "level" : lasted < seconds ? "too short to tell" : "grows" };
+}
+
+/** The first part of a soak warms up: caches fill and code is compiled. */
+const levelOf = (samples: readonly Sample[]): readonly Sample[] => samples.slice(Math.floor(samples.length * WARM_UP));
+
+type Points = readonly (readonly [x: number, y: number])[];
+
+/** How much y grows for each x, and how sure that is: the standard error of the slope. */
+export function trend(points: Points): { readonly slope: number; readonly error: number } {
+  const growth = slope(points);
+  const mean = (pick: 0 | 1): number => points.reduce((sum, point) => sum + point[pick], 0) / Math.max(1, points.length);
+  const [mx, my] = [mean(0), mean(1)];
+  const spread = points.reduce((sum, [x]) => sum + (x - mx) ** 2, 0);
+  const rest = points.reduce((sum, [x, y]) => sum + (y - my - growth * (x - mx)) ** 2, 0);
+  return { slope: growth, error: spread === 0 || points.length < 3 ? 0 : Math.sqrt(rest / (points.length - 2) / spread) };
+}
+
 /** Least squares: how much y grows for each x. */
-export function slope(points: readonly (readonly [x: number, y: number])[]): number {
+export function slope(points: Points): number {
   const mean = (pick: 0 | 1): number => points.reduce((sum, point) => sum + point[pick], 0) / Math.max(1, points.length);
   const [mx, my] = [mean(0), mean(1)];
   const spread = points.reduce((sum, [x]) => sum + (x - mx) ** 2, 0);

@@ -1,22 +1,24 @@
-// Writes the reference pages that are made from the code: `node tools/write-docs.ts`. A test compares them.
+// Writes the reference pages and the manifests that are made from the code: `node tools/write-docs.ts`. A test compares them.
 import { writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { COMMANDS } from "../src/cli/commands/index.ts";
 import { referencePage } from "../src/cli/reference-page.ts";
 import { PROBLEM_CODES } from "../src/config/problem-codes.ts";
+import { MANIFESTS } from "../src/install/manifests.ts";
 import { meshDocs } from "./mesh-schema.ts";
 
-/** A page under docs/ and what must stand in it. */
+/** A page under docs/, or a file beside it, and what must stand in it. */
 export interface GeneratedDoc {
   readonly file: string;
   readonly text: () => string;
 }
 
-/** All generated pages. */
+/** All generated pages and manifests. */
 export const GENERATED_DOCS: readonly GeneratedDoc[] = [
   { file: "problems.md", text: problemsDoc },
   { file: "istioctl.md", text: () => referencePage(COMMANDS) },
   ...Object.entries(meshDocs()).map(([path, text]) => ({ file: basename(path), text: () => text })),
+  ...MANIFESTS.map(({ file, text }) => ({ file: `../deploy/${file}`, text })),
 ];
 
 export const DOCS_FOLDER = join(import.meta.dirname, "../docs");

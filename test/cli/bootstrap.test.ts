@@ -64,6 +64,7 @@ describe("istioctl bootstrap", () => {
           NAMESPACE: "shop",
           INSTANCE_IPS: "10.0.0.7,fd00::7",
           SERVICE_ACCOUNT: "web-sa",
+          STANDARD_METRICS: "true",
           CLUSTER_ID: "Kubernetes",
           ISTIO_VERSION: "1.32.0",
           LABELS: { app: "web", version: "v1" },

@@ -1,96 +1,85 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { chmod, copyFile, link } from "node:fs/promises";
-import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
-import { findEnvoy } from "../../src/agent/find-envoy.ts";
-import { startAgentProcess } from "../support/agent.ts";
-import { meshBelieving, tokenFor } from "../support/agent-mesh.ts";
-import { tempDir } from "../support/cleanup.ts";
-import { rootOf } from "../support/identity.ts";
-import { startIstiod } from "../support/istiod.ts";
-import { hostsImpossible, type MeshHost, runAsProxy, startHosts } from "../support/netns.ts";
-import { startRelay } from "../support/relay.ts";
-import { createIssuer } from "../support/tokens.ts";
+import { describe, expect, it } from "vitest";
+import { type HostMesh, peerAuthentication, startHostMesh, WEB_PORT } from "../support/host-mesh.ts";
+import { hostsImpossible } from "../support/netns.ts";
+import { capturePackets, type Flow } from "../support/packet-capture.ts";
+import { inStep } from "../support/sync.ts";
 import { eventually } from "../support/wait.ts";
 
-const VIP = "10.96.0.20";
-const ISTIOD_PORT = 15_012;
+const SECRET_PATH = "/of-no-concern-to-others";
+/** First bytes of a TLS connection: a record of the handshake. */
+const HANDSHAKE = 0x16;
 
-/** A web service on one machine, which knows nothing of TLS. */
-const web = ({ address }: MeshHost): string => `
-apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: web, namespace: shop}
-spec:
-  hosts: [web.shop.svc.cluster.local]
-  addresses: [${VIP}]
-  location: MESH_INTERNAL
-  resolution: STATIC
-  ports: [{number: 80, name: http, protocol: HTTP, targetPort: 8080}]
-  workloadSelector: {labels: {app: web}}
----
-apiVersion: networking.istio.io/v1
-kind: WorkloadEntry
-metadata: {name: web, namespace: shop}
-spec: {address: ${address}, serviceAccount: web, labels: {app: web, security.istio.io/tlsMode: istio}}
----
-apiVersion: security.istio.io/v1
-kind: PeerAuthentication
-metadata: {name: default, namespace: shop}
-spec: {mtls: {mode: STRICT}}
-`;
-
-/** Lets programs of a host reach istiod at an address of their own. */
-async function leadToIstiod({ enter }: MeshHost, socket: string): Promise<void> {
-  const [command = "", ...words] = [...enter, process.execPath, join(import.meta.dirname, "../support/socket-relay.ts")];
-  const child = spawn(command, [...words, String(ISTIOD_PORT), socket], { stdio: ["ignore", "pipe", "inherit"] });
-  onTestFinished(() => void child.kill("SIGKILL"));
-  await once(child.stdout, "data");
-}
-
-/** A call past the host's own Envoy, which nobody but the proxy's user can make: gives the status, or why there was none. */
-async function callInPlaintext(host: MeshHost, url: string): Promise<string> {
-  const script = `fetch(${JSON.stringify(url)}).then((r) => console.log(r.status), (e) => console.log(e.cause?.code ?? String(e)))`;
-  return (await runAsProxy(host, script)).trim();
-}
+/** What the two machines said to each other for the service. */
+const betweenThem = (flows: readonly Flow[], { hosts }: HostMesh): readonly Flow[] =>
+  flows.filter(({ from, to }) => [from, to].some((end) => end === `${hosts.web.address}:${WEB_PORT}`));
 
 const impossible = hostsImpossible();
 
 describe.skipIf(impossible !== undefined)(`machines of their own (${impossible ?? "network namespaces with interception"})`, () => {
-  it("talk in mutual TLS through agents, and strict ones refuse all else", async () => {
-    const issuer = createIssuer("https://id.example.com");
-    const hosts = await startHosts(["client", "web"]);
-    const istiod = await startIstiod({ files: { "mesh.yaml": meshBelieving(issuer), "conf/web.yaml": web(hosts.web) } });
-    const socketDir = await tempDir();
-    const socket = join(socketDir, "istiod");
-    await startRelay({ to: istiod.securePort, at: socket });
-    const envoy = join(socketDir, "envoy");
-    await link(findEnvoy(process.env), envoy).catch(() => copyFile(findEnvoy(process.env), envoy));
-    await chmod(socketDir, 0o755);
-    await hosts.web.ask("http", { name: "web", port: 8080 });
-    await Promise.all(
-      (["client", "web"] as const).map(async (name) => {
-        await leadToIstiod(hosts[name], socket);
-        await startAgentProcess({
-          name,
-          serviceAccount: name,
-          address: hosts[name].address,
-          istiod: `127.0.0.1:${ISTIOD_PORT}`,
-          root: await rootOf(istiod),
-          token: tokenFor(issuer, name),
-          labels: { app: name },
-          host: hosts[name],
-          env: { ENVOY_PATH: envoy, ISTIO_META_INTERCEPTION_MODE: "REDIRECT" },
-        });
-      }),
-    );
-    const target = { address: VIP, port: 80, host: "web.shop.svc.cluster.local" };
-    await eventually("the service answers", async () => (await hosts.client.ask("call", target)).status === 200);
-    expect(await hosts.client.ask("call", target)).toMatchObject({ status: 200, by: "web" });
-    expect(await callInPlaintext(hosts.client, `http://${hosts.web.address}:8080/`)).toBe("ECONNRESET");
-    const hits = await hosts.web.ask("hits", { port: 8080 });
-    expect(hits.length).toBeGreaterThan(0);
+  it("talk in mutual TLS through agents, and strict ones refuse all else", { timeout: 90_000 }, async () => {
+    const mesh = await startHostMesh();
+    const { hosts, agents, istiod, target, callInPlaintext } = mesh;
+    const call = () => hosts.client.ask("call", { ...target, path: SECRET_PATH });
+    const capture = await capturePackets(hosts.web);
+    expect(await call()).toMatchObject({ status: 200, by: "web" });
+
+    // The wire: connections that are open already go on in TLS records, new ones begin with a handshake.
+    process.kill(await agents.client.envoyPid(), "SIGKILL");
+    await agents.client.ready();
+    await eventually("the service answers again", async () => (await call()).status === 200);
+    const heard = betweenThem(capture.flows(), mesh);
+    expect(heard.some(({ bytes }) => bytes[0] === HANDSHAKE)).toBe(true);
+    for (const { bytes } of heard)
+      expect([bytes.includes("GET"), bytes.includes(SECRET_PATH), bytes.includes("HTTP/")]).toEqual([false, false, false]);
+
+    // Who is who: the server sees the client's name, and each shows its own.
+    const hits = await hosts.web.ask("hits", { port: WEB_PORT });
     expect(hits.every(({ from }) => /127\.0\.0\.\d+$/.test(from))).toBe(true);
+    expect(hits.at(-1)?.peer).toContain("URI=spiffe://cluster.local/ns/shop/sa/client");
+    expect(hits.at(-1)?.peer).toContain("By=spiffe://cluster.local/ns/shop/sa/web");
+    expect(await agents.web.admin("/certs")).toContain("spiffe://cluster.local/ns/shop/sa/web");
+
+    expect(await callInPlaintext()).toBe("ECONNRESET");
+    await istiod.write("conf/peers.yaml", peerAuthentication("PERMISSIVE"));
+    await eventually("plaintext is taken", async () => (await callInPlaintext()) === "200");
+    expect(await call()).toMatchObject({ status: 200 });
+    // Had it been there before, the wiretap would have seen it.
+    expect(betweenThem(capture.flows(), mesh).some(({ bytes }) => bytes.includes("GET"))).toBe(true);
+
+    // The server's metrics name the workload at the client's address.
+    const page = await hosts.web.ask("fetch", { url: `http://127.0.0.1:${agents.web.statusPort}/stats/prometheus` });
+    expect(page).toMatch(
+      /^istio_requests_total\{.*reporter="destination".*source_workload="buyer".*destination_workload="web".*"mutual_tls"\} /m,
+    );
+  });
+
+  it("go on when istiod is killed, when an agent is, and when Envoy starts anew meanwhile", { timeout: 90_000 }, async () => {
+    const { hosts, agents, istiod, target } = await startHostMesh();
+    const calls = async (count: number): Promise<readonly number[]> => {
+      const statuses: number[] = [];
+      for (let turn = 0; turn < count; turn++) statuses.push((await hosts.client.ask("call", target)).status);
+      return statuses;
+    };
+    const allGood = (count: number): readonly number[] => Array.from({ length: count }, () => 200);
+    await Promise.all([inStep(istiod, "client.shop"), inStep(istiod, "web.shop")]);
+    await istiod.stop("SIGKILL");
+    expect(await calls(20)).toEqual(allGood(20));
+    for (const agent of [agents.client, agents.web]) {
+      const before = await agent.envoyPid();
+      process.kill(before, "SIGKILL");
+      await eventually("another Envoy runs", async () => (await agent.envoyPid()) !== before);
+      await agent.ready();
+    }
+    await eventually("calls are answered", async () => (await calls(1))[0] === 200);
+    expect(await calls(20)).toEqual(allGood(20));
+    await agents.client.stop("SIGKILL");
+    expect(await calls(20)).toEqual(allGood(20));
+    // Its key was in memory alone: the next agent needs a CA.
+    await istiod.start();
+    agents.client.start();
+    await agents.client.ready();
+    await eventually("calls are answered", async () => (await calls(1))[0] === 200);
+    await eventually("the agents are connected", async () => (await istiod.metric("pilot_xds")) === 2, 30_000);
+    expect(await calls(5)).toEqual(allGood(5));
   });
 });

@@ -4,9 +4,10 @@ import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { startAgentProcess } from "../support/agent.ts";
 import { CART_HOST, meshBelieving, tokenFor } from "../support/agent-mesh.ts";
-import { rootOf } from "../support/identity.ts";
+import { askCertificate, rootOf } from "../support/identity.ts";
 import { startIstiod } from "../support/istiod.ts";
 import { freePort } from "../support/ports.ts";
+import { tlsCall } from "../support/tls-call.ts";
 import { createIssuer } from "../support/tokens.ts";
 import { eventually } from "../support/wait.ts";
 
@@ -102,5 +103,35 @@ describe("what an agent answers beside Envoy", () => {
     agent.start();
     await agent.ready();
     expect(await resolver.resolve4(CART_HOST)).toEqual(["240.0.0.9"]);
+  });
+
+  it("shows metrics to callers with a certificate of the mesh alone, where that is asked for", async () => {
+    const issuer = createIssuer("https://id.example.com");
+    const istiod = await startIstiod({ files: { "mesh.yaml": meshBelieving(issuer) } });
+    const [envoyPort, mergedPort] = [await freePort(), await freePort()];
+    await startAgentProcess({
+      name: "web",
+      address: ADDRESS,
+      serviceAccount: "web",
+      istiod: `127.0.0.1:${istiod.securePort}`,
+      root: await rootOf(istiod),
+      token: tokenFor(issuer, "web"),
+      env: { ENVOY_SECURE_METRICS_PORT: String(envoyPort), ENVOY_SECURE_MERGED_METRICS_PORT: String(mergedPort) },
+    });
+    const { key, chain } = await askCertificate(istiod, { token: tokenFor(issuer, "prometheus") });
+    const scrape = (port: number, path: string, shown: { readonly key?: string; readonly cert?: string }) =>
+      tlsCall({ port, path, name: "metrics", ...shown });
+    const known = { key, cert: chain.join("") };
+    const envoys = await eventually("Envoy has its certificate", () =>
+      scrape(envoyPort, "/stats/prometheus", known).catch(() => undefined),
+    );
+    expect([envoys.shown, envoys.body.includes("envoy_server_live")]).toEqual(["URI:spiffe://cluster.local/ns/shop/sa/web", true]);
+    const merged = await scrape(mergedPort, "/metrics", known);
+    expect([merged.body.includes("envoy_server_live"), merged.body.includes("istio_agent_scrapes_total")]).toEqual([true, true]);
+    expect((await scrape(mergedPort, "/quitquitquit", known)).status).toBe(404);
+    for (const port of [envoyPort, mergedPort]) {
+      await expect(scrape(port, "/stats/prometheus", {})).rejects.toThrow();
+      await expect(fetch(`http://127.0.0.1:${port}/stats/prometheus`)).rejects.toThrow();
+    }
   });
 });

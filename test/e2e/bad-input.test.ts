@@ -112,5 +112,58 @@ spec:
   });
 });
 
+describe("configuration that is wrong by itself", () => {
+  it("is told once, with object and field, and the rest works", async () => {
+    const v1 = await httpEcho("v1");
+    const port = await freePort();
+    const service = (ports: string): string => `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: web, namespace: shop}
+spec:
+  hosts: [web.test]
+  location: MESH_INTERNAL
+  resolution: STATIC
+  ports: [${ports}]
+  endpoints: [{address: 127.0.0.1, ports: {main: ${v1.port}}}]
+`;
+    const rule = (name: string, http: string): string => `
+---
+apiVersion: networking.istio.io/v1
+kind: VirtualService
+metadata: {name: ${name}, namespace: shop}
+spec: {hosts: [${name}.test], http: [${http}]}
+`;
+    const route = "route: [{destination: {host: web.test}}]";
+    const wrong =
+      rule("lookahead", `{match: [{uri: {regex: "(?=a)b"}}], ${route}}`) +
+      rule("huge", `{match: [{uri: {regex: "${"a{1000}".repeat(60)}"}}], ${route}}`) +
+      rule("negative", "{route: [{destination: {host: web.test}, weight: -1}]}") +
+      rule("weightless", "{route: [{destination: {host: web.test}, weight: 0}, {destination: {host: web.test}, weight: 0}]}") +
+      rule("good", `{match: [{uri: {regex: "/v[0-9]+"}}], ${route}}, {directResponse: {status: 418}}`);
+    const istiod = await startIstiod({
+      files: {
+        "conf/service.yaml": service(`{number: ${port}, name: main, protocol: HTTP}, {number: 53, name: dns, protocol: UDP}`),
+        "conf/wrong.yaml": wrong,
+      },
+    });
+    const proxy = await startProxy({ xdsPort: istiod.grpcPort, name: "client", address: "127.0.0.9" });
+    await listening(port);
+    const expected: readonly (readonly [object: string, path: string])[] = [
+      ["VirtualService/shop/lookahead", "spec.http[0].match[0].uri.regex"],
+      ["VirtualService/shop/huge", "spec.http[0].match[0].uri.regex"],
+      ["VirtualService/shop/negative", "spec.http[0].route[0].weight"],
+      ["VirtualService/shop/weightless", "spec.http[0].route"],
+      ["ServiceEntry/shop/web", "spec.ports[1].protocol"],
+    ];
+    await eventually("all of them are logged", () => expected.every(([object, path]) => logged(istiod.log(), object, path) === 1));
+    const shown = (await (await istiod.debug("/debug/problems")).json()) as readonly Shown[];
+    expect(shown).toHaveLength(expected.length);
+    expect((await call({ port, host: "web.test" })).by).toBe("v1");
+    expect((await call({ port, host: "good.test", path: "/v12" })).status).not.toBe(418);
+    await proxy.assertNothingRejected();
+  });
+});
+
 const logged = (log: string, object: string, path: string): number =>
   log.split("\n").filter((line) => line.includes(object) && line.includes(`${path}:`)).length;

@@ -69,6 +69,33 @@ describe("what EnvoyFilters can put in", () => {
     await proxy.assertNothingRejected();
   });
 
+  it("is put in by priority, for the versions and the metadata of proxies it is meant for, and beside filters of Istio's", async () => {
+    const add = (value: string, match: string): string =>
+      `{applyTo: HTTP_FILTER, match: {${match}}, patch: {operation: INSERT_FIRST, value: {name: shop.${value}, typed_config: {${type("lua.v3.Lua")}, default_source_code: {inline_string: "${ADD_HEADER.replace("yes", value)}"}}}}}`;
+    const filter = (name: string, priority: number, patch: string): string =>
+      envoyFilter(patch).replace("name: patches", `name: ${name}`).replace("spec:", `spec:\n  priority: ${priority}`);
+    const beside = add(
+      "stats",
+      "listener: {filterChain: {filter: {name: envoy.filters.network.http_connection_manager, subFilter: {name: istio.stats}}}}",
+    );
+    const documents = [
+      filter("late", 10, add("late", "context: SIDECAR_OUTBOUND")),
+      filter("early", -10, add("early", "context: ANY")),
+      filter("inbound", 0, add("inbound", "context: SIDECAR_INBOUND")),
+      filter("other-version", 0, add("version", 'proxy: {proxyVersion: "^9\\\\..*"}')),
+      filter("other-place", 0, add("place", "proxy: {metadata: {CLUSTER_ID: elsewhere}}")),
+      filter("stats", 0, beside.replace("INSERT_FIRST", "INSERT_BEFORE")),
+    ];
+    const { v1, target, proxy } = await startShop({
+      http: rule("v1"),
+      istiod: { files: { [FILE]: documents.join("---\n") } },
+      metadata: { ISTIO_VERSION: "1.30.0", CLUSTER_ID: "here" },
+    });
+    expect((await call(target)).by).toBe("v1");
+    expect(v1.hits.at(-1)?.headers["x-lua"]).toBe("late, early, stats");
+    await proxy.assertNothingRejected();
+  });
+
   it("is the configuration of a filter that asks for it by name", async () => {
     const discovered = httpFilter("x", "").replace(
       "typed_config: {}",

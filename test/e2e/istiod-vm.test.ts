@@ -50,7 +50,7 @@ describe("istiod-vm", () => {
     const inputs = linked(metafile, entry);
     expect(inputs).toContain("src/bin/istiod-vm.ts");
     expect(inputs).toContain("src/serve/control-plane.ts");
-    expect(inputs.filter((path) => /@kubernetes\/|(^|\/)src\/(kube|cluster)\//.test(path))).toEqual([]);
+    expect(inputs.filter((path) => /@kubernetes\/|(^|\/)src\/(kube|cluster|sources\/kubernetes)\//.test(path))).toEqual([]);
   });
 });
 

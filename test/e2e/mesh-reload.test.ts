@@ -83,12 +83,12 @@ describe("a good mesh.yaml on reload", () => {
 
   it("says what waits for a restart", async () => {
     const shop = await startShop();
-    await shop.istiod.write("mesh.yaml", "listen: {httpsAddr: 127.0.0.1:1}\n");
+    await shop.istiod.write("mesh.yaml", "listen: {legacyGrpcAddr: 127.0.0.1:1}\n");
     const waiting = await eventually("the field is shown", async () => {
       const { needsRestart } = (await (await shop.istiod.debug("/debug/mesh")).json()) as MeshState;
       return needsRestart.length > 0 && needsRestart;
     });
-    expect(waiting).toMatchObject([{ field: "listen.httpsAddr" }]);
+    expect(waiting).toMatchObject([{ field: "listen.legacyGrpcAddr" }]);
     expect((await call(shop.target)).status).toBe(200);
   });
 });

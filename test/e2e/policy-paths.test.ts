@@ -54,6 +54,30 @@ describe("a policy on paths", () => {
   }
 });
 
+describe("a policy that allows paths", () => {
+  it("lets nothing else through, however it is written", async () => {
+    const shop = await guardedGateway(policy("public", '{rules: [{to: [{operation: {paths: [/public, "/public/*"]}}]}]}'));
+    const table: readonly [path: string, status: number][] = [
+      ["/public", 200],
+      ["/public?x=/admin", 200],
+      ["/x/../public", 200],
+      ["/%70ublic", 200],
+      ["/public/../admin", 403],
+      ["/public/%2e%2e/admin", 403],
+      ["/public/..\\admin", 403],
+      ["//public", 403],
+      ["/Public", 403],
+      ["/public;x", 403],
+      ["/public.", 403],
+      ["/publicity", 403],
+      ["/public%2Fx", 403],
+      ["/", 403],
+    ];
+    for (const [path, status] of table) expect([path, await statusOf(shop, { path })]).toEqual([path, status]);
+    expect(shop.v1.hits.every(({ url }) => /^\/public([/?]|$)/.test(url))).toBe(true);
+  });
+});
+
 describe("a policy on hosts", () => {
   it("knows no case, and takes a port only where it says so", async () => {
     const denied = (hosts: string) => policy("host", `{action: DENY, rules: [{to: [{operation: {hosts: ${hosts}}}]}]}`);
@@ -66,6 +90,9 @@ describe("a policy on hosts", () => {
       [{ host: `${SHOP_HOST}:65000` }, 200, 403],
       [{ host: "harmless.test", path: `http://${SHOP_HOST}/` }, 403, 403],
       [{ host: `x.${SHOP_HOST}` }, 404, 404],
+      // With the dot of a full name it is another host, and none of ours.
+      [{ host: `${SHOP_HOST}.` }, 404, 404],
+      [{ host: `${SHOP_HOST}.:80` }, 404, 404],
     ];
     for (const [change, ...statuses] of table) {
       expect([change, await statusOf(bare, change), await statusOf(both, change)]).toEqual([change, ...statuses]);

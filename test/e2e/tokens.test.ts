@@ -70,7 +70,7 @@ spec: {jwtRules: [${rules.join(", ")}]}
     expect(await servedBy({})).toBe("v1");
   });
 
-  it("whose keys a service of the mesh has are checked with those; whose keys nobody has are refused", async () => {
+  it("whose keys a service of the mesh has are checked with those, if Envoy is to fetch them; whose keys nobody has are refused", async () => {
     const keys = await keyServer(good);
     const uri = "http://keys.shop.svc.cluster.local:8000/keys";
     const service = `
@@ -86,7 +86,7 @@ spec:
 `;
     const fetched = `{issuer: "${good.name}", jwksUri: "${uri}"}`;
     const unknown = `{issuer: "${other.name}", jwksUri: "https://other.test/keys"}`;
-    const shop = await gateway(authentication(fetched, unknown), { "conf/keys.yaml": service });
+    const shop = await gateway(authentication(fetched, unknown), { "conf/keys.yaml": service }, { PILOT_JWT_ENABLE_REMOTE_JWKS: "hybrid" });
     expect(await statusOf(shop)).toBe(200);
     const refused = await call({ ...shop.target, ...bearer(other.token({})) });
     expect([refused.status, refused.body]).toEqual([401, "Jwks remote fetch is failed"]);

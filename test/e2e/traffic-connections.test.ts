@@ -208,6 +208,36 @@ spec:
     await proxy.assertNothingRejected();
   });
 
+  it("sends what no service claims through the proxy it names", async () => {
+    const [web, way] = [await httpEcho("web"), await httpEcho("way out")];
+    const port = await freePort();
+    const sidecar = `
+---
+apiVersion: networking.istio.io/v1
+kind: Sidecar
+metadata: {name: client, namespace: shop}
+spec:
+  outboundTrafficPolicy: {mode: ALLOW_ANY, egressProxy: {host: way.example.com, port: {number: 1}}}
+  egress: [{hosts: ["./*"]}]
+`;
+    const config =
+      entry({ name: "web", port, server: web.port, protocol: "HTTP" }) +
+      entry({ name: "way", port: 1, server: way.port, protocol: "HTTP" }) +
+      sidecar;
+    const istiod = await startIstiod({ files: { "conf/all.yaml": config } });
+    const proxy = await startProxy({
+      xdsPort: istiod.grpcPort,
+      name: "client",
+      address: "127.0.0.9",
+      metadata: { UNPRIVILEGED_POD: "true" },
+    });
+    await listening(port);
+    expect((await call({ port, host: "web.example.com" })).by).toBe("web");
+    expect((await call({ port, host: "stranger.test" })).by).toBe("way out");
+    expect(way.hits.at(-1)?.headers.host).toBe("stranger.test");
+    await proxy.assertNothingRejected();
+  });
+
   it("hands what comes in to where the application is, a port or a socket", async () => {
     const app = await httpEcho("app");
     const dir = await tempDir();

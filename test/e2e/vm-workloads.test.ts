@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process";
 import { X509Certificate } from "node:crypto";
-import { mkdir, readdir, readFile, stat, writeFile } from "node:fs/promises";
+import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { fromBinary } from "@bufbuild/protobuf";
@@ -215,6 +215,8 @@ describe("a join bundle", () => {
     await eventually("it registered", async () => (await entriesOf(istiod)).length === 1);
     expect((await entriesOf(istiod))[0]).toMatchObject({ metadata: { name: "carts-127.0.0.1" }, spec: { labels: { app: "cart" } } });
     await agent.stop();
+    // As after a reboot: what was under /run is gone, the token with it.
+    await rm(join(home, "var/run"), { recursive: true });
     const refusals = await istiod.metric("istiod_refused_callers");
     agent.start();
     await agent.ready();

@@ -18,6 +18,7 @@ const NAMES = [
   "generate-first-proxy",
   "generate-same-class",
   "generate-other-namespace",
+  "generate-route-change",
   "engine",
   "first-proxy",
   "other-proxies",
@@ -34,6 +35,12 @@ const NAMES = [
   "route-change-vhds",
   "private-route-change-vhds",
   "memory-vhds",
+  "tls-other-proxies",
+  "tls-route-change",
+  "tls-endpoint-change",
+  "csr-rate",
+  "csr-p99",
+  "csr-p99-during-push",
 ];
 
 interface Line {

@@ -60,7 +60,10 @@ async function validate(bootstrap: Uint8Array): Promise<string | undefined> {
     const output = await open(log, "a");
     const ended = await run(["--mode", "validate", "-c", file, "-l", "error"], output);
     await output.close();
-    return ended === 0 ? undefined : `${ended}: ${(await readFile(log, "utf8")).trim().slice(0, LONGEST_REASON)}`;
+    const said = await readFile(log, "utf8");
+    // Envoy 1.40 ends badly after a good verdict where access loggers share a scope of statistics; a running server does not.
+    if (ended === 0 || said.includes(`configuration '${file}' OK`)) return undefined;
+    return `${ended}: ${said.trim().slice(0, LONGEST_REASON)}`;
   } finally {
     await rm(dir, { recursive: true, force: true });
   }

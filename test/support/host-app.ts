@@ -4,10 +4,11 @@ import { createServer } from "node:http";
 import { createServer as createTcpServer, type Server } from "node:net";
 import { type Answer, type Call, call, converse } from "./calls.ts";
 
-/** What reached a server of a host. `from` is the address the connection came from. */
+/** What reached a server of a host. `from` is the address the connection came from; `peer` is what the proxy says of the caller's certificate. */
 export interface HostHit {
   readonly url: string;
   readonly from: string;
+  readonly peer?: string;
 }
 
 /** What can be asked of a host, and the answer to each. */
@@ -27,7 +28,8 @@ const hits = new Map<number, HostHit[]>();
 const COMMANDS: { readonly [K in keyof HostCommands]: (ask: HostCommands[K]["ask"]) => Promise<HostCommands[K]["answer"]> } = {
   http({ name, port, bind }) {
     const server = createServer((request, response) => {
-      note(port, { url: request.url ?? "", from: request.socket.remoteAddress ?? "" });
+      const peer = String(request.headers["x-forwarded-client-cert"] ?? "");
+      note(port, { url: request.url ?? "", from: request.socket.remoteAddress ?? "", ...(peer !== "" && { peer }) });
       response.writeHead(200, { "x-served-by": name }).end(name);
     });
     return listen(server, port, bind);

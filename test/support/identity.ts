@@ -26,6 +26,10 @@ export interface AskOptions {
   readonly ttlSeconds?: number;
   readonly metadata?: MessageInitShape<typeof IstioCertificateRequestSchema>["metadata"];
   readonly csr?: string;
+  /** Further headers of the call. */
+  readonly headers?: Readonly<Record<string, string>>;
+  /** Port to call, if not the secure one. */
+  readonly port?: number;
 }
 
 export const SERVER_NAME = "istiod.istio-system.svc";
@@ -48,12 +52,13 @@ export async function askCertificate(istiod: Istiod, options: AskOptions = {}): 
     validityDuration: BigInt(options.ttlSeconds ?? 0),
     ...(options.metadata !== undefined && { metadata: options.metadata }),
   });
-  const client = new Client(`127.0.0.1:${istiod.securePort}`, await clientCredentials(istiod, options.certificate), {
+  const client = new Client(`127.0.0.1:${options.port ?? istiod.securePort}`, await clientCredentials(istiod, options.certificate), {
     "grpc.ssl_target_name_override": SERVER_NAME,
     "grpc.use_local_subchannel_pool": 1,
   });
   const headers = new Metadata();
   if (options.token !== undefined) headers.set("authorization", `Bearer ${options.token}`);
+  for (const [name, value] of Object.entries(options.headers ?? {})) headers.set(name, value);
   try {
     const answer = await new Promise<Buffer>((resolve, reject) => {
       const bytes = Buffer.from(toBinary(IstioCertificateRequestSchema, request));

@@ -124,6 +124,7 @@ function programOf(options: IstiodOptions, { home, grpcPort, securePort, httpPor
     SECURE_GRPC_ADDR: `127.0.0.1:${securePort}`,
     HTTP_ADDR: `127.0.0.1:${httpPort}`,
     MONITORING_ADDR: `127.0.0.1:${monitoringPort}`,
+    HTTPS_ADDR: "", // Webhooks are off unless a test gives them a port.
   };
   const env = { ...process.env, ISTIO_HOME: home, ...addresses, KUBECONFIG: join(home, "none"), ...options.env };
   const written = { stdout: "", stderr: "" };

@@ -84,7 +84,7 @@ const SETTINGS: GenerateSettings = {
   tlsOnSidecarIngress: false,
   traceSampling: 1,
   severalAuthorizers: false,
-  envoyFetchesKeys: false,
+  keyFetcher: "istiod",
   autoAddressRanges: ["240.240.0.0/16", "2001:2::/48"],
 };
 

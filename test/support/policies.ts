@@ -14,8 +14,11 @@ spec: ${spec}
 ---`;
 
 /** The shop behind a gateway with policies; further files go below etc/istio. */
-export const guardedGateway = (policies: string, files: Readonly<Record<string, string>> = {}): Promise<ShopMesh> =>
-  startShop({ place: "gateway", http: rule("v1"), istiod: { files: { [POLICIES]: policies, ...files } } });
+export const guardedGateway = (
+  policies: string,
+  files: Readonly<Record<string, string>> = {},
+  env: Readonly<Record<string, string>> = {},
+): Promise<ShopMesh> => startShop({ place: "gateway", http: rule("v1"), istiod: { files: { [POLICIES]: policies, ...files }, env } });
 
 /** Status of a request that differs in something from the plain one. */
 export const statusOf = async ({ target }: Pick<ShopMesh, "target">, change: Partial<Call> = {}): Promise<number> =>

@@ -9,7 +9,8 @@ let next = FIRST + (process.pid % 60) * 200;
 export async function freePort(host = "127.0.0.1"): Promise<number> {
   for (let tries = 0; tries < 2_000; tries++) {
     next = next >= LAST ? FIRST : next + 1;
-    if (await isFree(next, host)) return next;
+    const port = next; // Others may ask meanwhile.
+    if (await isFree(port, host)) return port;
   }
   throw new Error("no free port found");
 }

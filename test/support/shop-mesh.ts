@@ -2,7 +2,7 @@ import type { Call } from "./calls.ts";
 import { type EchoOptions, type EchoServer, httpEcho } from "./echo.ts";
 import { type Istiod, type IstiodOptions, startIstiod } from "./istiod.ts";
 import { freePort } from "./ports.ts";
-import { listening, type RunningProxy, startProxy } from "./proxy.ts";
+import { listening, type ProxyOptions, type RunningProxy, startProxy } from "./proxy.ts";
 import { SHOP_HOST, type ShopPorts, shopGateway, shopRoutes, shopService } from "./shop.ts";
 import { eventually } from "./wait.ts";
 
@@ -21,6 +21,8 @@ export interface ShopOptions {
   readonly v1?: EchoOptions;
   /** Where Envoy finds its control plane, if it is not to call istiod directly. */
   readonly xdsPort?: (istiod: Istiod) => Promise<number>;
+  /** Node metadata besides the usual. */
+  readonly metadata?: ProxyOptions["metadata"];
 }
 
 /** A control plane, two real servers, and one real Envoy that takes requests for them. */
@@ -56,6 +58,7 @@ export async function startShop(options: ShopOptions = {}): Promise<ShopMesh> {
       : ({ type: "sidecar", name: "client", address: "127.0.0.1" } as const)),
     xdsPort: (await options.xdsPort?.(istiod)) ?? istiod.grpcPort,
     protocol: options.protocol ?? "delta",
+    ...(options.metadata !== undefined && { metadata: options.metadata }),
   });
   const target = { port: atEdge ? gateway : ports.service, host: SHOP_HOST };
   await listening(target.port);

@@ -7,6 +7,7 @@ export interface TlsCall extends Pick<ConnectionOptions, "cert" | "key" | "ca" |
   /** The name in the handshake, and the Host header. */
   readonly name: string;
   readonly agent?: Agent;
+  readonly path?: string;
 }
 
 export interface TlsAnswer {
@@ -24,12 +25,13 @@ export interface TlsAnswer {
 }
 
 /** Makes one request over TLS; rejects where the handshake fails. Whose certificate is shown is for the caller to look at, unless `ca` is given. */
-export function tlsCall({ port, name, agent, ...tls }: TlsCall): Promise<TlsAnswer> {
+export function tlsCall({ port, name, agent, path = "/", ...tls }: TlsCall): Promise<TlsAnswer> {
   return new Promise((resolve, reject) => {
     const sent = request(
       {
         host: "127.0.0.1",
         port,
+        path,
         servername: name,
         headers: { host: name },
         agent: agent ?? false,

@@ -1,5 +1,6 @@
 import { create, fromBinary, type JsonObject, toBinary } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
+import { type ChannelCredentials, Metadata } from "@grpc/grpc-js";
 import { onTestFinished } from "vitest";
 import {
   DeltaDiscoveryRequestSchema,
@@ -16,6 +17,8 @@ export interface SubscriberOptions {
   readonly typeUrl: string;
   /** None = everything. */
   readonly names?: readonly string[];
+  /** How it connects and what it shows; plaintext and nothing where left out. */
+  readonly secure?: { readonly credentials: ChannelCredentials; readonly token: string };
 }
 
 /** One response, whichever variant it came in. */
@@ -26,12 +29,13 @@ export interface Answer {
 }
 
 /** A client of one type that takes everything it is sent and acknowledges it. */
-export function subscribe({ port, variant, node, typeUrl, names = [] }: SubscriberOptions): readonly Answer[] {
+export function subscribe({ port, variant, node, typeUrl, names = [], secure }: SubscriberOptions): readonly Answer[] {
   const answers: Answer[] = [];
   const delta = variant === "delta";
   const client = openAdsClient({
-    address: `127.0.0.1:${port}`,
+    address: `localhost:${port}`,
     variant,
+    ...(secure !== undefined && { credentials: secure.credentials, metadata: bearer(secure.token) }),
     message(bytes) {
       const response = delta ? fromBinary(DeltaDiscoveryResponseSchema, bytes) : fromBinary(DiscoveryResponseSchema, bytes);
       const resources = response.resources.flatMap((one) => (one.$typeName === "google.protobuf.Any" ? [one] : (one.resource ?? [])));
@@ -52,4 +56,10 @@ export function subscribe({ port, variant, node, typeUrl, names = [] }: Subscrib
       : toBinary(DiscoveryRequestSchema, create(DiscoveryRequestSchema, { node, typeUrl, resourceNames: [...names] })),
   );
   return answers;
+}
+
+function bearer(token: string): Metadata {
+  const metadata = new Metadata();
+  metadata.set("authorization", `Bearer ${token}`);
+  return metadata;
 }

@@ -1,0 +1,169 @@
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { systemClock } from "../../src/base/clock.ts";
+import { silentLog } from "../../src/base/log.ts";
+import { installedKinds } from "../../src/kube/discovery.ts";
+import { findKubeAccess } from "../../src/kube/kube-access.ts";
+import { createKubeClient, type KubeClient } from "../../src/kube/kube-client.ts";
+import { LeaderLease } from "../../src/kube/lease.ts";
+import { Reflector } from "../../src/kube/reflector.ts";
+import type { KubeObject, ResourceType } from "../../src/kube/resource-type.ts";
+import { type Cluster, clusterImpossible, startCluster } from "../cluster/start-cluster.ts";
+import { addNamespaces } from "../support/cluster-objects.ts";
+import { eventually } from "../support/wait.ts";
+
+const reason = clusterImpossible();
+if (reason !== undefined) console.warn(`skipped: ${reason}`);
+
+const CONFIG_MAPS: ResourceType = { group: "", version: "v1", plural: "configmaps", namespaced: true };
+const SERVICES: ResourceType = { group: "", version: "v1", plural: "services", namespaced: true };
+
+describe.skipIf(reason !== undefined)("the client of a cluster", () => {
+  let cluster: Cluster;
+  let client: KubeClient;
+  beforeAll(async () => {
+    cluster = await startCluster({ controllerManager: false });
+    await addNamespaces(cluster, "shop");
+    const access = await findKubeAccess({ env: { KUBECONFIG: cluster.kubeconfig }, clock: systemClock });
+    if (access === undefined) throw new Error("no access");
+    client = createKubeClient(access, systemClock);
+  });
+  afterAll(async () => {
+    client?.close();
+    await cluster?.stop();
+  });
+
+  const map = (name: string, data: Readonly<Record<string, string>>, more = {}): KubeObject => ({
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: { name, namespace: "shop", ...more },
+    data,
+  });
+
+  it("creates, reads, changes and deletes", async () => {
+    const place = { namespace: "shop", name: "one" };
+    const made = await client.create(CONFIG_MAPS, map("one", { a: "1" }));
+    await expect(client.create(CONFIG_MAPS, map("one", {}))).rejects.toMatchObject({ status: 409, reason: "AlreadyExists" });
+    const stale = { resourceVersion: made.metadata.resourceVersion };
+    await client.update(CONFIG_MAPS, map("one", { a: "2" }, stale));
+    await expect(client.update(CONFIG_MAPS, map("one", { a: "3" }, stale))).rejects.toMatchObject({ isConflict: true, reason: "Conflict" });
+    await client.patch(CONFIG_MAPS, place, { data: { b: "1" } }, { as: "merge" });
+    await client.patch(CONFIG_MAPS, place, [{ op: "remove", path: "/data/a" }], { as: "json" });
+    expect((await client.get(CONFIG_MAPS, place)).data).toEqual({ b: "1" });
+    await client.delete(CONFIG_MAPS, place);
+    await expect(client.get(CONFIG_MAPS, place)).rejects.toMatchObject({ isNotFound: true });
+  });
+
+  it("applies as one of several managers", async () => {
+    const place = { namespace: "shop", name: "shared" };
+    await client.patch(CONFIG_MAPS, place, map("shared", { a: "1" }), { as: "apply", fieldManager: "first" });
+    await expect(
+      client.patch(CONFIG_MAPS, place, map("shared", { a: "2" }), { as: "apply", fieldManager: "second" }),
+    ).rejects.toMatchObject({ isConflict: true });
+    await client.patch(CONFIG_MAPS, place, map("shared", { a: "2" }), { as: "apply", fieldManager: "second", force: true });
+    expect((await client.get(CONFIG_MAPS, place)).data).toEqual({ a: "2" });
+    await client.patch(CONFIG_MAPS, place, map("shared", { a: "3" }), { as: "apply", fieldManager: "second", dryRun: true });
+    expect((await client.get(CONFIG_MAPS, place)).data).toEqual({ a: "2" });
+  });
+
+  it("writes a status without touching the rest", async () => {
+    await cluster.client.apply(
+      "{apiVersion: v1, kind: Service, metadata: {name: lb, namespace: shop}, spec: {type: LoadBalancer, ports: [{port: 80}]}}",
+    );
+    const place = { namespace: "shop", name: "lb", subresource: "status" };
+    const body = { spec: { type: "ClusterIP" }, status: { loadBalancer: { ingress: [{ ip: "203.0.113.7", ipMode: "VIP" }] } } };
+    const after = await client.patch(SERVICES, place, body, { as: "merge" });
+    expect(after).toMatchObject({
+      spec: { type: "LoadBalancer" },
+      status: { loadBalancer: { ingress: [{ ip: "203.0.113.7", ipMode: "VIP" }] } },
+    });
+  });
+
+  it("lists by pages, and watches from there, by metadata alone where that is enough", async () => {
+    for (const name of ["p1", "p2", "p3"]) await client.create(CONFIG_MAPS, map(name, { big: "x" }, { labels: { set: "pages" } }));
+    const first = await client.list(CONFIG_MAPS, { namespace: "shop", labelSelector: "set=pages", limit: 2 });
+    expect([first.items.length, first.continue === ""]).toEqual([2, false]);
+    const rest = await client.list(CONFIG_MAPS, { namespace: "shop", labelSelector: "set=pages", limit: 2, continue: first.continue });
+    expect([rest.items.map(({ metadata }) => metadata.name), rest.continue]).toEqual([["p3"], ""]);
+    const light = await client.list(CONFIG_MAPS, { namespace: "shop", labelSelector: "set=pages", metadataOnly: true });
+    expect([light.items.length, light.items[0]?.data]).toEqual([3, undefined]);
+
+    const held = new Map<string, KubeObject>();
+    const stop = new AbortController();
+    onTestFinished(() => stop.abort());
+    const reflector = new Reflector<KubeObject>({
+      client,
+      type: CONFIG_MAPS,
+      selection: { namespace: "shop", labelSelector: "set=pages", metadataOnly: true },
+      clock: systemClock,
+      log: silentLog,
+      shape: (object) => object,
+      changed: ({ upserts, deletes }) => {
+        for (const [key, object] of upserts) held.set(key, object);
+        for (const key of deletes) held.delete(key);
+      },
+    });
+    void reflector.run(stop.signal);
+    await eventually("all are known", () => held.size === 3);
+    await client.delete(CONFIG_MAPS, { namespace: "shop", name: "p2" });
+    await client.patch(CONFIG_MAPS, { namespace: "shop", name: "p1" }, { metadata: { labels: { more: "yes" } } }, { as: "merge" });
+    await eventually("both changes", () => held.size === 2 && held.get("shop/p1")?.metadata.labels?.more === "yes");
+    expect(held.get("shop/p1")?.data).toBe(undefined);
+  });
+
+  it("does not mind that kept connections have died", async () => {
+    await client.get(SERVICES, { namespace: "default", name: "kubernetes" });
+    await cluster.killApiServer();
+    await cluster.restartApiServer();
+    expect((await client.get(SERVICES, { namespace: "default", name: "kubernetes" })).metadata.name).toBe("kubernetes");
+  });
+
+  it("knows what is installed", async () => {
+    const wanted = [
+      { group: "apps", versions: ["v9", "v1"], plural: "deployments" },
+      { group: "nobody.test", versions: ["v1"], plural: "things" },
+    ];
+    expect([...(await installedKinds(client, wanted))]).toEqual([["apps/deployments", "v1"]]);
+  });
+
+  it("elects one leader, and another when that one is gone", async () => {
+    const led: string[] = [];
+    const join = (holder: string) => {
+      const stop = new AbortController();
+      onTestFinished(() => stop.abort());
+      const lease = new LeaderLease({
+        client,
+        namespace: "shop",
+        name: "istio-leader",
+        holder,
+        clock: systemClock,
+        log: silentLog,
+        durationMs: 2_000,
+      });
+      const done = lease.run(async (signal) => {
+        led.push(`${holder} begins`);
+        await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
+        led.push(`${holder} ends`);
+      }, stop.signal);
+      return { lease, done, stop };
+    };
+    const a = join("a");
+    await eventually("a leads", () => a.lease.state.leading);
+    const b = join("b");
+    await eventually("b knows who leads", () => b.lease.state.holder === "a");
+    expect(b.lease.state.leading).toBe(false);
+    a.stop.abort();
+    await a.done;
+    await eventually("b leads", () => b.lease.state.leading);
+    expect(led).toEqual(["a begins", "a ends", "b begins"]);
+    // One that cannot reach the server stops leading before anybody else may begin.
+    const c = join("c");
+    cluster.pause("apiserver");
+    try {
+      await eventually("b stops", () => led.includes("b ends"));
+      expect(c.lease.state.leading).toBe(false);
+    } finally {
+      cluster.resume("apiserver");
+    }
+    await eventually("one of them leads again", () => [b, c].filter(({ lease }) => lease.state.leading).length === 1);
+  });
+});

@@ -1,0 +1,152 @@
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { type Cluster, clusterImpossible, startCluster } from "../cluster/start-cluster.ts";
+import { watchEndpoints } from "../support/assignments.ts";
+import { tally } from "../support/calls.ts";
+import { addNamespaces, addPod, installCrds, serviceYaml, sliceYaml } from "../support/cluster-objects.ts";
+import { httpEcho } from "../support/echo.ts";
+import { type Istiod, startIstiod } from "../support/istiod.ts";
+import { freePort } from "../support/ports.ts";
+import { listening, startProxy } from "../support/proxy.ts";
+import { SHOP_HOST, shopRoutes, shopService, weights } from "../support/shop.ts";
+import { eventually } from "../support/wait.ts";
+
+const reason = clusterImpossible();
+if (reason !== undefined) console.warn(`skipped: ${reason}`);
+
+const WEB = "outbound|80||web.shop.svc.cluster.local";
+
+describe.skipIf(reason !== undefined)("a control plane beside a cluster", () => {
+  let cluster: Cluster;
+  beforeAll(async () => {
+    cluster = await startCluster({ controllerManager: false });
+    await addNamespaces(cluster, "shop", "istio-system");
+  });
+  afterAll(() => cluster?.stop());
+
+  const start = (options: Parameters<typeof startIstiod>[0] = {}): Promise<Istiod> =>
+    startIstiod({ ...options, env: { KUBECONFIG: cluster.kubeconfig, POD_NAMESPACE: "istio-system", ...options.env } });
+
+  it("says first which cluster it uses and how, and serves endpoints as they change", async () => {
+    await cluster.client.apply(serviceYaml("web") + sliceYaml("web", ["10.1.0.1"]));
+    const istiod = await start();
+    expect(istiod.log().split("\n")[0]).toMatch(/using the Kubernetes cluster.*cluster=test.*context=test.*mode=reads only/);
+    const told = watchEndpoints(istiod.grpcPort, WEB);
+    await eventually("the first endpoint", () => told().at(-1)?.join() === "10.1.0.1:8080");
+    await cluster.client.apply(sliceYaml("web", ["10.1.0.1", "10.1.0.2"]));
+    await eventually("the second endpoint", () => told().at(-1)?.join() === "10.1.0.1:8080,10.1.0.2:8080");
+    await cluster.client.apply(sliceYaml("web", ["10.1.0.2"]));
+    await eventually("the first is gone", () => told().at(-1)?.join() === "10.1.0.2:8080");
+    const ready = await (await fetch(`http://127.0.0.1:${istiod.httpPort}/ready?verbose`)).text();
+    expect(ready).toContain("not installed: VirtualService");
+  });
+
+  it("waits for the pod of an endpoint, and knows its labels and its node's place", async () => {
+    await cluster.client.apply(`
+apiVersion: v1
+kind: Node
+metadata: {name: n1, labels: {topology.kubernetes.io/region: eu, topology.kubernetes.io/zone: eu-1}}
+`);
+    await addPod(cluster, { name: "other", address: "10.1.0.9" });
+    await cluster.client.apply(serviceYaml("api") + sliceYaml("api", ["10.1.0.3"], { pods: { "10.1.0.3": "api-1" } }));
+    const istiod = await start();
+    const told = watchEndpoints(istiod.grpcPort, WEB.replace("web", "api"));
+    await eventually("an answer without the endpoint", () => told().at(-1)?.length === 0);
+    await addPod(cluster, { name: "api-1", address: "10.1.0.3", labels: { app: "api" }, node: "n1" });
+    await eventually("the endpoint", () => told().at(-1)?.join() === "10.1.0.3:8080");
+    const page = await (await istiod.debug("/debug/endpointz")).text();
+    expect(page).toContain("eu-1");
+  });
+
+  it("reads kinds that are installed while it runs, and moves real traffic by them", async () => {
+    const istiod = await start();
+    const [v1, v2, service] = [await httpEcho("v1"), await httpEcho("v2"), await freePort()];
+    await startProxy({ xdsPort: istiod.grpcPort, name: "client", address: "127.0.0.1" });
+    await installCrds(cluster);
+    await cluster.client.apply(`${shopService({ service, v1: v1.port, v2: v2.port })}---\n${shopRoutes(weights(100, 0))}`);
+    await listening(service);
+    const target = { port: service, host: SHOP_HOST };
+    await eventually("all to v1", async () => (await tally(10, target)).v1 === 10);
+    await cluster.client.apply(shopRoutes(weights(0, 100)));
+    await eventually("all to v2", async () => (await tally(10, target)).v2 === 10);
+    await cluster.client.delete("VirtualService", "shop/cart");
+    await eventually("both", async () => Object.keys(await tally(20, target)).length === 2);
+  });
+
+  it("leaves objects of other revisions alone", async () => {
+    await installCrds(cluster);
+    const entry = (name: string, revision: string): string => `
+---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: ${name}, namespace: shop, labels: {istio.io/rev: ${revision}}}
+spec: {hosts: [${name}.example.com], ports: [{number: 80, name: http, protocol: HTTP}], resolution: STATIC, endpoints: [{address: 10.2.0.1}]}
+`;
+    await cluster.client.apply(entry("ours", "canary") + entry("theirs", "stable"));
+    const istiod = await start({ env: { REVISION: "canary" } });
+    const hosts = async (): Promise<string> => (await istiod.debug("/debug/registryz")).text();
+    expect(await hosts()).toContain("ours.example.com");
+    expect(await hosts()).not.toContain("theirs.example.com");
+    await cluster.client.apply(entry("theirs", "canary") + entry("ours", "stable"));
+    await eventually("the labels count", async () => {
+      const now = await hosts();
+      return now.includes("theirs.example.com") && !now.includes("ours.example.com");
+    });
+  });
+
+  it("takes MeshConfig from the ConfigMap, under mesh.yaml, and follows it", async () => {
+    const mesh = (lines: string): string => `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: istio, namespace: istio-system}
+data:
+  mesh: |
+    ${lines}
+  meshNetworks: |
+    networks: {net1: {gateways: [{address: 10.5.0.1, port: 15443}]}}
+`;
+    await cluster.client.apply(mesh("trustDomain: from.cluster\n    ingressClass: from-cluster"));
+    const istiod = await start({ files: { "mesh.yaml": "ingressClass: from-file\n" } });
+    const page = async (): Promise<string> => (await istiod.debug("/debug/mesh")).text();
+    expect(await page()).toMatch(/"trustDomain": ?"from.cluster"/);
+    expect(await page()).toMatch(/"ingressClass": ?"from-file"/);
+    await cluster.client.apply(mesh("trustDomain: from.cluster\n    ingressService: changed"));
+    await eventually("the change is in force", async () => /"ingressService": ?"changed"/.test(await page()));
+    await cluster.client.apply(mesh("noSuchField: 1"));
+    await eventually("the fault is seen", () => istiod.log().includes("noSuchField"));
+    expect(await page()).toMatch(/"ingressService": ?"changed"/);
+    await cluster.client.delete("ConfigMap", "istio-system/istio");
+    await eventually("the defaults are back", async () => !(await page()).includes("from.cluster"));
+  });
+
+  it("serves files, and what the cluster said before, while the cluster is away at the start", async () => {
+    await cluster.client.apply(serviceYaml("kept") + sliceYaml("kept", ["10.1.0.7"]));
+    const istiod = await start({
+      files: {
+        "conf/own.yaml": `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: own, namespace: shop}
+spec: {hosts: [own.example.com], ports: [{number: 80, name: http, protocol: HTTP}], resolution: STATIC, endpoints: [{address: 10.3.0.1}]}
+`,
+      },
+    });
+    await istiod.stop();
+    expect(await readFile(join(istiod.home, "var/lib/istio/cluster-state.jsonl"), "utf8")).toContain("Service/shop/kept");
+    await cluster.killApiServer();
+    onTestFinished(() => (isBack ? undefined : cluster.restartApiServer()));
+    let isBack = false;
+    await istiod.start();
+    const kept = watchEndpoints(istiod.grpcPort, WEB.replace("web", "kept"));
+    const own = watchEndpoints(istiod.grpcPort, "outbound|80||own.example.com");
+    await eventually("both are served", () => kept().at(-1)?.join() === "10.1.0.7:8080" && own().at(-1)?.join() === "10.3.0.1:80");
+    const ready = await (await fetch(`http://127.0.0.1:${istiod.httpPort}/ready?verbose`)).text();
+    expect(ready).toMatch(/stale for \d+ s/);
+    await cluster.restartApiServer();
+    isBack = true;
+    await cluster.client.apply(sliceYaml("kept", ["10.1.0.8"]));
+    await eventually("the cluster counts again", () => kept().at(-1)?.join() === "10.1.0.8:8080", 30_000);
+    expect(kept().every((endpoints) => endpoints.length > 0)).toBe(true);
+  });
+});

@@ -1,0 +1,78 @@
+import { dump } from "js-yaml";
+import { customResourceDefinitions } from "../../src/config/crd/custom-resource-definition.ts";
+import type { Cluster } from "../cluster/start-cluster.ts";
+
+/** Makes namespaces with the service account that pods of theirs run as. */
+export async function addNamespaces(cluster: Cluster, ...names: readonly string[]): Promise<void> {
+  for (const name of names) {
+    await cluster.client.apply(`
+apiVersion: v1
+kind: Namespace
+metadata: {name: ${name}}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: default, namespace: ${name}}
+`);
+  }
+}
+
+/** Installs the CustomResourceDefinitions of Istio's kinds, as `istioctl crds | kubectl apply -f -` does; all of them, or these. */
+export async function installCrds(cluster: Cluster, kinds?: readonly string[]): Promise<void> {
+  const chosen = customResourceDefinitions().filter(({ spec }) => kinds === undefined || kinds.includes(spec.names.kind));
+  await cluster.client.apply(chosen.map((item) => dump(item, { lineWidth: -1, noRefs: true })).join("---\n"));
+}
+
+/** A Service with one HTTP port. */
+export const serviceYaml = (name: string, { namespace = "shop", port = 80 } = {}): string => `
+---
+apiVersion: v1
+kind: Service
+metadata: {name: ${name}, namespace: ${namespace}}
+spec: {selector: {app: ${name}}, ports: [{name: http, port: ${port}, targetPort: 8080}]}
+`;
+
+/** Its EndpointSlice; an address may be that of a pod. */
+export const sliceYaml = (
+  service: string,
+  addresses: readonly string[],
+  { namespace = "shop", pods = {} as Readonly<Record<string, string>> } = {},
+): string => `
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: ${service}-1, namespace: ${namespace}, labels: {kubernetes.io/service-name: ${service}}}
+addressType: IPv4
+ports: [{name: http, port: 8080, protocol: TCP}]
+endpoints: ${JSON.stringify(
+  addresses.map((address) => ({
+    addresses: [address],
+    conditions: { ready: true },
+    ...(pods[address] !== undefined && { targetRef: { kind: "Pod", name: pods[address], namespace } }),
+  })),
+)}
+`;
+
+export interface PodOptions {
+  readonly name: string;
+  readonly namespace?: string;
+  readonly address: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly node?: string;
+}
+
+/** A pod that runs, as a kubelet would say. */
+export async function addPod(cluster: Cluster, { name, namespace = "shop", address, labels = {}, node }: PodOptions): Promise<void> {
+  await cluster.client.apply(`
+apiVersion: v1
+kind: Pod
+metadata: {name: ${name}, namespace: ${namespace}, labels: ${JSON.stringify(labels)}}
+spec: {${node === undefined ? "" : `nodeName: ${node}, `}containers: [{name: app, image: app, ports: [{name: web, containerPort: 8080}]}]}
+`);
+  await cluster.client.patch("Pod", `${namespace}/${name}`, {
+    subresource: "status",
+    body: {
+      status: { phase: "Running", podIP: address, podIPs: [{ ip: address }], conditions: [{ type: "Ready", status: "True" }] },
+    },
+  });
+}
