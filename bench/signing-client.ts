@@ -56,5 +56,5 @@ process.send?.("ready");
 await new Promise((resolve) => process.once("message", resolve));
 const until = systemClock.monotonic() + Number(values.seconds) * 1_000;
 const times = (await Promise.all(pools.map((pool) => client(pool, until)))).flat();
-process.send?.(times);
-process.disconnect?.();
+// Only when it has been taken: of a long message cut off the parent would hear nothing.
+process.send?.(times, () => process.disconnect?.());
