@@ -38,3 +38,7 @@ export function holdProcess(): () => void {
   const timer = setInterval(() => {}, 2 ** 30);
   return () => clearInterval(timer);
 }
+
+/** `after` for a time that may have no end: then nothing is ever called. */
+export const afterOrNever = (clock: Pick<Clock, "after">, ms: number | undefined, done: () => void): (() => void) =>
+  ms === undefined ? () => {} : clock.after(ms, done);

@@ -1,5 +1,5 @@
 import { readFile } from "node:fs/promises";
-import type { Clock } from "../base/clock.ts";
+import { afterOrNever, type Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { writeWholeFile } from "../base/whole-file.ts";
@@ -69,13 +69,10 @@ export class ClusterMesh {
     const saved = await savedText(file, client.server);
     const wait = saved === undefined ? patienceMs : Math.min(patienceMs ?? SAVED_AFTER_MS, SAVED_AFTER_MS);
     let patient = true;
-    const cancel =
-      wait === undefined
-        ? () => {}
-        : clock.after(wait, () => {
-            patient = false;
-            this.#noted();
-          });
+    const cancel = afterOrNever(clock, wait, () => {
+      patient = false;
+      this.#noted();
+    });
     let told = false;
     while (patient && !this.#isKnown()) {
       const { fault } = this.#reflector.state;

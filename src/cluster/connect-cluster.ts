@@ -11,10 +11,11 @@ import { findKubeAccess, type KubeAccess } from "../kube/kube-access.ts";
 import { createKubeClient, type KubeClient } from "../kube/kube-client.ts";
 import { createClusterSnapshot } from "../sources/kubernetes/cluster-snapshot.ts";
 import { ageOf, type KubernetesSource, kubernetesSource } from "../sources/kubernetes/kubernetes-source.ts";
+import type { ServedWebhooks } from "../webhooks/served-webhooks.ts";
 import { type ClusterInjector, followInjector } from "./cluster-injector.ts";
 import { ClusterMesh } from "./cluster-mesh.ts";
 import { clusterTokens } from "./cluster-tokens.ts";
-import { type FollowedWebhooks, followWebhooks } from "./follow-webhooks.ts";
+import { followWebhooks } from "./follow-webhooks.ts";
 import { publishRoots } from "./publish-roots.ts";
 import { RemoteClusters } from "./remote-clusters.ts";
 import type { PublishedRoots } from "./root-config-maps.ts";
@@ -52,7 +53,7 @@ export interface ConnectedCluster {
   /** Begins to follow the injector's ConfigMap. */
   injector(): ClusterInjector;
   /** Creates and keeps the webhook configurations that lead here; not where the cluster is only read. */
-  keepWebhooks(served: FollowedWebhooks): void;
+  keepWebhooks(served: ServedWebhooks): void;
   /** The CA in a Secret; undefined where the cluster is only read. */
   rootStore(root: RootOfCluster): RootStore | undefined;
   /** Keeps the ConfigMap with the roots in every namespace; not where the cluster is only read. */

@@ -5,22 +5,12 @@ import type { LoadedMesh } from "../config/mesh/load-mesh.ts";
 import type { KubeAccess } from "../kube/kube-access.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { LeaderLease } from "../kube/lease.ts";
+import type { ServedWebhooks } from "../webhooks/served-webhooks.ts";
 import { revisionSuffix, type WebhookPlace } from "../webhooks/webhook-configurations.ts";
 import { keepWebhooks } from "../webhooks/webhook-keeper.ts";
-import type { PatchNote } from "../webhooks/webhook-metrics.ts";
-
-/** Webhooks that are served, as the API server is to know them. */
-export interface FollowedWebhooks {
-  readonly port: number;
-  readonly injects: boolean;
-  readonly validates: boolean;
-  readonly injectsByDefault: boolean;
-  caBundle(): string;
-  readonly patched: PatchNote;
-}
 
 export interface FollowOptions {
-  readonly served: FollowedWebhooks;
+  readonly served: ServedWebhooks;
   readonly client: KubeClient;
   readonly access: KubeAccess;
   readonly namespace: string;

@@ -9,7 +9,7 @@ import type { MeshText } from "../config/mesh/mesh-files.ts";
 import { meshProblemsSentence } from "../config/mesh/mesh-problems.ts";
 import type { ConfigObject, ConfigSource } from "../config/object.ts";
 import type { InjectionTexts } from "../inject/read-injection.ts";
-import type { PatchNote } from "../webhooks/webhook-metrics.ts";
+import type { ServedWebhooks } from "../webhooks/served-webhooks.ts";
 import type { HealthCheck } from "./health.ts";
 import type { SourceMaker } from "./running-sources.ts";
 
@@ -67,18 +67,6 @@ export interface ClusterInjection {
   ready(): Promise<void>;
   /** Calls back whenever it changes. */
   follow(changed: () => void): void;
-}
-
-/** Webhooks that are served here. */
-export interface ServedWebhooks {
-  readonly port: number;
-  readonly injects: boolean;
-  readonly validates: boolean;
-  /** Pods of namespaces that say nothing are injected, too. */
-  readonly injectsByDefault: boolean;
-  /** Roots in PEM that their certificate is verified with. */
-  caBundle(): string;
-  readonly patched: PatchNote;
 }
 
 export interface ClusterContext {

@@ -1,4 +1,4 @@
-import type { Clock } from "../../base/clock.ts";
+import { afterOrNever, type Clock } from "../../base/clock.ts";
 import { contentHash } from "../../base/hash.ts";
 import type { Log } from "../../base/log.ts";
 import type { ConfigSource, RawObject, SourceEvent } from "../../config/object.ts";
@@ -146,13 +146,10 @@ class ClusterSource implements KubernetesSource {
     const saved = await snapshot?.load();
     const wait = saved === undefined ? patienceMs : Math.min(patienceMs ?? SNAPSHOT_AFTER_MS, SNAPSHOT_AFTER_MS);
     let patient = true;
-    const cancel =
-      wait === undefined
-        ? () => {}
-        : clock.after(wait, () => {
-            patient = false;
-            this.#wake();
-          });
+    const cancel = afterOrNever(clock, wait, () => {
+      patient = false;
+      this.#wake();
+    });
     try {
       while (!this.#loaded && !signal.aborted && (patient || !this.#isAway())) await this.#woken();
     } finally {
