@@ -4,6 +4,7 @@ import { call } from "../support/calls.ts";
 import { createCertificateIssuer, type Issued, placeFiles, writePair } from "../support/certificates.ts";
 import { tempDir } from "../support/cleanup.ts";
 import { httpEcho } from "../support/echo.ts";
+import { edgeObjects, startEdge } from "../support/edge-gateway.ts";
 import { startIstiod } from "../support/istiod.ts";
 import { freePort } from "../support/ports.ts";
 import { listening, startProxy } from "../support/proxy.ts";
@@ -31,29 +32,7 @@ apiVersion: networking.istio.io/v1
 kind: DestinationRule
 metadata: {name: edge, namespace: shop}
 spec: {host: edge.test, trafficPolicy: {tls: {mode: ISTIO_MUTUAL, sni: edge.test, subjectAltNames: [edge.test]}}}
----
-apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: web, namespace: shop}
-spec:
-  hosts: [web.test]
-  location: MESH_EXTERNAL
-  resolution: STATIC
-  ports: [{number: 1, name: http, protocol: HTTP}]
-  endpoints: [{address: 127.0.0.1, ports: {http: ${server}}}]
----
-apiVersion: networking.istio.io/v1
-kind: Gateway
-metadata: {name: edge, namespace: shop}
-spec:
-  selector: {app: edge}
-  servers: [{port: {number: ${edge}, name: https, protocol: HTTPS}, hosts: [edge.test], tls: {mode: ISTIO_MUTUAL}}]
----
-apiVersion: networking.istio.io/v1
-kind: VirtualService
-metadata: {name: edge, namespace: shop}
-spec: {hosts: [edge.test], gateways: [edge], http: [{route: [{destination: {host: web.test, port: {number: 1}}}]}]}
-`;
+---${edgeObjects({ edge, web: server, tls: "{mode: ISTIO_MUTUAL}" })}`;
 
 describe("certificates in files that node metadata names", () => {
   it("stand in for the mesh's at both ends of mutual TLS, without an agent", async () => {
@@ -61,15 +40,7 @@ describe("certificates in files that node metadata names", () => {
     const web = await httpEcho("web");
     const [port, edge] = [await freePort(), await freePort()];
     const istiod = await startIstiod({ files: { "conf/all.yaml": configuration({ port, edge, server: web.port }) } });
-    const gateway = await startProxy({
-      xdsPort: istiod.grpcPort,
-      type: "router",
-      name: "edge",
-      address: "127.0.0.8",
-      labels: { app: "edge" },
-      metadata: await filesOf("SERVER", await ours.issue("DNS:edge.test"), ours.cert),
-    });
-    await listening(edge);
+    const gateway = await startEdge(istiod, edge, await filesOf("SERVER", await ours.issue("DNS:edge.test"), ours.cert));
     const startClient = async (name: string, issued: Issued) => {
       const metadata = await filesOf("CLIENT", issued, ours.cert);
       const proxy = await startProxy({ xdsPort: istiod.grpcPort, name, address: "127.0.0.9", metadata });

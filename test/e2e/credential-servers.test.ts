@@ -7,9 +7,9 @@ import { DiscoveryRequestSchema, DiscoveryResponseSchema } from "../../src/gen/e
 import { anyOf } from "../../src/wire/encode.ts";
 import { createCertificateIssuer, type Issued } from "../support/certificates.ts";
 import { httpEcho } from "../support/echo.ts";
+import { edgeObjects, startEdge } from "../support/edge-gateway.ts";
 import { startIstiod } from "../support/istiod.ts";
 import { freePort } from "../support/ports.ts";
-import { listening, startProxy } from "../support/proxy.ts";
 import { tlsCall } from "../support/tls-call.ts";
 import { eventually } from "../support/wait.ts";
 
@@ -53,16 +53,6 @@ async function secretServer({ cert, key }: Issued): Promise<{ readonly port: num
 const configuration = ({ edge, web, sds }: { readonly edge: number; readonly web: number; readonly sds: number }): string => `
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry
-metadata: {name: web, namespace: shop}
-spec:
-  hosts: [web.test]
-  location: MESH_EXTERNAL
-  resolution: STATIC
-  ports: [{number: 1, name: http, protocol: HTTP}]
-  endpoints: [{address: 127.0.0.1, ports: {http: ${web}}}]
----
-apiVersion: networking.istio.io/v1
-kind: ServiceEntry
 metadata: {name: sds, namespace: shop}
 spec:
   hosts: [sds.test]
@@ -70,19 +60,7 @@ spec:
   resolution: STATIC
   ports: [{number: 2, name: grpc, protocol: GRPC}]
   endpoints: [{address: 127.0.0.1, ports: {grpc: ${sds}}}]
----
-apiVersion: networking.istio.io/v1
-kind: Gateway
-metadata: {name: edge, namespace: shop}
-spec:
-  selector: {app: edge}
-  servers: [{port: {number: ${edge}, name: https, protocol: HTTPS}, hosts: [edge.test], tls: {mode: SIMPLE, credentialName: "sds://front-door"}}]
----
-apiVersion: networking.istio.io/v1
-kind: VirtualService
-metadata: {name: edge, namespace: shop}
-spec: {hosts: [edge.test], gateways: [edge], http: [{route: [{destination: {host: web.test, port: {number: 1}}}]}]}
-`;
+---${edgeObjects({ edge, web, tls: '{mode: SIMPLE, credentialName: "sds://front-door"}' })}`;
 
 describe("credentials of another SDS server", () => {
   it("are asked of the server that the mesh names, by their name there", async () => {
@@ -95,14 +73,7 @@ describe("credentials of another SDS server", () => {
         "mesh.yaml": "extensionProviders: [{name: elsewhere, sds: {name: elsewhere, service: sds.test, port: 2}}]\n",
       },
     });
-    const proxy = await startProxy({
-      xdsPort: istiod.grpcPort,
-      type: "router",
-      name: "edge",
-      address: "127.0.0.8",
-      labels: { app: "edge" },
-    });
-    await listening(edge);
+    const proxy = await startEdge(istiod, edge);
     const answer = await eventually("the gateway has its certificate", () =>
       tlsCall({ port: edge, name: "edge.test", ca: issuer.cert }).catch(() => undefined),
     );
