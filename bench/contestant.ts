@@ -5,37 +5,42 @@ import { join } from "node:path";
 import { systemClock } from "../src/base/clock.ts";
 import { freePort } from "../test/support/ports.ts";
 import { listeningProcess } from "./listening-process.ts";
-import { memoryMb } from "./process-usage.ts";
+import { cpuMs, memoryMb } from "./process-usage.ts";
 import { startServer } from "./server.ts";
 
 /** A control plane that serves a scene, whoever made it. */
 export interface Contestant {
   readonly grpcPort: number;
+  /** Where it serves over TLS, if it does. */
+  readonly securePort: number;
   readonly readyUrl: string;
   /** Holds the id of its process, also after a restart. */
   readonly pidFile: string;
   readonly readyMs: number;
+  readonly cpuAtReadyMs: number;
   readonly rssAtReadyMb: number;
   stop(): Promise<void>;
 }
 
 const READY_TIMEOUT_MS = 60_000;
-const POLL_MS = 5;
+const POLL_MS = 10;
 const END_MS = 3_000;
 
-/** Ours, in a base directory whose objects are those of the scene. */
-export async function startOurs(scene: string, work: string): Promise<Contestant> {
+/** Ours, in a base directory whose objects are those of the scene, where there is one. */
+export async function startOurs(scene: string | undefined, work: string, env: Readonly<Record<string, string>> = {}): Promise<Contestant> {
   const home = join(work, "ours");
   mkdirSync(join(home, "etc/istio"), { recursive: true });
-  symlinkSync(join(scene, "config"), join(home, "etc/istio/conf"));
-  const server = await startServer(home);
+  if (scene !== undefined) symlinkSync(join(scene, "config"), join(home, "etc/istio/conf"));
+  const server = await startServer(home, env);
   const pidFile = join(work, "ours.pid");
   writeFileSync(pidFile, String(server.pid));
   return {
     grpcPort: server.grpcPort,
+    securePort: server.securePort,
     readyUrl: server.readyUrl,
     pidFile,
     readyMs: server.readyMs,
+    cpuAtReadyMs: server.atReady.cpuMs,
     rssAtReadyMb: server.atReady.rssMb,
     async stop() {
       await server.stop();
@@ -65,9 +70,11 @@ export async function startPeer(command: string, scene: string, work: string): P
   writeFileSync(pidFile, String(pid));
   return {
     grpcPort: base + 10,
+    securePort: base + 12,
     readyUrl,
     pidFile,
     readyMs,
+    cpuAtReadyMs: cpuMs(pid),
     rssAtReadyMb: memoryMb(pid).rss,
     async stop() {
       child.kill("SIGTERM");

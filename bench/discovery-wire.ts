@@ -31,6 +31,8 @@ const EDS_CLUSTER = 3;
  */
 export class ResponseReader {
   readonly #seen = new Map<string, Map<string, SeenResource>>();
+  /** What servers that give resources no version sent last, by type and name. */
+  readonly #unversioned = new Map<string, { readonly any: Buffer; readonly seen: SeenResource }>();
   #marker: string | undefined;
 
   /** Resources that are new from now on are searched for this text. */
@@ -58,15 +60,30 @@ export class ResponseReader {
       else if (field === 3) [nameStart, nameEnd] = [from, to];
       else if (field === 2) [anyStart, anyEnd] = [from, to];
     });
+    const name = (): string => message.toString("utf8", nameStart, nameEnd);
+    const any = message.subarray(anyStart, anyEnd);
+    if (version === "") return this.#unversionedResource(typeUrl, name(), any);
     const versions = this.#seen.get(typeUrl) ?? new Map<string, SeenResource>();
     this.#seen.set(typeUrl, versions);
     const known = versions.get(version);
     if (known !== undefined) return known;
-    const body = anyValue(message.subarray(anyStart, anyEnd));
-    const marker = this.#marker !== undefined && body.includes(this.#marker, 0, "latin1") ? this.#marker : undefined;
-    const seen: SeenResource = { name: message.toString("utf8", nameStart, nameEnd), refers: referencesOf(typeUrl, body), marker };
+    const seen = this.#look(typeUrl, name(), anyValue(any));
     versions.set(version, seen);
     return seen;
+  }
+
+  #unversionedResource(typeUrl: string, name: string, any: Buffer): SeenResource {
+    const key = `${typeUrl} ${name}`;
+    const known = this.#unversioned.get(key);
+    if (known?.any.equals(any) === true) return known.seen;
+    const seen = this.#look(typeUrl, name, anyValue(any));
+    this.#unversioned.set(key, { any: Buffer.from(any), seen });
+    return seen;
+  }
+
+  #look(typeUrl: string, name: string, body: Buffer): SeenResource {
+    const marker = this.#marker !== undefined && body.includes(this.#marker, 0, "latin1") ? this.#marker : undefined;
+    return { name, refers: referencesOf(typeUrl, body), marker };
   }
 }
 

@@ -31,12 +31,18 @@ export interface Propagation {
 /** After the last awaited response this long nothing may come for a change to be over. */
 const QUIET_MS = 300;
 const TIMEOUT_MS = 60_000;
+/** The middle of what Envoy waits before it tries again the first time. */
+const AGAIN_MS = 250;
 
 export interface FleetOptions {
   /** Bytes that may be on their way to a client unread; Envoy's unless said otherwise. */
   readonly window?: number;
   /** How each proxy connects over TLS; in plaintext where left out. */
   readonly secure?: ClientDeps["secure"];
+  /** A proxy that is turned away before it has all it needs comes again, as Envoy does; otherwise that is a failure of the measurement. */
+  readonly comesAgain?: boolean;
+  /** How long anything is waited for. */
+  readonly patienceMs?: number;
 }
 
 /** Many clients, watched together. */
@@ -71,9 +77,13 @@ export class Fleet {
   /** Connects proxies all at once and resolves when the last one has all it needs; gives the time each one took in ms, in order. */
   async connect(proxies: readonly SceneProxy[]): Promise<readonly number[]> {
     const start = systemClock.monotonic();
-    const fresh = proxies.map((proxy) => this.#open(proxy));
+    const first = this.size;
+    for (const proxy of proxies) this.#clients.push(this.#open(proxy));
     await this.#until("every proxy is served", () => this.served === this.size);
-    return fresh.map(({ readyAt = 0 }) => readyAt - start).sort((a, b) => a - b);
+    return this.#clients
+      .slice(first)
+      .map(({ readyAt = 0 }) => readyAt - start)
+      .sort((a, b) => a - b);
   }
 
   /** Cuts some of the oldest connections without a word and opens them anew, as proxies do that restart; resolves when they are served again. */
@@ -117,12 +127,12 @@ export class Fleet {
   }
 
   close(): void {
-    for (const client of this.#clients) client.close();
+    for (const client of this.#clients.splice(0)) client.close();
   }
 
   #open(proxy: SceneProxy): Client {
     const { window, secure } = this.#options;
-    const client = new Client(proxy, {
+    return new Client(proxy, {
       ...(window !== undefined && { window }),
       ...(secure !== undefined && { secure }),
       port: this.#port,
@@ -133,18 +143,23 @@ export class Fleet {
         this.#onResponse(from, response, at);
       },
       lost: (from, reason) => {
-        this.#failure ??= `${from.proxy.name} lost its stream: ${reason}`;
+        if (this.#options.comesAgain === true && from.readyAt === undefined) systemClock.after(AGAIN_MS, () => this.#openAgain(from));
+        else this.#failure ??= `${from.proxy.name} lost its stream: ${reason}`;
       },
     });
-    this.#clients.push(client);
-    return client;
+  }
+
+  #openAgain(lost: Client): void {
+    const place = this.#clients.indexOf(lost);
+    if (place >= 0) this.#clients[place] = this.#open(lost.proxy);
   }
 
   async #until(what: string, holds: () => boolean): Promise<void> {
-    const deadline = systemClock.monotonic() + TIMEOUT_MS;
+    const { patienceMs = TIMEOUT_MS } = this.#options;
+    const deadline = systemClock.monotonic() + patienceMs;
     while (!holds()) {
       if (this.#failure !== undefined) throw new Error(this.#failure);
-      if (systemClock.monotonic() > deadline) throw new Error(`${what}: not within ${TIMEOUT_MS} ms`);
+      if (systemClock.monotonic() > deadline) throw new Error(`${what}: not within ${patienceMs} ms`);
       await systemClock.sleep(5);
     }
   }

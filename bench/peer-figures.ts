@@ -9,17 +9,21 @@ export interface Run {
 /** Who was measured how: ours as it is, ours with virtual-host discovery, ours after a restart; the same of the peer where it can. */
 export type RunName = "plain" | "vhds" | "restart";
 
-/** One number that is compared. */
-export interface Figure {
+/** What is compared, and what is wanted of it. */
+export interface Goal {
   readonly scenario: string;
   readonly unit: "ms" | "CPU s" | "MB" | "proxies";
-  /** Which run of ours it is read from; the peer's comes from the run of that name, or the plain one. */
-  readonly run: RunName;
-  read(run: Run): number | undefined;
   /** The peer's number is to be so many times ours. */
   readonly times?: number;
   /** Ours is to stay at or under this. */
   readonly limit?: number;
+}
+
+/** One number that is compared. */
+export interface Figure extends Goal {
+  /** Which run of ours it is read from; the peer's comes from the run of that name, or the plain one. */
+  readonly run: RunName;
+  read(run: Run): number | undefined;
 }
 
 const MB = 1_000_000;
@@ -77,7 +81,7 @@ function resentMb({ resent }: LoadLine): number {
 /** A figure of both, and whether ours is where it should be. */
 export interface Compared {
   readonly scenario: string;
-  readonly unit: Figure["unit"] | "CPU s of the floor";
+  readonly unit: Goal["unit"] | "CPU s of the floor";
   readonly ours: number;
   readonly peer?: number;
   readonly ratio?: number;
@@ -90,9 +94,12 @@ export function compare(figure: Figure, ours: ReadonlyMap<RunName, Run>, peer: R
   const mine = own && figure.read(own);
   if (mine === undefined) return undefined;
   const other = peer.get(figure.run === "vhds" ? "plain" : figure.run);
-  const theirs = other && figure.read(other);
+  return compared(figure, mine, other && figure.read(other));
+}
+
+/** Two numbers against what is wanted of them. */
+export function compared({ scenario, unit, times, limit }: Goal, mine: number, theirs: number | undefined): Compared {
   const ratio = theirs === undefined || mine === 0 ? undefined : theirs / mine;
-  const { scenario, unit, times, limit } = figure;
   return {
     scenario,
     unit,

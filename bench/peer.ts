@@ -17,6 +17,12 @@ export const FULL_PEER: PeerExtent = {
   restarted: { services: 500, endpoints: 5, virtualServices: 100, destinationRules: 100, namespaces: 20, proxies: 200, classes: 20 },
 };
 
+/** Just large enough that every row has something to measure. */
+export const QUICK_PEER: PeerExtent = {
+  scene: { services: 40, endpoints: 3, virtualServices: 8, destinationRules: 8, namespaces: 4, proxies: 20, classes: 4 },
+  restarted: { services: 20, endpoints: 2, virtualServices: 4, destinationRules: 4, namespaces: 2, proxies: 8, classes: 2 },
+};
+
 const MODES = {
   plain: "init,route-change:5,endpoint-change:5,noop-change:3,null-change:4,churn",
   vhds: "init,route-change:5",
@@ -47,20 +53,26 @@ export async function comparePeer(
   }
 }
 
-interface Match {
+/** One contestant and what it is measured in. */
+export interface Match {
   readonly client: LoadClient;
   readonly extent: PeerExtent;
   readonly work: string;
   readonly start: (scene: string, work: string) => Promise<Contestant>;
+  /** How proxies call it, as flags of the client; plaintext where it is left out. */
+  readonly calls?: (contestant: Contestant, places: { readonly scene: string; readonly work: string }) => readonly string[];
 }
 
-async function runAll(names: readonly RunName[], match: Match): Promise<ReadonlyMap<RunName, Run>> {
+/** Runs these one after the other, each on a server and files of its own. */
+export async function runAll(names: readonly RunName[], match: Match): Promise<ReadonlyMap<RunName, Run>> {
   const runs = new Map<RunName, Run>();
   for (const name of names) runs.set(name, await runOne(name, match));
   return runs;
 }
 
-async function runOne(name: RunName, { client, extent, work, start }: Match): Promise<Run> {
+const inPlaintext = ({ grpcPort }: Contestant): readonly string[] => ["--address", `127.0.0.1:${grpcPort}`];
+
+async function runOne(name: RunName, { client, extent, work, start, calls = inPlaintext }: Match): Promise<Run> {
   const directory = mkdtempSync(join(work, `${name}-`));
   const shape = name === "restart" ? extent.restarted : extent.scene;
   const scene = join(directory, "scene");
@@ -69,7 +81,8 @@ async function runOne(name: RunName, { client, extent, work, start }: Match): Pr
   const contestant = await start(scene, directory);
   try {
     const lines = await client.run("run", [
-      ...["--address", `127.0.0.1:${contestant.grpcPort}`, "--gen", scene, "--pid-file", contestant.pidFile],
+      ...calls(contestant, { scene, work: directory }),
+      ...["--gen", scene, "--pid-file", contestant.pidFile],
       ...["--proxies", String(shape.proxies), "--classes", String(shape.classes), "--mode", MODES[name]],
       ...(name === "vhds" ? ["--vhds"] : []),
       ...(name === "restart" ? ["--restart-cmd", `${client.restartScript} ${contestant.pidFile} ${contestant.readyUrl}`] : []),
@@ -124,9 +137,9 @@ async function floors(client: LoadClient, ours: ReadonlyMap<RunName, Run>, { pro
 }
 
 /** The JSON line of a row. */
-export const comparedLine = (row: Compared): string =>
+export const comparedLine = (row: Compared, bench = "peer"): string =>
   JSON.stringify({
-    bench: "peer",
+    bench,
     ...row,
     ours: round(row.ours),
     ...(row.peer !== undefined && { peer: round(row.peer) }),

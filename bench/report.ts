@@ -25,6 +25,16 @@ const COMPARISON: Place = {
   end: "<!-- end of comparison -->",
 };
 
+const OVER_TLS: Place = {
+  begin: "<!-- tls: written by `npm run bench -- --tls --peer CMD --write` -->",
+  end: "<!-- end of tls -->",
+};
+
+const CLUSTER: Place = {
+  begin: "<!-- cluster: written by `npm run bench -- --cluster --peer CMD --write` -->",
+  end: "<!-- end of cluster -->",
+};
+
 export function describeMachine(): Machine {
   const [cpu] = cpus();
   return {
@@ -49,6 +59,14 @@ export function withResults(report: string, machine: Machine, results: readonly 
 /** The same for the table that compares with a peer. */
 export const withComparison = (report: string, machine: Machine, table: readonly string[]): string =>
   withTable(report, COMPARISON, [measuredOn(machine), "", ...table]);
+
+/** The same for the table of the comparison over TLS. */
+export const withOverTls = (report: string, machine: Machine, table: readonly string[]): string =>
+  withTable(report, OVER_TLS, [measuredOn(machine), "", ...table]);
+
+/** The same for the table of a cluster. */
+export const withCluster = (report: string, machine: Machine, table: readonly string[]): string =>
+  withTable(report, CLUSTER, [measuredOn(machine), "", ...table]);
 
 /** The same for the pictures of how costs grow, each with the power of the size by which it does. */
 export function withGrowth(report: string, machine: Machine, curves: readonly Measurement[]): string {

@@ -3,13 +3,16 @@ import { once } from "node:events";
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { clusterImpossible } from "../test/cluster/start-cluster.ts";
+import { FULL_CLUSTER, measureCluster, QUICK_CLUSTER } from "./cluster.ts";
 import { measureGeneration } from "./generation.ts";
 import { measureGrowth } from "./growth.ts";
 import { type Emit, jsonLine, type Measurement } from "./measurement.ts";
-import { comparedLine, comparedTable, comparePeer, FULL_PEER } from "./peer.ts";
+import { comparedLine, comparedTable, comparePeer, FULL_PEER, QUICK_PEER } from "./peer.ts";
+import { compareOverTls, overTlsLine, overTlsTable } from "./peer-tls.ts";
 import { plot, plotFile } from "./plot.ts";
 import { profileSession } from "./profile.ts";
-import { describeMachine, withComparison, withGrowth, withProfile, withResults } from "./report.ts";
+import { describeMachine, withCluster, withComparison, withGrowth, withOverTls, withProfile, withResults } from "./report.ts";
 import { type Extent, FULL, QUICK } from "./shapes.ts";
 import { measureSigning } from "./signing.ts";
 import { soak, soakDoubts, soakFaults } from "./soak.ts";
@@ -21,6 +24,8 @@ const REPORT = join(import.meta.dirname, "../BENCHMARKS.md");
 const PLOTS = join(import.meta.dirname, "../docs/plots");
 const HELP = `usage: node bench/run.ts [--quick] [--only start|generation|streams|tls|signing] [--write]
        node bench/run.ts --peer CMD|none [--write]
+       node bench/run.ts --cluster [--quick] [--peer CMD] [--write]
+       node bench/run.ts --tls [--quick] [--peer CMD] [--write]
        node bench/run.ts --growth [--write]
        node bench/run.ts --profile [--write]
        node bench/run.ts --soak MINUTES
@@ -29,6 +34,9 @@ const HELP = `usage: node bench/run.ts [--quick] [--only start|generation|stream
   --write   put the results into BENCHMARKS.md
   --peer    compare with another control plane, driven by the load client of ../shared/tools (needs Go). CMD DIRECTORY PORTBASE serves
             DIRECTORY/config in plaintext on PORTBASE+10 and answers 200 on PORTBASE+80/ready; "none" measures ours alone in the same way
+  --tls     the same over TLS with a token for each workload, beside ours in plaintext. CMD also serves over TLS on PORTBASE+12, with its root in
+            DIRECTORY/root-cert.pem, and takes NAMESPACE:ACCOUNT for a token
+  --cluster the same beside a real API server (needs \`node tools/setup.mjs cluster\`): CMD reads the cluster of DIRECTORY/kubeconfig
   --growth  how costs grow with the number of services, endpoints, proxies and changes; --write makes pictures of it
   --profile where the processor and the memory go in each kind of work, by folder
   --soak    changes, reconnects, proxies that stop reading and rude clients for so long; says whether memory, handles and results stay level,
@@ -46,7 +54,7 @@ const GROUPS: Readonly<Record<Group, (extent: Extent, emit: Emit) => Promise<voi
     await measureStreams({ ...shape, classes: extent.classes.at(-1) ?? 1, vhds: true }, { changes, emit });
   },
   tls: ({ shape, classes, changes }, emit) => measureTls({ ...shape, classes: classes.at(-1) ?? 1 }, { changes, emit }),
-  signing: ({ shape, signing: { seconds, proxies, classes } }, emit) => measureSigning({ ...shape, proxies, classes }, { seconds, emit }),
+  signing: ({ shape, signing: { proxies, classes, ...how } }, emit) => measureSigning({ ...shape, proxies, classes }, { ...how, emit }),
 };
 
 async function main(args: readonly string[]): Promise<number> {
@@ -57,6 +65,8 @@ async function main(args: readonly string[]): Promise<number> {
       only: { type: "string" },
       write: { type: "boolean" },
       peer: { type: "string" },
+      cluster: { type: "boolean" },
+      tls: { type: "boolean" },
       soak: { type: "string" },
       growth: { type: "boolean" },
       profile: { type: "boolean" },
@@ -80,6 +90,8 @@ async function main(args: readonly string[]): Promise<number> {
   const machine = describeMachine();
   process.stdout.write(`${JSON.stringify({ bench: "machine", ...machine })}\n`);
   await warmUp();
+  if (values.cluster === true) return inCluster(values.peer === "none" ? undefined : values.peer, { quick, write });
+  if (values.tls === true) return comparedOverTls(values.peer === "none" ? undefined : values.peer, { quick, write });
   if (values.peer !== undefined) return compared(values.peer, write);
   if (values.growth === true) return growth(emit, write);
   if (values.profile === true) {
@@ -119,6 +131,30 @@ async function compared(peer: string, write: boolean): Promise<number> {
   const machine = describeMachine();
   const rows = await comparePeer(peer === "none" ? undefined : peer, FULL_PEER, (row) => process.stdout.write(`${comparedLine(row)}\n`));
   if (write) await writeFile(REPORT, withComparison(await readFile(REPORT, "utf8"), machine, comparedTable(rows)));
+  return 0;
+}
+
+async function comparedOverTls(
+  peer: string | undefined,
+  { quick, write }: { readonly quick: boolean; readonly write: boolean },
+): Promise<number> {
+  const machine = describeMachine();
+  const rows = await compareOverTls(peer, quick ? QUICK_PEER : FULL_PEER, (row) => process.stdout.write(`${overTlsLine(row)}\n`));
+  if (write) await writeFile(REPORT, withOverTls(await readFile(REPORT, "utf8"), machine, overTlsTable(rows)));
+  return 0;
+}
+
+async function inCluster(
+  peer: string | undefined,
+  { quick, write }: { readonly quick: boolean; readonly write: boolean },
+): Promise<number> {
+  const impossible = clusterImpossible();
+  if (impossible !== undefined) return say(impossible, 1);
+  const machine = describeMachine();
+  const rows = await measureCluster(peer, quick ? QUICK_CLUSTER : FULL_CLUSTER, (row) =>
+    process.stdout.write(`${comparedLine(row, "cluster")}\n`),
+  );
+  if (write) await writeFile(REPORT, withCluster(await readFile(REPORT, "utf8"), machine, comparedTable(rows)));
   return 0;
 }
 

@@ -7,7 +7,7 @@ import { cpuMs, memoryMb } from "./process-usage.ts";
 
 const ROOT = join(import.meta.dirname, "..");
 const READY_TIMEOUT_MS = 60_000;
-const POLL_MS = 5;
+const POLL_MS = 10;
 
 /** What the control plane itself says of a change, in its log. */
 export interface AppliedChange {
@@ -37,12 +37,14 @@ export interface MeasuredServer {
 /** Starts `bin/istiod` in a base directory and waits until it is ready. */
 export async function startServer(home: string, env: Readonly<Record<string, string>> = {}): Promise<MeasuredServer> {
   const [grpcPort, securePort, httpPort, monitoringPort] = [await freePort(), await freePort(), await freePort(), await freePort()];
+  const webhookPort = await freePort();
   const own = {
     ISTIO_HOME: home,
     GRPC_ADDR: `127.0.0.1:${grpcPort}`,
     SECURE_GRPC_ADDR: `127.0.0.1:${securePort}`,
     HTTP_ADDR: `127.0.0.1:${httpPort}`,
     MONITORING_ADDR: `127.0.0.1:${monitoringPort}`,
+    HTTPS_ADDR: `127.0.0.1:${webhookPort}`,
     KUBECONFIG: join(home, "none"),
     ISTIO_LOG_AS_JSON: "true",
   };

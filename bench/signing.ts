@@ -1,15 +1,14 @@
-import { fork } from "node:child_process";
-import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../src/base/clock.ts";
+import { type Asking, askWithLoadClient, askWithOwnClient, type Signed } from "./certificate-clients.ts";
 import { Fleet, reachesAll } from "./fleet.ts";
-import { type Emit, quantile } from "./measurement.ts";
-import { cpuMs } from "./process-usage.ts";
+import type { Emit } from "./measurement.ts";
 import { replaceFile, routeEdit, type SceneShape, sceneProxies, writeScene } from "./scene.ts";
-import { type MeasuredServer, startServer } from "./server.ts";
+import { startServer } from "./server.ts";
 import { createTokenIssuer } from "./token-issuer.ts";
+import { foundLoadClient } from "./xdsload.ts";
 
 const CLIENTS = 4;
 const LEAST_RATE = 2_500;
@@ -17,75 +16,50 @@ const MOST_MS = 10;
 /** When the change is made, of the time in which certificates are asked for. */
 const CHANGE_AT = 0.3;
 
-interface Signing {
-  readonly home: string;
-  readonly server: MeasuredServer;
-  readonly token: string;
+interface SigningOptions {
   readonly seconds: number;
+  /** Ask with the load client that other control planes are measured with, if it is there; it takes less of the processor that it shares with the server than ours. */
+  readonly loadClient: boolean;
+  readonly emit: Emit;
 }
 
 /** Certificates given out over TLS for P-256 keys by token, to four clients at once: on their own, and while a change of routes goes to all proxies. */
-export async function measureSigning(
-  shape: SceneShape,
-  { seconds, emit }: { readonly seconds: number; readonly emit: Emit },
-): Promise<void> {
+export async function measureSigning(shape: SceneShape, { seconds, loadClient, emit }: SigningOptions): Promise<void> {
   const home = await mkdtemp(join(tmpdir(), "bench-"));
   const issuer = createTokenIssuer();
   await writeScene(home, shape);
   await issuer.introduce(home);
   const server = await startServer(home);
   const fleet = new Fleet(server.securePort, { secure: await issuer.callsTo(home) });
-  const signing = { home, server, token: issuer.tokenFor("ns-0", "app-0"), seconds };
+  const asking: Asking = { home, server, token: issuer.tokenFor("ns-0", "default"), clients: CLIENTS, seconds };
+  const client = loadClient ? foundLoadClient() : undefined;
+  const ask = (): Promise<Signed> => (client === undefined ? askWithOwnClient(asking) : askWithLoadClient(client, asking));
+  const by = { clients: CLIENTS, client: client === undefined ? "own" : "xdsload" };
   try {
-    await sign(signing, () => Promise.resolve()); // Until the code is compiled, others are measured than those that serve.
-    const alone = await sign(signing, () => Promise.resolve());
-    const details = { clients: CLIENTS, signed: alone.times.length, cpu_ms_each: alone.cpuMs / alone.times.length };
-    const rate = alone.times.length / seconds;
-    emit({ bench: "csr-rate", value: rate, unit: "CSR/s", least: LEAST_RATE, details: { ...details, p50: quantile(alone.times, 0.5) } });
-    emit({ bench: "csr-p99", value: quantile(alone.times, 0.99), unit: "ms", limit: MOST_MS, details });
+    await ask(); // Until the code is compiled, others are measured than those that serve.
+    const { count, rate, cpuMsEach, p50, p99 } = await ask();
+    const details = { ...by, signed: count, cpu_ms_each: cpuMsEach };
+    emit({ bench: "csr-rate", value: rate, unit: "CSR/s", least: LEAST_RATE, details: { ...details, p50 } });
+    emit({ bench: "csr-p99", value: p99, unit: "ms", limit: MOST_MS, details });
     await fleet.connect(sceneProxies(shape));
     await fleet.quiet();
-    let last = 0;
-    const pushed = await sign(signing, async () => {
+    const change = async (): Promise<number> => {
       const edit = routeEdit(1);
       const apply = await replaceFile(home, edit);
       await systemClock.sleep(seconds * 1_000 * CHANGE_AT);
-      last = Math.max(...(await fleet.observe(apply, reachesAll(edit))).times);
-    });
+      return Math.max(...(await fleet.observe(apply, reachesAll(edit))).times);
+    };
+    const [pushed, last] = await Promise.all([ask(), change()]);
     emit({
       bench: "csr-p99-during-push",
-      value: quantile(pushed.times, 0.99),
+      value: pushed.p99,
       unit: "ms",
       limit: MOST_MS,
-      details: {
-        clients: CLIENTS,
-        streams: fleet.size,
-        rate: pushed.times.length / seconds,
-        slowest: Math.max(...pushed.times),
-        route_change_last: last,
-      },
+      details: { ...by, streams: fleet.size, rate: pushed.rate, slowest: pushed.slowest, route_change_last: last },
     });
   } finally {
     fleet.close();
     await server.stop();
     await rm(home, { recursive: true, force: true });
   }
-}
-
-async function sign(
-  { home, server, token, seconds }: Signing,
-  meanwhile: () => Promise<void>,
-): Promise<{ readonly times: readonly number[]; readonly cpuMs: number }> {
-  const child = fork(join(import.meta.dirname, "signing-client.ts"), [
-    ...["--port", String(server.securePort), "--roots", join(home, "etc/cacerts/root-cert.pem"), "--token", token],
-    ...["--clients", String(CLIENTS), "--seconds", String(seconds)],
-  ]);
-  const next = (): Promise<unknown> =>
-    Promise.race([once(child, "message").then(([message]) => message), once(child, "exit").then(() => "ended")]);
-  if ((await next()) !== "ready") throw new Error("the client that asks for certificates ended before it began");
-  const before = cpuMs(server.pid);
-  child.send("go");
-  const [times] = await Promise.all([next(), meanwhile()]);
-  if (!Array.isArray(times) || times.length === 0) throw new Error("no certificate was given out");
-  return { times: times.map(Number), cpuMs: cpuMs(server.pid) - before };
 }

@@ -1,5 +1,5 @@
 import { execFileSync, spawn } from "node:child_process";
-import { existsSync, mkdirSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 
@@ -12,6 +12,7 @@ export interface Spread {
   readonly n: number;
   readonly first_ms?: number;
   readonly p50_ms?: number;
+  readonly p99_ms?: number;
   readonly last_ms?: number;
 }
 
@@ -39,6 +40,9 @@ export interface LoadLine {
   readonly other_busy_cores?: number;
   readonly server?: { readonly send_cpu_s: number; readonly accept_cpu_s: number; readonly rss_peak_mb: number };
   readonly all_received?: Spread;
+  readonly csr_per_s?: number;
+  readonly srv_cpu_ms_per_csr?: number;
+  readonly latency?: Spread;
 }
 
 /** The load client that all control planes are measured with. It lies beside the project and is built once, with Go. */
@@ -66,7 +70,7 @@ export function loadClient(): LoadClient {
   if (!existsSync(SOURCE)) throw new Error("comparing with a peer needs ../shared/tools/xdsload beside the project, which is not there");
   mkdirSync(join(ROOT, ".cache"), { recursive: true });
   const env = { ...process.env, GOSUMDB: "off", GOFLAGS: "-mod=mod" };
-  execFileSync("go", ["build", "-o", BINARY, "."], { cwd: SOURCE, env, stdio: ["ignore", "ignore", "inherit"] });
+  execFileSync("go", ["build", "-overlay", tokenOfEach(), "-o", BINARY, "."], { cwd: SOURCE, env, stdio: ["ignore", "ignore", "inherit"] });
   return {
     restartScript: join(SOURCE, "restart.sh"),
     generate(directory, shape) {
@@ -84,6 +88,34 @@ export function loadClient(): LoadClient {
     },
     run: (command, args) => linesOf(BINARY, [command, ...args]),
   };
+}
+
+/** The client, if it lies beside the project and can be built. */
+export function foundLoadClient(): LoadClient | undefined {
+  try {
+    return loadClient();
+  } catch {
+    return undefined;
+  }
+}
+
+/** Where the client reads the token of a proxy, and what it reads instead. */
+const ONE_TOKEN = "os.ReadFile(o.token)";
+const OWN_TOKEN = 'os.ReadFile(strings.NewReplacer("{{NS}}", ns, "{{SA}}", sa).Replace(o.token))';
+
+/**
+ * The client has one token text for all proxies, in which their namespace and account can be filled in. That is enough for servers that take any text, but not for
+ * signed tokens: so that each proxy can have its own, both can be filled in in the name of the file too. Gives the list of files that the compiler is to take
+ * in place of others; the client's source stays as it is.
+ */
+function tokenOfEach(): string {
+  const source = join(SOURCE, "client.go");
+  const text = readFileSync(source, "utf8");
+  if (!text.includes(ONE_TOKEN)) throw new Error(`${source} no longer has ${ONE_TOKEN}: say in bench/xdsload.ts where it reads tokens now`);
+  const [changed, overlay] = [join(ROOT, ".cache/xdsload-client.go"), join(ROOT, ".cache/xdsload-overlay.json")];
+  writeFileSync(changed, text.replace(ONE_TOKEN, OWN_TOKEN));
+  writeFileSync(overlay, JSON.stringify({ Replace: { [source]: changed } }));
+  return overlay;
 }
 
 async function linesOf(program: string, args: readonly string[]): Promise<readonly LoadLine[]> {

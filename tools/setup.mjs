@@ -40,7 +40,7 @@ const STEPS = {
   },
   bundle: {
     needs: "code",
-    inputs: ["src", "tools/bundle.mjs", "package-lock.json"],
+    inputs: ["src", "tools/bundle.mjs", "tools/snapshot.mjs", "tools/snapshot-guard.mjs", "package-lock.json"],
     produces: "dist/istiod.mjs",
     title: "bundling programs",
     run: () => bundle(root),

@@ -8,8 +8,10 @@ import { askAdmin } from "./admin-client.ts";
 import type { AgentConfig } from "./agent-config.ts";
 import { bootstrapFile } from "./bootstrap/bootstrap-file.ts";
 import { getBootstrap } from "./bootstrap/fetch-bootstrap.ts";
+import { takeApart } from "./bootstrap/given-bootstrap.ts";
 import { localPart } from "./bootstrap/local-part.ts";
 import { createDialer, type Dialer } from "./dialer.ts";
+import { envoyFlags } from "./envoy-flags.ts";
 import { type EnvoyProcess, startEnvoy } from "./envoy-process.ts";
 import { createEnvoySupervisor, type EnvoySupervisor } from "./envoy-supervisor.ts";
 import { findEnvoy } from "./find-envoy.ts";
@@ -20,6 +22,7 @@ import { createWorkloadIdentity, type WorkloadIdentity } from "./identity/worklo
 import { isServed, prepareSocket, restrictSocket } from "./local-socket.ts";
 import { type Metadata, type NodeIdentity, nodeBytes, nodeIdentity } from "./node-identity.ts";
 import { type AgentContext, PARTS } from "./parts.ts";
+import { readProxyConfig } from "./proxy-config.ts";
 import { serveSecrets } from "./sds/sds-stream.ts";
 import { createSecretStore } from "./sds/secret-store.ts";
 import { startStatusServer } from "./status-server.ts";
@@ -80,12 +83,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   for (const part of PARTS) await part(context);
   const supervisor = supervise(options, { node, dialer, signal: stop.signal });
   addReadiness(context, supervisor);
-  context.routes.push({
-    path: "/quitquitquit",
-    method: "POST",
-    local: true,
-    handle: (_, response) => void response.end("OK\n", () => stop.abort()),
-  });
+  addEnd(context, stop);
   const servers = await openSockets(options, { xds: xds.accept, identity, dialer, spire });
   const status = await startStatusServer(config.proxy.statusPort, context.routes, log).catch(async (error: unknown) => {
     end.abort();
@@ -112,7 +110,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
 
 const dialOptions = ({ config, clock }: AgentOptions, credentials: WorkloadIdentity) => ({
   baseDir: config.baseDir,
-  clusterId: config.settings.clusterId,
+  clusterId: config.env.ISTIO_META_CLUSTER_ID || config.settings.clusterId,
   credentials,
   clock,
 });
@@ -126,7 +124,7 @@ async function makeIdentity(options: AgentOptions): Promise<WorkloadIdentity> {
     ttlMs: settings.secretTtlMs,
     renewAt: settings.renewAt,
     jitter: settings.renewJitter,
-    sign: (csr, ttlMs) => signAtCa(dialer, csr, ttlMs),
+    sign: (csr, ttlMs) => signAtCa(dialer, { csr, ttlMs, signer: config.env.ISTIO_META_CERT_SIGNER ?? "" }),
     ...(earlier !== undefined && { earlier }),
     clock,
     log,
@@ -187,6 +185,7 @@ function supervise(options: AgentOptions, { node, dialer, signal }: Supervised):
     ? ""
     : findEnvoy({ ...config.env, ...(settings.envoyPath !== "" && { ENVOY_PATH: settings.envoyPath }) });
   let bootstrap: Promise<Uint8Array> | undefined;
+  let running = proxy;
   const start = async (): Promise<EnvoyProcess> => {
     bootstrap ??= getBootstrap(
       {
@@ -200,21 +199,22 @@ function supervise(options: AgentOptions, { node, dialer, signal }: Supervised):
       signal,
     );
     const local = localPart({ node, adminPort: proxy.adminPort, xdsSocket: paths.xdsSocket, sdsSocket: paths.sdsSocket });
+    const given = takeApart(await bootstrap);
+    if (given.proxyConfig !== "") running = await readProxyConfig(given.proxyConfig);
     await mkdir(paths.work, { recursive: true, mode: 0o700 });
     return startEnvoy({
       binary,
       workDir: paths.work,
       name: "envoy",
-      bootstrap: Buffer.concat([await bootstrap, local]),
+      bootstrap: Buffer.concat([given.bootstrap, local]),
       adminPort: proxy.adminPort,
       clock,
       logLevel: settings.proxyLogLevel,
-      drainSeconds: Math.ceil(proxy.drainMs / 1_000),
+      drainSeconds: Math.ceil(running.drainMs / 1_000),
       passOutput: true,
-      flags: envoyFlags(config),
+      flags: await envoyFlags(config, running, log),
     });
   };
-  const drainMs = settings.drainSeconds === undefined ? proxy.terminationDrainMs : settings.drainSeconds * 1_000;
   const ignoredPorts = [settings.envoyStatusPort, settings.envoyPrometheusPort];
   return createEnvoySupervisor({
     start,
@@ -222,7 +222,9 @@ function supervise(options: AgentOptions, { node, dialer, signal }: Supervised):
     pidFile: join(paths.work, "envoy.pid"),
     drain: {
       inboundOnly: config.type === "sidecar",
-      forMs: drainMs,
+      get forMs() {
+        return settings.drainSeconds === undefined ? running.terminationDrainMs : settings.drainSeconds * 1_000;
+      },
       untilIdle: settings.exitOnZero ? { leastMs: settings.minimumDrainMs, ignoredPorts } : undefined,
     },
     clock,
@@ -230,13 +232,10 @@ function supervise(options: AgentOptions, { node, dialer, signal }: Supervised):
   });
 }
 
-function envoyFlags({ settings, proxy }: AgentConfig): readonly string[] {
-  const threads = proxy.concurrency || settings.cpuLimit;
-  return [
-    "--skip-deprecated-logs",
-    ...(threads > 0 ? ["--concurrency", String(threads)] : []),
-    ...(settings.proxyComponentLogLevel === "" ? [] : ["--component-log-level", settings.proxyComponentLogLevel]),
-  ];
+/** `POST /quitquitquit`: the end. */
+function addEnd({ routes }: AgentContext, stop: AbortController): void {
+  const handle: AgentContext["routes"][number]["handle"] = (_, response) => void response.end("OK\n", () => stop.abort());
+  routes.push({ path: "/quitquitquit", method: "POST", local: true, handle });
 }
 
 /** `/healthz/ready`: Envoy has its first configuration, and no part of the agent objects. */

@@ -10,6 +10,9 @@ export interface AgentProxyConfig {
   readonly concurrency: number | undefined;
   readonly drainMs: number;
   readonly terminationDrainMs: number;
+  /** How often and from how much on Envoy writes its access logs. */
+  readonly fileFlushMs: number;
+  readonly fileFlushKb: number;
   readonly discoveryAddress: string;
   /** The control plane is called without TLS. */
   readonly plaintext: boolean;
@@ -29,6 +32,8 @@ export async function readProxyConfig(text: string): Promise<AgentProxyConfig> {
     concurrency: read.number("concurrency"),
     drainMs: read.duration("drainDuration") ?? 45_000,
     terminationDrainMs: read.duration("terminationDrainDuration") ?? 5_000,
+    fileFlushMs: read.duration("fileFlushInterval") ?? 1_000,
+    fileFlushKb: read.number("fileFlushMinSizeKb") ?? 0,
     discoveryAddress: read.text("discoveryAddress"),
     plaintext: read.text("controlPlaneAuthPolicy") === "NONE",
     serviceCluster: read.text("serviceCluster"),
@@ -40,7 +45,7 @@ export async function readProxyConfig(text: string): Promise<AgentProxyConfig> {
 async function parse(text: string): Promise<Readonly<Record<string, StructValue>>> {
   if (text.trim() === "") return {};
   try {
-    const value: unknown = await parseText(text);
+    const value: unknown = await parseYaml(text);
     if (typeof value !== "object" || value === null || Array.isArray(value)) throw new Error("it is not an object");
     return value as Record<string, StructValue>;
   } catch (error) {
@@ -48,8 +53,8 @@ async function parse(text: string): Promise<Readonly<Record<string, StructValue>
   }
 }
 
-/** Injection writes JSON; the reader of YAML is loaded only for what is none. */
-async function parseText(text: string): Promise<unknown> {
+/** Reads YAML. Injection writes JSON: the reader of YAML is loaded only for what is none. */
+export async function parseYaml(text: string): Promise<unknown> {
   if (text.trimStart().startsWith("{")) {
     try {
       return JSON.parse(text);

@@ -12,6 +12,8 @@ export interface Caller {
   readonly by: "certificate" | "token";
   /** It showed a token that is good for one certificate only. */
   readonly once?: SingleUse;
+  /** The cluster whose token it showed. */
+  readonly cluster?: string;
 }
 
 /** What a caller shows. */
@@ -22,6 +24,8 @@ export interface Credentials {
   readonly certificateFault?: string;
   /** Its `authorization` header. */
   readonly authorization: string | undefined;
+  /** The cluster it says its token is of (`clusterid`, as agents send it). */
+  readonly cluster?: string | undefined;
 }
 
 export interface AuthenticatorOptions {
@@ -47,10 +51,10 @@ const BEARER = /^Bearer +(\S+)$/i;
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
   const remembered = new RememberedTokens();
   return {
-    async authenticate({ certificate, certificateFault, authorization }) {
+    async authenticate({ certificate, certificateFault, authorization, cluster = "" }) {
       const byCertificate = certificate === undefined ? undefined : certificateCaller(certificate, options);
       if (byCertificate !== undefined && !(byCertificate instanceof AuthnError)) return byCertificate;
-      if (authorization !== undefined) return tokenCaller(authorization, options, remembered);
+      if (authorization !== undefined) return tokenCaller({ authorization, cluster }, options, remembered);
       if (byCertificate !== undefined) throw byCertificate;
       if (certificateFault !== undefined)
         throw new AuthnError("certificate", `the client certificate was not accepted: ${certificateFault}`);
@@ -76,7 +80,7 @@ function certificateCaller(der: Uint8Array, { clock, trustDomains }: Authenticat
 }
 
 async function tokenCaller(
-  authorization: string,
+  { authorization, cluster: said }: { readonly authorization: string; readonly cluster: string },
   { verifiers, trustDomains }: AuthenticatorOptions,
   remembered: RememberedTokens,
 ): Promise<Caller> {
@@ -84,10 +88,10 @@ async function tokenCaller(
   const issuer = token.claims.iss;
   const verifier = typeof issuer === "string" ? verifiers().find((one) => one.judges(issuer)) : undefined;
   if (verifier === undefined) throw new AuthnError("token issuer", "tokens of this issuer are not accepted");
-  const { namespace, serviceAccount, once } = await verifier.verify(token);
+  const { namespace, serviceAccount, once, cluster } = await verifier.verify(token, { cluster: said });
   remembered.add(authorization, token);
   const identity = { trustDomain: trustDomains()[0] ?? "", namespace, serviceAccount };
   const fault = identityFault(identity);
   if (fault !== undefined) throw new AuthnError("identity", fault);
-  return { identity, by: "token", ...(once !== undefined && { once }) };
+  return { identity, by: "token", ...(once !== undefined && { once }), ...(cluster !== undefined && { cluster }) };
 }

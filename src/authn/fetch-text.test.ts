@@ -3,6 +3,7 @@ import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createCertificateIssuer } from "../../test/support/certificates.ts";
 import { documentServer } from "../../test/support/document-server.ts";
+import { webProxy } from "../../test/support/web-proxy.ts";
 import { createFetchText } from "./fetch-text.ts";
 
 const isBlocked = (): boolean => false;
@@ -18,6 +19,33 @@ describe("a small document", () => {
     await expect(createFetchText({ isBlocked })(url)).rejects.toThrow(/certificate/);
     expect(await createFetchText({ isBlocked, moreRoots: async () => issuer.cert })(url)).toBe("keys");
     await expect(createFetchText({ moreRoots: async () => issuer.cert })(url)).rejects.toThrow("which is not called");
+  });
+
+  it("comes through the proxy of the environment, which sees no more than where it goes", async () => {
+    const issuer = await createCertificateIssuer("private");
+    const server = createServer(await issuer.issue("DNS:keys.test"), (_, response) => response.end("keys"));
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => void server.close());
+    const { url, asked } = await webProxy((server.address() as AddressInfo).port);
+    const proxies = { httpProxy: "", httpsProxy: url, noProxy: "exempt.test" };
+    const fetchText = createFetchText({ moreRoots: async () => issuer.cert, proxies });
+    expect(await fetchText("https://keys.test/secret-path")).toBe("keys");
+    await expect(fetchText("https://other.test/")).rejects.toThrow("Hostname/IP does not match");
+    await expect(fetchText("https://exempt.test/")).rejects.toThrow("ENOTFOUND");
+    await expect(fetchText("https://169.254.169.254/")).rejects.toThrow("which is not called");
+    await expect(
+      createFetchText({ proxies: { ...proxies, httpsProxy: url.replace("web:", "wrong:") } })("https://keys.test/"),
+    ).rejects.toThrow("407");
+    expect(asked).toEqual(["CONNECT keys.test:443", "CONNECT other.test:443", "CONNECT keys.test:443"]);
+  });
+
+  it("comes in plain text through a proxy too", async () => {
+    const server = await documentServer();
+    server.documents.set("/keys", "keys");
+    const { url, asked } = await webProxy(Number(new URL(server.origin).port));
+    const fetchText = createFetchText({ plain: true, proxies: { httpProxy: url, httpsProxy: "", noProxy: "" } });
+    expect(await fetchText("http://keys.test/keys")).toBe("keys");
+    expect(asked).toEqual(["GET http://keys.test/keys"]);
   });
 
   it("comes in plain text only where that is allowed, from where it was asked for, in time and not without end", async () => {

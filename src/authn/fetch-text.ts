@@ -1,10 +1,10 @@
 import type { IncomingMessage } from "node:http";
 import { request as requestPlain } from "node:http";
 import { request } from "node:https";
-import { isIP } from "node:net";
 import { getCACertificates } from "node:tls";
 import { isBlockedAddress } from "../base/blocked-address.ts";
-import { blockedPlace, guardedLookup } from "../base/guarded-lookup.ts";
+import { NO_PROXIES, type ProxyRules } from "../base/environment-proxy.ts";
+import { wayTo } from "../base/way-to.ts";
 
 /** Gets a small document over the network; rejects with a sentence. */
 export type FetchText = (url: string, timeoutMs?: number) => Promise<string>;
@@ -16,6 +16,8 @@ export interface FetchTextOptions {
   readonly isBlocked?: (address: string) => boolean;
   /** Roots in PEM that servers may be verified with besides the platform's; asked at each fetch. */
   readonly moreRoots?: () => Promise<string | undefined>;
+  /** Proxies of the environment. */
+  readonly proxies?: ProxyRules;
 }
 
 const LARGEST = 1024 * 1024;
@@ -25,16 +27,16 @@ const TIMEOUT_MS = 5_000;
  * Makes something that gets documents. The addresses a name stands for are judged in the look-up that the connection itself uses, so they cannot
  * change in between; redirects are not followed, since they would lead where nobody looked.
  */
-export function createFetchText({ plain = false, isBlocked = isBlockedAddress, moreRoots }: FetchTextOptions): FetchText {
+export function createFetchText(given: FetchTextOptions): FetchText {
+  const { plain = false, isBlocked = isBlockedAddress, moreRoots, proxies = NO_PROXIES } = given;
   return async (url, timeoutMs = TIMEOUT_MS) => {
     if (!URL.canParse(url)) throw new Error(`${url} is not a URL`);
-    const { protocol, hostname } = new URL(url);
-    const host = hostname.replace(/^\[(.*)\]$/, "$1");
+    const { protocol } = new URL(url);
     if (protocol !== "https:" && !(plain && protocol === "http:")) throw new Error(`${url} is not an https URL`);
-    if (isIP(host) !== 0 && isBlocked(host)) throw blockedPlace(url);
+    const way = await wayTo(new URL(url), { proxies, isBlocked });
     const roots = await moreRoots?.();
     const signal = AbortSignal.timeout(timeoutMs);
-    const options = { lookup: guardedLookup(isBlocked), agent: false as const, signal };
+    const options = { ...way, signal };
     const ask = protocol === "https:" ? request : requestPlain;
     return new Promise((resolve, reject) => {
       const failed = (error: unknown): void => reject(signal.aborted ? new Error(`${url} does not answer in time`) : error);
@@ -48,9 +50,6 @@ export function createFetchText({ plain = false, isBlocked = isBlockedAddress, m
     });
   };
 }
-
-/** Gets a document over https, verified with the platform's roots. */
-export const fetchText: FetchText = createFetchText({});
 
 function readAll(response: IncomingMessage, url: string): Promise<string> {
   return new Promise((resolve, reject) => {

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { describe, expect, it } from "vitest";
 import { manualClock } from "../../test/support/manual-clock.ts";
 import { isBlockedAddress } from "../base/blocked-address.ts";
-import { fetchText } from "./fetch-text.ts";
+import { createFetchText } from "./fetch-text.ts";
 import { cachedKeys, discoveredKeys } from "./key-source.ts";
 import { keySetText, tokenKeys } from "./token-fixture.ts";
 
@@ -111,8 +111,8 @@ describe("fetching", () => {
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     const { port } = server.address() as AddressInfo;
     for (const host of ["127.0.0.1", "2130706433", "0x7f.1", "localhost", "[::1]", "[::ffff:127.0.0.1]", "0"])
-      await expect(fetchText(`https://${host}:${port}/keys`)).rejects.toThrow("is not called");
-    await expect(fetchText(`http://example.com:${port}/keys`)).rejects.toThrow("is not an https URL");
+      await expect(createFetchText({})(`https://${host}:${port}/keys`)).rejects.toThrow("is not called");
+    await expect(createFetchText({})(`http://example.com:${port}/keys`)).rejects.toThrow("is not an https URL");
     expect(hits).toBe(0);
     server.close();
   });

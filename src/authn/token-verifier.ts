@@ -6,13 +6,21 @@ export interface TokenVerifier {
   /** Whether a token that says it is from this issuer is ours to judge. */
   judges(issuer: string): boolean;
   /** Whom the token stands for. Rejects with `AuthnError`; where keys or a server that must be asked are away, too. */
-  verify(token: SignedToken): Promise<Vouched>;
+  verify(token: SignedToken, said?: SaidByCaller): Promise<Vouched>;
+}
+
+/** What a caller says of itself beside its token. It decides whom to ask, never what is believed. */
+export interface SaidByCaller {
+  /** The cluster it says it is in: several clusters may issue tokens under one name, each with keys of its own. */
+  readonly cluster: string;
 }
 
 /** Whom a token stands for. */
 export interface Vouched extends Omit<WorkloadIdentity, "trustDomain"> {
   /** The token is good for one certificate only. */
   readonly once?: SingleUse;
+  /** The cluster that vouches for it. */
+  readonly cluster?: string;
 }
 
 /** Something that can be had once. */

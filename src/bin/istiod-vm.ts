@@ -1,6 +1,3 @@
-import { runProgram } from "../serve/run-program.ts";
+import { launch } from "../serve/launch.ts";
 
-process.exitCode = await runProgram(
-  { name: "istiod-vm", about: "the control plane of the mesh without Kubernetes: files only", sources: [] },
-  process,
-);
+launch({ name: "istiod-vm", about: "the control plane of the mesh without Kubernetes: files only", sources: [] });

@@ -1,12 +1,9 @@
-import { runProgram } from "../serve/run-program.ts";
+import { launch } from "../serve/launch.ts";
 
-process.exitCode = await runProgram(
-  {
-    name: "istiod",
-    about: "the control plane of the mesh in one process",
-    sources: [],
-    // Loaded only where a cluster is asked for: files alone do not pay for it.
-    connect: async (context) => (await import("../cluster/connect-cluster.ts")).connectCluster(context),
-  },
-  process,
-);
+launch({
+  name: "istiod",
+  about: "the control plane of the mesh in one process",
+  sources: [],
+  // Loaded only where a cluster is asked for: files alone do not pay for it.
+  connect: async (context) => (await import("../cluster/connect-cluster.ts")).connectCluster(context),
+});

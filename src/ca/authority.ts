@@ -19,6 +19,8 @@ export interface SignRequest {
   readonly keyInfo: Uint8Array;
   /** How long it is wanted for; 0 leaves it to the CA. */
   readonly ttlMs: number;
+  /** The signer that the workload names, where several are to be had (`CertSigner` of the request's metadata). */
+  readonly signerName?: string;
 }
 
 /** A certificate and what goes with it. */

@@ -43,8 +43,9 @@ export function certificateService(options: CertificateServiceOptions): UnaryMet
     const { keyInfo } = await placed((place) => keyOf(request, place, options));
     const ttlMs = (request?.validSeconds ?? 0) * 1_000;
     // Taken before and given back after a failure: whatever happens in between, a token never gets two certificates.
-    await orRefused(options, peer, async () => once?.take());
-    const issued = await sign(options, { identity, csr: request?.csr ?? "", keyInfo, ttlMs }).catch(async (error: unknown) => {
+    if (once !== undefined) await orRefused(options, peer, () => once.take());
+    const named = request?.signerName === undefined ? {} : { signerName: request.signerName };
+    const issued = await sign(options, { identity, csr: request?.csr ?? "", keyInfo, ttlMs, ...named }).catch(async (error: unknown) => {
       await once?.giveBack();
       throw error;
     });
@@ -102,6 +103,10 @@ async function sign({ signer, log, metrics }: CertificateServiceOptions, request
   try {
     return await signer.sign(request);
   } catch (error) {
+    if (error instanceof CsrError) {
+      metrics.malformed();
+      throw new CallRefusal(GRPC_STATUS.INVALID_ARGUMENT, error.message);
+    }
     metrics.signFailed();
     log.error({ error: messageOf(error) }, "a certificate could not be signed");
     throw new CallRefusal(GRPC_STATUS.UNAVAILABLE, error instanceof SigningError ? error.message : "the certificate could not be signed");

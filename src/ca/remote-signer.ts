@@ -2,12 +2,11 @@ import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import { IstioCertificateRequestSchema, IstioCertificateResponseSchema } from "../gen/istio/v1/auth/ca_pb.js";
-import { type Certificate, readCertificates, workloadOf } from "../pki/certificate.ts";
-import { bundlePem, chainTo } from "../pki/chain.ts";
 import { formatSpiffeId } from "../pki/spiffe.ts";
 import { type CallHeaders, type ChannelTls, type GrpcChannel, GrpcError, openGrpcChannel } from "../wire/grpc-channel.ts";
 import { GRPC_STATUS } from "../wire/grpc-status.ts";
 import { type Issued, type Signer, SigningError, type SignRequest } from "./authority.ts";
+import { certificatesOf, judgeAnswer } from "./judge-answer.ts";
 
 /** How another CA is called, read anew for each connection: files may have been replaced. */
 export interface RemoteCall {
@@ -84,22 +83,8 @@ function reasonOf(error: unknown): string {
   return `gave no certificate: ${messageOf(error)}`;
 }
 
-function readAnswer(bytes: Uint8Array, { identity, keyInfo }: SignRequest, now: number): Issued {
+function readAnswer(bytes: Uint8Array, request: SignRequest, now: number): Issued {
   const texts = [...fromBinary(IstioCertificateResponseSchema, bytes).certChain];
   const roots = certificatesOf(texts.pop() ?? "");
-  const [leaf, ...intermediates] = texts.flatMap(certificatesOf);
-  if (leaf === undefined) throw new Error("the answer holds no certificate beside the roots");
-  const holder = workloadOf(leaf);
-  if (typeof holder === "string" || formatSpiffeId(holder) !== formatSpiffeId(identity))
-    throw new Error(`the answer is not for ${formatSpiffeId(identity)}`);
-  if (!leaf.keyInfo.equals(keyInfo)) throw new Error("the answer is for another key");
-  if (leaf.notAfter <= now) throw new Error("the certificate it gave has ended");
-  if (chainTo(leaf, intermediates, roots) === undefined) throw new Error("the certificate it gave does not lead to the roots it gave");
-  return { certificate: leaf.pem, intermediates: intermediates.map(({ pem }) => pem), roots: bundlePem(roots), notAfter: leaf.notAfter };
-}
-
-function certificatesOf(pem: string): readonly Certificate[] {
-  const read = readCertificates(pem);
-  if (typeof read === "string") throw new Error(`the answer cannot be read: ${read}`);
-  return read;
+  return judgeAnswer({ chain: texts.flatMap(certificatesOf), roots }, request, now);
 }

@@ -7,7 +7,9 @@ export type RootNews = { readonly material: CaMaterial } | { readonly fault: str
 export interface RootStore {
   /** For messages. */
   readonly place: string;
-  /** The set in force; makes one where there is none at all. Throws `EdgeError` where what is there cannot be used: never a new root beside an old one. */
+  /** A start goes on without it after this long, and goes on waiting; undefined: it waits. */
+  readonly patienceMs?: number | undefined;
+  /** The set in force; makes one where there is none at all. Throws `EdgeError` where what is there cannot be used: never a new root beside an old one. May be called again after that. */
   load(): Promise<CaMaterial>;
   /** Tells of changes after `load` until the returned function is called. */
   follow(news: (news: RootNews) => void): () => void;

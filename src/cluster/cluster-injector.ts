@@ -4,6 +4,7 @@ import type { InjectionTexts } from "../inject/read-injection.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { Reflector } from "../kube/reflector.ts";
 import type { KubeObject, ResourceType } from "../kube/resource-type.ts";
+import type { ClusterInjection } from "../serve/cluster-link.ts";
 import { revisionSuffix } from "../webhooks/webhook-configurations.ts";
 
 export interface ClusterInjectorOptions {
@@ -15,21 +16,11 @@ export interface ClusterInjectorOptions {
   readonly log: Log;
 }
 
-/** The injector's configuration in a cluster. */
-export interface ClusterInjector {
-  /** Undefined where the cluster has none, or it may not be read. */
-  readonly current: InjectionTexts | undefined;
-  /** Resolves when it is known, or after a while without it. */
-  ready(): Promise<void>;
-  /** Calls back whenever it changes. */
-  follow(changed: () => void): void;
-}
-
 const CONFIG_MAPS: ResourceType = { group: "", version: "v1", plural: "configmaps", namespaced: true };
 const PATIENCE_MS = 3_000;
 
 /** Follows the ConfigMap `istio-sidecar-injector`, or `istio-sidecar-injector-<revision>`, in the namespace of the control plane until the signal aborts. */
-export function followInjector({ client, namespace, revision, clock, log }: ClusterInjectorOptions, signal: AbortSignal): ClusterInjector {
+export function followInjector({ client, namespace, revision, clock, log }: ClusterInjectorOptions, signal: AbortSignal): ClusterInjection {
   let current: InjectionTexts | undefined;
   let changed: () => void = () => {};
   const known = Promise.withResolvers<void>();

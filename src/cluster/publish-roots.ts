@@ -4,11 +4,16 @@ import type { Log } from "../base/log.ts";
 import type { LoadedMesh } from "../config/mesh/load-mesh.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { LeaderLease } from "../kube/lease.ts";
-import { keepRootConfigMaps, type PublishedRoots } from "./root-config-maps.ts";
+import type { PublishedRoots } from "../serve/cluster-link.ts";
+import type { RemoteClusters } from "./remote-clusters.ts";
+import { keepRemote } from "./remote-upkeep.ts";
+import { keepRootConfigMaps } from "./root-config-maps.ts";
 
 export interface PublishOptions {
   readonly published: PublishedRoots;
   readonly client: KubeClient;
+  /** Other clusters, some of which have no control plane of their own. */
+  readonly remotes: Pick<RemoteClusters, "whenOpened">;
   readonly namespace: string;
   readonly config: LoadedMesh;
   readonly clock: Clock;
@@ -18,11 +23,23 @@ export interface PublishOptions {
 /** Istio's name for whoever writes to all namespaces; one for all revisions, since they share the CA. */
 const LEASE = "istio-namespace-controller-election";
 
-/** Keeps the roots in every namespace as long as this replica leads. */
-export function publishRoots({ published, client, namespace, config, clock, log }: PublishOptions, signal: AbortSignal): void {
+/** Keeps the roots in every namespace as long as this replica leads, and those of clusters that are served from here (`EXTERNAL_ISTIOD`). */
+export function publishRoots(options: PublishOptions, signal: AbortSignal): void {
+  const { published, client, remotes, namespace, config, clock, log } = options;
   const { clusterWrites, namespaces } = config.process;
   if (!clusterWrites) return;
-  const holder = config.settings.podName || `${hostname()}-${process.pid}`;
+  const { podName, externalIstiod, clusterId, revision } = config.settings;
+  const holder = podName || `${hostname()}-${process.pid}`;
   const lease = new LeaderLease({ client, namespace, name: LEASE, holder, clock, log });
-  void lease.run((term) => keepRootConfigMaps({ client, namespaces, published, clock, log }, term), signal);
+  const lead = async (term: AbortSignal): Promise<void> => {
+    const shared = { namespace, clusterId, revision, namespaces, published, clock, log };
+    if (externalIstiod)
+      remotes.whenOpened(
+        (cluster, { client: there, ending }) =>
+          void keepRemote({ ...shared, cluster, client: there }, AbortSignal.any([term, ending.signal])),
+        term,
+      );
+    await keepRootConfigMaps({ client, namespaces, published, clock, log }, term);
+  };
+  void lease.run(lead, signal);
 }

@@ -1,17 +1,15 @@
-import { join } from "node:path";
+import type { TokenVerifier } from "../authn/token-verifier.ts";
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
-import { contentHash } from "../base/hash.ts";
 import type { Log } from "../base/log.ts";
 import { Secret } from "../base/secret.ts";
 import type { ConfigSource } from "../config/object.ts";
-import { remoteKubeAccess } from "../kube/kube-access.ts";
-import { createKubeClient, type KubeClient } from "../kube/kube-client.ts";
+import type { KubeClient } from "../kube/kube-client.ts";
 import { Reflector } from "../kube/reflector.ts";
 import type { KubeObject, ResourceType } from "../kube/resource-type.ts";
-import { createClusterSnapshot } from "../sources/kubernetes/cluster-snapshot.ts";
-import { type KubernetesSource, kubernetesSource } from "../sources/kubernetes/kubernetes-source.ts";
-import { REMOTE_KINDS } from "../sources/kubernetes/watched-kinds.ts";
+import type { WatchedKind } from "../sources/kubernetes/watched-kinds.ts";
+import { closeRemote, digestOf, type ObjectsInForce, openRemote, type RemoteCluster } from "./remote-cluster.ts";
+import type { SecretPermissions } from "./secret-permissions.ts";
 
 export interface RemoteClustersOptions {
   readonly client: Pick<KubeClient, "list" | "watch">;
@@ -21,6 +19,10 @@ export interface RemoteClustersOptions {
   readonly clusterId: string;
   /** Look at these only; empty means all. */
   readonly namespaces: readonly string[];
+  /** What is read of them. */
+  readonly kinds: readonly WatchedKind[];
+  /** A bound token must name one of them. */
+  readonly audiences: readonly string[];
   readonly clock: Clock;
   readonly log: Log;
   /** Where their states are kept. */
@@ -38,13 +40,6 @@ export interface RemoteState {
 
 type Attach = (cluster: string, source: ConfigSource | undefined) => void;
 
-interface Remote {
-  readonly secret: string;
-  readonly digest: string;
-  readonly client: KubeClient;
-  readonly source: KubernetesSource;
-}
-
 /** The kubeconfigs of a Secret, by cluster. */
 type Kubeconfigs = Readonly<Record<string, Secret<string>>>;
 
@@ -61,9 +56,12 @@ export class RemoteClusters {
   readonly #options: RemoteClustersOptions;
   readonly #reflector: Reflector<Kubeconfigs>;
   readonly #secrets = new Map<string, Kubeconfigs>();
-  readonly #remotes = new Map<string, Remote>();
+  readonly #remotes = new Map<string, RemoteCluster>();
   readonly #faults = new Map<string, RemoteState>();
   #attach: Attach | undefined;
+  #objects: ObjectsInForce | undefined;
+  #permissionsChanged: () => void = () => {};
+  readonly #followers = new Set<(cluster: string, remote: RemoteCluster) => void>();
   #noted: () => void = () => {};
 
   constructor(options: RemoteClustersOptions) {
@@ -112,6 +110,32 @@ export class RemoteClusters {
     for (const [cluster, { source }] of this.#remotes) attach(cluster, source);
   }
 
+  /** Who believes tokens of each cluster there is now; which pods run there is seen in these objects. */
+  tokens(objects: ObjectsInForce): () => ReadonlyMap<string, TokenVerifier> {
+    this.#objects = objects;
+    return () => new Map([...this.#remotes].map(([cluster, { tokens }]) => [cluster, tokens]));
+  }
+
+  has(cluster: string): boolean {
+    return this.#remotes.has(cluster);
+  }
+
+  /** Who may read Secrets there; undefined for a cluster that is none of these. */
+  permissions(cluster: string): SecretPermissions | undefined {
+    return this.#remotes.get(cluster)?.permissions;
+  }
+
+  permissionsChanged(changed: () => void): void {
+    this.#permissionsChanged = changed;
+  }
+
+  /** Calls back with each cluster that is opened, those there are at once, until the signal aborts; `ending` of it says until when it is used. */
+  whenOpened(opened: (cluster: string, remote: RemoteCluster) => void, signal: AbortSignal): void {
+    this.#followers.add(opened);
+    signal.addEventListener("abort", () => this.#followers.delete(opened));
+    for (const [cluster, remote] of this.#remotes) opened(cluster, remote);
+  }
+
   states(): readonly RemoteState[] {
     const running = [...this.#remotes].map(([cluster, { secret }]) => ({ cluster, secret, fault: undefined }));
     const faulty = [...this.#faults.values()];
@@ -119,7 +143,7 @@ export class RemoteClusters {
   }
 
   stop(): void {
-    for (const { client } of this.#remotes.values()) client.close();
+    for (const remote of this.#remotes.values()) closeRemote(remote);
   }
 
   /** Brings what runs to what the Secrets say. Of two that tell of one cluster the first by name counts. */
@@ -139,34 +163,28 @@ export class RemoteClusters {
   }
 
   #use(cluster: string, secret: string, kubeconfig: Secret<string>): void {
-    const { clock, log, namespaces, stateDir } = this.#options;
+    const { log } = this.#options;
     const before = this.#remotes.get(cluster);
-    const digest = contentHash(kubeconfig.reveal());
-    if (before?.digest === digest) return;
+    if (before?.digest === digestOf(kubeconfig)) return;
     try {
-      const access = remoteKubeAccess(kubeconfig.reveal(), { clock, title: `Secret ${secret}` });
-      const client = createKubeClient(access, clock);
-      const file = join(stateDir, `cluster-state-${encodeURIComponent(cluster)}.jsonl`);
-      const source = kubernetesSource({
-        client,
-        name: `kubernetes:${cluster}`,
+      const remote = openRemote({
+        ...this.#options,
         cluster,
-        kinds: REMOTE_KINDS,
-        namespaces,
-        revision: "",
-        clock,
-        log,
-        snapshot: createClusterSnapshot(file, { server: access.server, clock, log }),
+        secret,
+        kubeconfig,
+        objects: () => this.#objects,
+        permissionsChanged: () => this.#permissionsChanged(),
         // A new way to a cluster that is known must not begin by forgetting what it said.
-        ...(before === undefined && { patienceMs: PATIENCE_MS }),
+        patienceMs: before === undefined ? PATIENCE_MS : undefined,
       });
-      this.#remotes.set(cluster, { secret, digest, client, source });
+      this.#remotes.set(cluster, remote);
       log.info(
-        { cluster, secret, server: access.server },
+        { cluster, secret, server: remote.server },
         before === undefined ? "reading another cluster" : "reading a cluster in another way",
       );
-      this.#attach?.(cluster, source);
-      before?.client.close();
+      this.#attach?.(cluster, remote.source);
+      for (const opened of this.#followers) opened(cluster, remote);
+      if (before !== undefined) closeRemote(before);
     } catch (error) {
       this.#refuse({ cluster, secret, fault: messageOf(error) });
     }
@@ -175,7 +193,8 @@ export class RemoteClusters {
   #remove(cluster: string): void {
     this.#options.log.info({ cluster }, "a cluster is no longer read");
     this.#attach?.(cluster, undefined);
-    this.#remotes.get(cluster)?.client.close();
+    const remote = this.#remotes.get(cluster);
+    if (remote !== undefined) closeRemote(remote);
     this.#remotes.delete(cluster);
   }
 

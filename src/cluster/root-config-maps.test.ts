@@ -1,8 +1,8 @@
 import { describe, expect, it, onTestFinished } from "vitest";
 import { manualClock } from "../../test/support/manual-clock.ts";
 import { silentLog } from "../base/log.ts";
-import type { KubePage } from "../kube/kube-client.ts";
 import { KubeError } from "../kube/kube-error.ts";
+import type { KubePage } from "../kube/list-page.ts";
 import type { KubeObject, ResourceType } from "../kube/resource-type.ts";
 import { hashOfRoots, keepRootConfigMaps } from "./root-config-maps.ts";
 

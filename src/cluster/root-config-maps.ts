@@ -1,7 +1,7 @@
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import { contentHash } from "../base/hash.ts";
-import type { LabelSelector, Labels } from "../base/labels.ts";
+import type { Labels } from "../base/labels.ts";
 import type { Log } from "../base/log.ts";
 import { admittedNamespaces } from "../config/store/admitted-namespaces.ts";
 import { BackOff } from "../kube/back-off.ts";
@@ -9,6 +9,7 @@ import type { KubeClient } from "../kube/kube-client.ts";
 import { KubeError } from "../kube/kube-error.ts";
 import { Reflector } from "../kube/reflector.ts";
 import type { KubeObject, ResourceType } from "../kube/resource-type.ts";
+import type { PublishedRoots } from "../serve/cluster-link.ts";
 
 /** Name and key of the ConfigMap with which pods verify istiod and each other, as in Istio. */
 export const ROOTS_CONFIG_MAP = "istio-ca-root-cert";
@@ -23,14 +24,10 @@ const NEVER = new Set(["kube-public", "kube-node-lease", "local-path-storage"]);
 const PACE_MS = 50;
 const LOOK_MS = 1_000;
 const RETRY = { firstMs: 1_000, mostMs: 60_000 };
-
-/** What is to be written, and where. */
-export interface PublishedRoots {
-  /** Roots in PEM; empty as long as there are none. */
-  roots(): string;
-  /** MeshConfig `discoverySelectors`: other namespaces are left alone. */
-  selectors(): readonly LabelSelector[];
-}
+/** What is overwritten sooner than this after we wrote it is claimed by somebody else. */
+const CALM_MS = 600_000;
+/** Between two attempts to have the last word against such a one. */
+const CONTEST = { firstMs: 1_000, mostMs: 3_600_000 };
 
 export interface RootConfigMapsOptions {
   readonly client: Pick<KubeClient, "list" | "watch" | "create" | "patch">;
@@ -44,7 +41,8 @@ export interface RootConfigMapsOptions {
 
 /**
  * Keeps the ConfigMap with the roots in every namespace: made where it is missing, corrected where it holds others, both at a bounded rate. One that holds the same
- * certificates in another order or form is left alone, since another control plane with the same CA may have written it. Only one replica at a time should.
+ * certificates in another order or form is left alone, since another control plane with the same CA may have written it. One whose CA is another puts its own
+ * roots back each time: that is told, and it is left to it for longer and longer, up to an hour. Only one replica at a time should.
  */
 export async function keepRootConfigMaps(options: RootConfigMapsOptions, signal: AbortSignal): Promise<void> {
   const keeper = new Keeper(options);
@@ -58,11 +56,15 @@ class Keeper {
   readonly #held = new Map<string, string>();
   readonly #waiting = new Set<string>();
   readonly #failed = new Map<string, { readonly backOff: BackOff; readonly retryAt: number }>();
+  /** When we last wrote to a namespace, and how often somebody else took that back at once. */
+  readonly #written = new Map<string, number>();
+  readonly #contests = new Map<string, BackOff>();
   readonly reflectors: readonly Pick<Reflector<string>, "run" | "state">[];
   #wake: () => void = () => {};
   #wanted = { text: "", hash: "", key: "" };
   #isAdmitted: (namespace: string) => boolean = () => false;
   #fault = "";
+  #hasToldOfOther = false;
 
   constructor(options: RootConfigMapsOptions) {
     this.#options = options;
@@ -103,6 +105,7 @@ class Keeper {
     const key = JSON.stringify([text, selectors.map(({ matchLabels, matchExpressions }) => ({ matchLabels, matchExpressions }))]);
     if (key === this.#wanted.key) return;
     this.#wanted = { text, hash: hashOfRoots(text), key };
+    this.#hasToldOfOther = false;
     // Where namespaces are named, their labels may not be ours to read.
     this.#isAdmitted = (name) =>
       namespaces.length > 0 || (!NEVER.has(name) && admittedNamespaces(selectors, (one) => this.#labels.get(one)).admits(name));
@@ -113,29 +116,54 @@ class Keeper {
   async #work(signal: AbortSignal): Promise<number> {
     const { clock } = this.#options;
     for (const namespace of this.#waiting) {
-      if ((this.#failed.get(namespace)?.retryAt ?? 0) > clock.monotonic()) continue;
-      if (this.#needs(namespace)) {
-        await this.#write(namespace, signal).then(
-          () => this.#done(namespace),
-          (error: unknown) => signal.aborted || this.#putOff(namespace, messageOf(error)),
-        );
-        return PACE_MS;
+      const before = this.#failed.get(namespace);
+      if ((before?.retryAt ?? 0) > clock.monotonic()) continue;
+      // Before it is written: what is heard of it meanwhile is news.
+      this.#waiting.delete(namespace);
+      this.#failed.delete(namespace);
+      if (!this.#needs(namespace)) continue;
+      try {
+        await this.#write(namespace, signal);
+        if (before !== undefined) this.#fault = "";
+      } catch (error) {
+        if (!signal.aborted) this.#putOff(namespace, { reason: messageOf(error), backOff: before?.backOff ?? this.#backOff(RETRY) });
       }
-      this.#done(namespace);
+      return PACE_MS;
     }
     return LOOK_MS;
   }
 
-  #done(namespace: string): void {
-    this.#waiting.delete(namespace);
-    if (this.#failed.delete(namespace)) this.#fault = "";
+  /** One that cannot be written is tried again later and less often, and keeps none of the others waiting. */
+  #putOff(namespace: string, { reason, backOff }: { readonly reason: string; readonly backOff: BackOff }): void {
+    this.#waiting.add(namespace);
+    this.#wait(namespace, backOff);
+    this.#tell(reason, { namespace });
   }
 
-  /** One that cannot be written is tried again later and less often, and keeps none of the others waiting. */
-  #putOff(namespace: string, reason: string): void {
-    const backOff = this.#failed.get(namespace)?.backOff ?? new BackOff({ ...RETRY, random: this.#options.random ?? Math.random });
+  #wait(namespace: string, backOff: BackOff): void {
     this.#failed.set(namespace, { backOff, retryAt: this.#options.clock.monotonic() + backOff.next() });
-    this.#tell(reason, { namespace });
+  }
+
+  #backOff(times: typeof RETRY): BackOff {
+    return new BackOff({ ...times, random: this.#options.random ?? Math.random });
+  }
+
+  /** Takes in what a namespace has. Somebody who made a mistake is put right at once; somebody who insists is not fought. */
+  #heard(namespace: string, hash: string): void {
+    const { clock, log } = this.#options;
+    const isOverwritten = this.#held.get(namespace) === this.#wanted.hash && hash !== this.#wanted.hash;
+    this.#held.set(namespace, hash);
+    if (!isOverwritten) return;
+    const isContested = clock.monotonic() - (this.#written.get(namespace) ?? Number.NEGATIVE_INFINITY) < CALM_MS;
+    const contest = isContested ? this.#contests.get(namespace) : undefined;
+    if (contest !== undefined) this.#wait(namespace, contest);
+    else this.#contests.set(namespace, this.#backOff(CONTEST));
+    if (contest === undefined || this.#hasToldOfOther) return;
+    this.#hasToldOfOther = true;
+    log.warn(
+      { namespace },
+      `somebody else keeps other roots in ConfigMap ${ROOTS_CONFIG_MAP}: control planes of one cluster are to share a CA (Secret cacerts); it is left to them for longer and longer`,
+    );
   }
 
   #needs(namespace: string): boolean {
@@ -143,14 +171,17 @@ class Keeper {
   }
 
   async #write(namespace: string, signal: AbortSignal): Promise<void> {
-    const { client, log } = this.#options;
+    const { client, clock, log } = this.#options;
     const { text, hash } = this.#wanted;
     const data = { [ROOTS_KEY]: text };
     const options = { fieldManager: "istiod", signal };
+    const before = this.#held.get(namespace);
+    this.#held.set(namespace, hash);
+    this.#written.set(namespace, clock.monotonic());
     const correct = (): Promise<KubeObject> =>
       client.patch(CONFIG_MAPS, { namespace, name: ROOTS_CONFIG_MAP }, { data }, { ...options, as: "merge" });
     try {
-      if (this.#held.has(namespace)) await correct();
+      if (before !== undefined) await correct();
       else {
         const object = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: ROOTS_CONFIG_MAP, namespace, labels: LABELS }, data };
         await client.create(CONFIG_MAPS, object, options).catch((error: unknown) => {
@@ -159,10 +190,11 @@ class Keeper {
         });
       }
     } catch (error) {
+      if (before === undefined) this.#held.delete(namespace);
+      else this.#held.set(namespace, before);
       if (!isLeaving(error)) throw error;
       return;
     }
-    this.#held.set(namespace, hash);
     log.debug({ namespace }, "wrote the ConfigMap with the roots");
   }
 
@@ -176,7 +208,7 @@ class Keeper {
       log,
       shape: rootsHashOf,
       changed: ({ upserts, deletes }) => {
-        for (const [key, hash] of upserts) this.#held.set(namespaceOf(key), hash);
+        for (const [key, hash] of upserts) this.#heard(namespaceOf(key), hash);
         for (const key of deletes) this.#held.delete(namespaceOf(key));
         this.#note([...upserts.keys(), ...deletes].map(namespaceOf));
       },

@@ -25,6 +25,8 @@ export interface SecretRootOptions {
   readonly rootTtlMs: number;
   /** Where it is kept for a start while the API server is away; undefined: nowhere. */
   readonly kept: string | undefined;
+  /** How long a start waits for the cluster; undefined: for as long as it takes. */
+  readonly patienceMs?: number | undefined;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -38,7 +40,7 @@ const KEPT_AFTER_MS = 3_000;
  */
 export function secretRootStore(options: SecretRootOptions, signal: AbortSignal): RootStore {
   const { namespace, directory, trustDomain, rootTtlMs, clock, log } = options;
-  const secrets = new FollowedSecrets(options);
+  let secrets = new FollowedSecrets(options);
   const kept = keptCa({ file: options.kept, server: options.client.server, log });
   const files = fileRootStore({ directory, trustDomain, rootTtlMs, clock, log });
   let place = `Secret ${namespace}/${MADE_SECRET}`;
@@ -48,28 +50,39 @@ export function secretRootStore(options: SecretRootOptions, signal: AbortSignal)
     const material = readCaMaterial(texts.reveal(), clock.now());
     return typeof material === "string" ? `Secret ${namespace}/${name}: ${material}` : material;
   };
+  const choose = async (): Promise<CaMaterial> => {
+    const before = await kept.read();
+    const isKnown = await secrets.known(signal, before === undefined ? undefined : KEPT_AFTER_MS);
+    if (!isKnown) log.warn({ file: options.kept }, "the cluster cannot be reached; the CA is the one it had before");
+    if (isKnown && secrets.found === undefined && (await readPemFiles(directory, CA_FILES)).texts.size > 0) {
+      log.info({ directory }, "the cluster has no CA; the one in files is used");
+      [place, usesFiles] = [directory, true];
+      return files.load();
+    }
+    const found = (isKnown ? secrets.found : before) ?? (await makeOnce(options));
+    const material = judge(found);
+    if (typeof material === "string") throw unusable(material);
+    place = `Secret ${namespace}/${found.name}`;
+    told = hashOf(found);
+    kept.write(found);
+    log.info({ secret: `${namespace}/${found.name}`, ends: new Date(material.endsAt).toISOString() }, "the CA of the cluster is used");
+    return material;
+  };
   return {
     get place() {
       return place;
     },
+    patienceMs: options.patienceMs,
     async load() {
-      void secrets.run(signal);
-      const before = await kept.read();
-      const isKnown = await secrets.known(signal, before === undefined ? undefined : KEPT_AFTER_MS);
-      if (!isKnown) log.warn({ file: options.kept }, "the cluster cannot be reached; the CA is the one it had before");
-      if (isKnown && secrets.found === undefined && (await readPemFiles(directory, CA_FILES)).texts.size > 0) {
-        log.info({ directory }, "the cluster has no CA; the one in files is used");
-        [place, usesFiles] = [directory, true];
-        return files.load();
+      const failed = new AbortController();
+      secrets = new FollowedSecrets(options);
+      void secrets.run(AbortSignal.any([signal, failed.signal]));
+      try {
+        return await choose();
+      } catch (error) {
+        failed.abort();
+        throw error;
       }
-      const found = (isKnown ? secrets.found : before) ?? (await makeOnce(options));
-      const material = judge(found);
-      if (typeof material === "string") throw unusable(material);
-      place = `Secret ${namespace}/${found.name}`;
-      told = hashOf(found);
-      kept.write(found);
-      log.info({ secret: `${namespace}/${found.name}`, ends: new Date(material.endsAt).toISOString() }, "the CA of the cluster is used");
-      return material;
     },
     follow(news) {
       if (usesFiles) return files.follow(news);

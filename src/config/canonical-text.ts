@@ -23,9 +23,27 @@ function listText(list: readonly unknown[]): string {
 
 function objectText(record: Readonly<Record<string, unknown>>): string {
   let text = "{";
-  for (const key of Object.keys(record).sort()) {
+  for (const key of sorted(Object.keys(record))) {
     const member = record[key];
     if (member !== undefined) text += `${key.length}:${key}${canonicalText(member)}`;
   }
   return `${text}}`;
 }
+
+/** In code-unit order, in place. Objects have few keys, mostly in order already; `sort` would copy them twice. */
+function sorted(keys: string[]): readonly string[] {
+  if (keys.length > MOST_INSERTED) return keys.sort();
+  for (let index = 1; index < keys.length; index++) {
+    const key = keys[index] ?? "";
+    let at = index;
+    for (let before = keys[at - 1]; before !== undefined && before > key; before = keys[at - 1]) {
+      keys[at] = before;
+      at -= 1;
+    }
+    keys[at] = key;
+  }
+  return keys;
+}
+
+/** More keys than this are sorted sooner than inserted. */
+const MOST_INSERTED = 16;

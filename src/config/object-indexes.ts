@@ -34,9 +34,15 @@ export const OBJECT_INDEXES = {
   /** The workload that has an IP address for itself, in whatever namespace: `10.1.2.3` */
   ownAddress: (object: ConfigObject): readonly string[] =>
     isOwnWorkload(object) ? [...new Set(addressesOf(object).filter(isIp).map(canonicalAddress))] : [],
-  /** What can be selected, by each of its labels: `Pod/shop/app=web`, or `Pod/shop/app=web@west`. EndpointSlices by that of their Service only. */
+  /**
+   * What can be selected, by each of its labels: `Pod/shop/app=web`; in another cluster `Pod/shop/app=web@west`, and `Pod/shop/app=web@` whichever that is.
+   * EndpointSlices by that of their Service only.
+   */
   label: (object: ConfigObject): readonly string[] =>
-    selectableLabels(object).map((pair) => `${object.kind}/${object.namespace}/${pair}${inCluster(object.cluster ?? "")}`),
+    selectableLabels(object).flatMap((pair) => {
+      const here = `${object.kind}/${object.namespace}/${pair}`;
+      return object.cluster === undefined ? [here] : [`${here}${inCluster(object.cluster)}`, `${here}@`];
+    }),
   /** What selects workloads, by the first label of its selector, or `*` where the selector is empty: `Service/shop/app=web` */
   selector: (object: ConfigObject): readonly string[] => {
     const selector = object.cluster === undefined ? selectorOf(object) : undefined;

@@ -60,6 +60,8 @@ export interface RawObject {
   readonly slot: string;
   /** JSON-shaped content; undefined when the text could not be read (then `fault` says why). */
   readonly content: unknown;
+  /** The content as JSON, where the source holds that anyway: it need not be made and held once more. */
+  readonly json?: string;
   readonly fault?: string;
   /** The cluster it was read from, where that is not this control plane's own. */
   readonly cluster?: string;

@@ -4,6 +4,8 @@ import type { Secret } from "../base/secret.ts";
 export interface CredentialRef {
   readonly namespace: string;
   readonly name: string;
+  /** The cluster that whoever asks is in: what that has goes before what this control plane's own cluster has. */
+  readonly cluster?: string;
 }
 
 /** A certificate with all that is needed to show it. */

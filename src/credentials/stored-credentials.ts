@@ -22,16 +22,19 @@ export function storedCredentials(objects: StoredObjects): CredentialSource {
   // Checking a key takes time, and a thousand gateways may name one Secret: it is done once per version of an object.
   const pairs = new WeakMap<ConfigObject, Looked<KeyPair>>();
   const roots = new WeakMap<ConfigObject, Looked<TrustedRoots>>();
-  const at = (kind: string, { namespace, name }: CredentialRef): ConfigObject | undefined =>
-    objects.get(objectKey({ kind, namespace, name }));
+  const at = (kind: string, { namespace, name, cluster = "" }: CredentialRef): ConfigObject | undefined => {
+    // As in Istio, ConfigMaps are those of the own cluster only.
+    const there = cluster !== "" && kind === "Secret" ? objects.get(objectKey({ kind, namespace, name, cluster })) : undefined;
+    return there ?? objects.get(objectKey({ kind, namespace, name }));
+  };
   return {
     keyPair(ref) {
       const object = at("Secret", ref);
       return object === undefined ? absent("Secret", ref) : once(pairs, object, pairIn);
     },
-    roots({ in: kind, namespace, name }) {
-      const plain = { namespace, name: withoutSuffix(name) };
-      const object = (kind === "Secret" ? at(kind, { namespace, name }) : undefined) ?? at(kind, plain);
+    roots({ in: kind, name, ...place }) {
+      const plain = { ...place, name: withoutSuffix(name) };
+      const object = (kind === "Secret" ? at(kind, { ...place, name }) : undefined) ?? at(kind, plain);
       return object === undefined ? absent(kind, plain) : once(roots, object, rootsIn);
     },
   };

@@ -1,13 +1,13 @@
 import assert from "node:assert/strict";
 import { describe, it } from "vitest";
 import { manualClock } from "../../test/support/manual-clock.ts";
+import { PLAIN_SETTINGS } from "../../test/support/mesh-from.ts";
 import { silentLog } from "../base/log.ts";
 import { readDocuments } from "../config/documents/read-documents.ts";
 import { judgeMesh } from "../config/mesh/load-mesh.ts";
 import { readObject } from "../config/read-object.ts";
 import { createStore } from "../config/store/store.ts";
 import { createWorld } from "../generate/world.ts";
-import { SESSION_DEFAULTS } from "../model/session.ts";
 import { CLUSTER_TYPE } from "../wire/type-urls.ts";
 import type { ConfigDump, ConfigRecord, MeshState, PortEndpoints, ProblemRecord, RegistryService } from "./api-types.ts";
 import type { DebugDeps } from "./debug-deps.ts";
@@ -40,26 +40,7 @@ stringData: {tls.key: hunter2}
 
 async function control(text = CONFIG) {
   const clock = manualClock();
-  const settings = {
-    clusterDomain: "cluster.local",
-    clusterId: "Kubernetes",
-    sniffOutbound: true,
-    sniffInbound: true,
-    edsForHeadless: false,
-    defaultRequestTimeoutMs: 0,
-    http10: false,
-    mongoFilter: true,
-    redisFilter: false,
-    sessions: SESSION_DEFAULTS,
-    quicListeners: false,
-    dualStack: false,
-    tlsOnSidecarIngress: false,
-    traceSampling: 1,
-    severalAuthorizers: false,
-    keyFetcher: "istiod" as const,
-    autoAddressRanges: [],
-  };
-  const world = createWorld(settings);
+  const world = createWorld({ ...PLAIN_SETTINGS, autoAddressRanges: [] });
   const load = judgeMesh({ layers: [], networks: undefined, faults: [], paths: [], hash: "" }, { baseDir: "/", env: {} });
   if (!load.ok) throw new Error("the defaults are good");
   world.inputs.mesh.set("mesh", load.config.mesh);

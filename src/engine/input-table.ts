@@ -45,6 +45,10 @@ export class InputTable<V> implements Table<V>, InputOwner {
     return this.#rows.size;
   }
 
+  rows(): Iterable<readonly [string, V]> {
+    return this.#rows;
+  }
+
   set(key: string, value: V): void {
     invariant(value !== undefined, `table ${this.name}: undefined is no row, use delete`);
     this.#host.write(this as InputTable<unknown>, key, value);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { createEngine } from "./engine.ts";
 import { itemEngine } from "./item-engine.ts";
 
 describe("leases", () => {
@@ -97,6 +98,43 @@ describe("leases", () => {
     const lease = engine.lease("one");
     expect(() => define("leasing", () => lease.run(() => 1))("")).toThrow("lease one inside a query");
     expect(() => define("sweeping", () => engine.sweep())("")).toThrow("sweep inside a query");
+  });
+
+  it("give the last result alone where it alone changed", () => {
+    const engine = createEngine();
+    const rows = engine.table<number>({ name: "rows" });
+    for (const key of ["a", "b"]) rows.set(key, 1);
+    const row = engine.query<string, number>({
+      name: "row",
+      compute: (key) => {
+        const value = rows.get(key) ?? 0;
+        if (value < 0) throw new Error("below zero");
+        return value;
+      },
+    });
+    const lease = engine.lease("two");
+    const ask = (): number => lease.run(() => row("a") * 0 + row("b"));
+    const renewed = (): unknown => {
+      for (const _ of lease.refresh());
+      return lease.renewed();
+    };
+    ask();
+    expect(renewed()).toBe(undefined);
+    rows.set("b", 2);
+    expect(lease.renewed(), "not up to date").toBe(undefined);
+    expect(renewed()).toBe(2);
+    expect(lease.current).toBe(true);
+    rows.set("a", 3);
+    expect(renewed(), "not the last one").toBe(undefined);
+    ask();
+    engine.batch(() => {
+      rows.set("a", 4);
+      rows.set("b", 4);
+    });
+    expect(renewed(), "both").toBe(undefined);
+    ask();
+    rows.set("b", -1);
+    expect(renewed(), "it failed").toBe(undefined);
   });
 });
 

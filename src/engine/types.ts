@@ -72,6 +72,8 @@ export interface Table<V> {
   indexKeys(index: string): readonly string[];
   /** All rows in key order; one read; the same array while unchanged. */
   all(): readonly V[];
+  /** All rows with their keys, in no order and whatever an overlay says. Never recorded: not for queries. */
+  rows(): Iterable<readonly [string, V]>;
   /** Number of rows. Never recorded. */
   readonly size: number;
 }
@@ -112,6 +114,11 @@ export interface Lease {
    * up to date and what they were, and it read no table itself.
    */
   readonly current: boolean;
+  /**
+   * What became of the last result that `fn` of the last `run` asked for, where it alone has changed: it is held from now on. Undefined where
+   * something else changed too, or nothing did, or it is not up to date or failed.
+   */
+  renewed(): unknown;
   /** Brings the results that are held up to date in small steps; the caller may pause, and write, between them. */
   refresh(): Iterable<void>;
 }

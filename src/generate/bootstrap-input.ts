@@ -71,7 +71,23 @@ export function bootstrapInput(config: ProxyConfig | undefined, metadata: JsonOb
     outlierLogPath: text(metadata.OUTLIER_LOG_PATH),
     logJson: false,
     services: remoteServicesOf(config),
+    runProxyConfig: runProxyConfig(config),
   };
+}
+
+/** What of ProxyConfig becomes flags of Envoy's command line, or is the agent's to do when it ends; nothing where an agent would do so anyway. */
+function runProxyConfig(config: ProxyConfig | undefined): string {
+  if (config === undefined) return "";
+  const { concurrency, drainDuration, terminationDrainDuration, fileFlushInterval, fileFlushMinSizeKb } = config;
+  const said = {
+    ...(concurrency !== undefined && { concurrency }),
+    ...(drainDuration !== undefined && msOfDuration(drainDuration) !== 45_000 && { drainDuration: `${msOfDuration(drainDuration)}ms` }),
+    ...(terminationDrainDuration !== undefined &&
+      msOfDuration(terminationDrainDuration) !== 5_000 && { terminationDrainDuration: `${msOfDuration(terminationDrainDuration)}ms` }),
+    ...(fileFlushInterval !== undefined && { fileFlushInterval: `${msOfDuration(fileFlushInterval)}ms` }),
+    ...(fileFlushMinSizeKb > 0 && { fileFlushMinSizeKb }),
+  };
+  return Object.keys(said).length === 0 ? "" : JSON.stringify(said);
 }
 
 /** Longer than any sensible time between two looks at metrics: what was counted last has been seen before it goes. */

@@ -45,6 +45,12 @@ describe("bootstraps over xDS", () => {
     expect(tagsOf(d)).not.toContain("team");
   });
 
+  it("tell the agent how Envoy is to be run, where that is not as usual", () => {
+    const [a, , , d] = offers(header("{concurrency: 2, drainDuration: 20s, terminationDrainDuration: 5s}"));
+    expect(bootstrapIn(a).node?.metadata).toEqual({ RUN_PROXY_CONFIG: '{"concurrency":2,"drainDuration":"20000ms"}' });
+    expect(bootstrapIn(d).node).toBeUndefined();
+  });
+
   it("leave to the agent what only the agent knows", () => {
     const bootstrap = bootstrapIn(offers(header("{}"))[0]);
     expect(bootstrap.node).toBeUndefined();

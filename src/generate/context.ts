@@ -137,6 +137,8 @@ export interface Lookups {
   /** Keys of VirtualServices bound to a gateway ("ns/name") and visible in the namespace of the gateway's workload, in order of precedence. */
   gatewayVirtualServices(gateway: string, namespace: string): readonly string[];
   /** Servers of all Gateways that select a router; make the query with `gatewayQueryOf`. */
+  /** The work behind scopes, and behind choosing rules, in small steps: for who is the first to ask. */
+  scopeSteps(): Iterable<void>;
   mergedGateway(query: GatewayQuery): MergedGateway;
   /** The service a host means to a client in a namespace: the visible one that takes precedence. */
   visibleService(host: string, namespace: string): ServiceRef | undefined;
@@ -153,6 +155,8 @@ export interface Lookups {
   mergedDestinationRule(keys: readonly string[], host: string): ResolvedDestinationRule | undefined;
   /** Keys of the objects that rule is merged from: equal keys mean the same rule. */
   destinationRuleKeys(query: DestinationRuleQuery): readonly string[];
+  /** The same for who asks for many: looks at each namespace once. Not to be kept beyond the run of the query it is made in. */
+  destinationRuleChooser(): (query: DestinationRuleQuery) => readonly string[];
   /** Whether rules with a workloadSelector exist in a namespace: only then does a client's label set matter. */
   hasSelectiveDestinationRules(namespace: string): boolean;
 }

@@ -1,4 +1,4 @@
-import { create } from "@bufbuild/protobuf";
+import { create, type JsonObject } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { meshFrom } from "../../test/support/mesh-from.ts";
 import { NodeSchema } from "../gen/envoy/config/core/v3/base_pb.js";
@@ -18,6 +18,16 @@ describe("standard metrics are counted", () => {
     expect(counts({ STANDARD_METRICS: "true" }, ["envoy.extensions.access_loggers.file.v3.FileAccessLog", LOGGER])).toBe(true);
     expect(counts({ STANDARD_METRICS: "true" }, ["envoy.extensions.access_loggers.file.v3.FileAccessLog"])).toBe(false);
     expect(counts({}, [LOGGER])).toBe(false);
+  });
+});
+
+describe("a node", () => {
+  it("is the same, in whatever order its metadata stands", () => {
+    const read = (metadata: JsonObject) =>
+      readNode(create(NodeSchema, { id: "sidecar~10.0.0.1~web.shop~shop.svc.cluster.local", metadata }));
+    expect(JSON.stringify(read({ LABELS: { b: "1", a: "2" }, NAME: "web" }))).toBe(
+      JSON.stringify(read({ NAME: "web", LABELS: { a: "2", b: "1" } })),
+    );
   });
 });
 

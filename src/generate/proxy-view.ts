@@ -1,6 +1,7 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { contentHash } from "../base/hash.ts";
 import type { Labels } from "../base/labels.ts";
+import { sortedJson } from "../base/sorted-json.ts";
 import type { Query } from "../engine/index.ts";
 import type { Node } from "../gen/envoy/config/core/v3/base_pb.js";
 import { type Locality, NO_LOCALITY, parseLocality } from "../model/locality.ts";
@@ -37,7 +38,8 @@ export function readNode(node: Node, variant: DiscoveryVariant = "delta"): NodeF
       refused: `node id ${JSON.stringify(node.id.slice(0, 200))} is not of the form sidecar|router|waypoint~IP~name.namespace~domain`,
     };
   }
-  const metadata = node.metadata ?? {};
+  // Envoy writes maps in another order on each stream.
+  const metadata = sortedJson(node.metadata ?? {});
   const dot = fullName.lastIndexOf(".");
   const namespace = text(metadata.NAMESPACE) || (dot > 0 ? fullName.slice(dot + 1) : "default");
   const labels = stringMap(metadata.LABELS);

@@ -22,6 +22,12 @@ export const CLUSTER_RULES: readonly AccessRule[] = [
     resources: ["*"],
     verbs: READ,
   },
+  // How it stands, and nothing else of it.
+  {
+    apiGroups: ["networking.istio.io", "security.istio.io", "telemetry.istio.io", "extensions.istio.io"],
+    resources: ["*/status"],
+    verbs: ["patch"],
+  },
   { apiGroups: ["gateway.networking.k8s.io"], resources: ["referencegrants"], verbs: READ },
   // Services and who serves them; Secrets and ConfigMaps that gateways and destinations name; accounts that tokens are for.
   {
@@ -48,8 +54,12 @@ export const CLUSTER_RULES: readonly AccessRule[] = [
 export const OWN_RULES: readonly AccessRule[] = [
   // The CA, where none is there.
   { apiGroups: [""], resources: ["secrets"], verbs: ["create"] },
-  // Which replica leads.
-  { apiGroups: ["coordination.k8s.io"], resources: ["leases"], verbs: ["get", "create", "update"] },
+  // Which replica leads, and what each tells the others of its proxies.
+  {
+    apiGroups: ["coordination.k8s.io"],
+    resources: ["leases"],
+    verbs: ["get", "list", "watch", "create", "update", "patch", "delete"],
+  },
   // A dry run of a bad object shows whether the API server reaches the webhooks.
   { apiGroups: ["networking.istio.io"], resources: ["gateways"], verbs: ["create"] },
 ];

@@ -5,6 +5,7 @@ import { accessObjects } from "./access.ts";
 import { exposedIstiod } from "./exposed-istiod.ts";
 import { DEFAULT_INSTALL, type InstallOptions } from "./install-options.ts";
 import { olderServices } from "./older-services.ts";
+import { EXAMPLE_SIGNER, signerAccess } from "./signer-access.ts";
 import { workloadObjects } from "./workload.ts";
 
 /** A file below `deploy/`: plain objects, no templates, so that kubectl and kustomize take it as it is. */
@@ -40,6 +41,14 @@ export const MANIFESTS: readonly Manifest[] = [
       yamlOf(
         "Optional: istiod through an east-west gateway, for machines and clusters outside. The gateway must have the ports 15012 and 15017.",
         exposedIstiod(DEFAULT_INSTALL),
+      ),
+  },
+  {
+    file: "kubernetes-signer.yaml",
+    text: () =>
+      yamlOf(
+        `Optional: certificates by signers of the cluster (PILOT_CERT_PROVIDER, EXTERNAL_CA). Put the names of your signers in the place of ${EXAMPLE_SIGNER}.`,
+        signerAccess(DEFAULT_INSTALL, [EXAMPLE_SIGNER]),
       ),
   },
 ];

@@ -16,6 +16,16 @@ export interface BodyTimes {
 
 /** The JSON of a whole answer; throws what the server says where its status is not one of success. */
 export async function jsonOf(answer: IncomingMessage, times: BodyTimes): Promise<unknown> {
+  const text = (await bytesOf(answer, times)).toString("utf8");
+  try {
+    return text === "" ? {} : JSON.parse(text);
+  } catch (error) {
+    throw unreadable(`the API server's answer cannot be read: ${messageOf(error)}`);
+  }
+}
+
+/** The bytes of a whole answer; throws as `jsonOf` does. */
+export async function bytesOf(answer: IncomingMessage, times: BodyTimes): Promise<Buffer> {
   const status = answer.statusCode ?? 0;
   const chunks: Buffer[] = [];
   let length = 0;
@@ -27,14 +37,10 @@ export async function jsonOf(answer: IncomingMessage, times: BodyTimes): Promise
     }
     chunks.push(chunk);
   }
-  const text = Buffer.concat(chunks).toString("utf8");
-  const good = status >= 200 && status < 300;
-  if (!good) throw faultOfStatus(parsedOr(text, { message: text.slice(0, 200) }), status, retryAfterOf(answer));
-  try {
-    return text === "" ? {} : JSON.parse(text);
-  } catch (error) {
-    throw unreadable(`the API server's answer cannot be read: ${messageOf(error)}`);
-  }
+  const bytes = Buffer.concat(chunks);
+  if (status >= 200 && status < 300) return bytes;
+  const text = bytes.toString("utf8");
+  throw faultOfStatus(parsedOr(text, { message: text.slice(0, 200) }), status, retryAfterOf(answer));
 }
 
 /** One event of a watch. */
@@ -78,14 +84,17 @@ function eventOf(line: string): WatchEvent {
 
 /** The chunks of a body. One that stands still is ended with a fault: a server that hangs keeps its connections open. */
 async function* chunksOf(answer: IncomingMessage, { clock, idleMs }: BodyTimes): AsyncGenerator<Buffer, void> {
-  const silent = (): void => {
-    answer.destroy(new KubeError({ status: 0, reason: "Silent", message: `the API server said nothing for ${idleMs / 1000} s` }));
+  let heardAt = clock.monotonic();
+  // A timer for every chunk would cost more than reading it: the one there is looks when something last came.
+  const look = (): void => {
+    const left = heardAt + idleMs - clock.monotonic();
+    if (left > 0) cancel = clock.after(left, look);
+    else answer.destroy(new KubeError({ status: 0, reason: "Silent", message: `the API server said nothing for ${idleMs / 1000} s` }));
   };
-  let cancel = clock.after(idleMs, silent);
+  let cancel = clock.after(idleMs, look);
   try {
     for await (const chunk of answer as AsyncIterable<Buffer>) {
-      cancel();
-      cancel = clock.after(idleMs, silent);
+      heardAt = clock.monotonic();
       yield chunk;
     }
   } catch (error) {

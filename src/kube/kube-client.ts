@@ -1,8 +1,10 @@
 import type { Clock } from "../base/clock.ts";
-import { jsonOf, type WatchEvent, watchEvents } from "./answer-body.ts";
+import { bytesOf, jsonOf, type WatchEvent, watchEvents } from "./answer-body.ts";
+import type { Picked } from "./json-bytes.ts";
 import type { KubeAccess } from "./kube-access.ts";
 import { KubeError } from "./kube-error.ts";
 import { createKubeTransport } from "./kube-transport.ts";
+import { isKubeObject, type KubePage, readPage } from "./list-page.ts";
 import { type KubeObject, type ResourcePlace, type ResourceType, resourcePath } from "./resource-type.ts";
 
 export interface Selection {
@@ -16,15 +18,9 @@ export interface Selection {
 export interface ListOptions extends Selection {
   readonly limit?: number;
   readonly continue?: string;
+  /** What is read of each object; everything but `managedFields` unless told. */
+  readonly picked?: Picked | undefined;
   readonly signal?: AbortSignal;
-}
-
-/** One page of a list. */
-export interface KubePage {
-  readonly items: readonly KubeObject[];
-  /** Where the next page begins; empty on the last. */
-  readonly continue: string;
-  readonly resourceVersion: string;
 }
 
 export interface WatchOptions extends Selection {
@@ -100,19 +96,8 @@ const PATCH_TYPES = {
 export function createKubeClient(access: KubeAccess, clock: Clock, userAgent = "istiod"): KubeClient {
   const transport = createKubeTransport(access, clock);
   const base = { "user-agent": userAgent };
-  const request = async ({
-    method = "GET",
-    path,
-    query,
-    body,
-    contentType,
-    accept,
-    signal,
-    timeoutMs,
-    repeatable,
-  }: RawRequest): Promise<unknown> => {
-    const wait = timeoutMs ?? REQUEST_MS;
-    const answer = await transport.send({
+  const ask = ({ method = "GET", path, query, body, contentType, accept, signal, timeoutMs, repeatable }: RawRequest) =>
+    transport.send({
       method,
       path: `${path}${queryText(query)}`,
       headers: {
@@ -123,18 +108,19 @@ export function createKubeClient(access: KubeAccess, clock: Clock, userAgent = "
       ...(body !== undefined && { body: JSON.stringify(body) }),
       ...(signal !== undefined && { signal }),
       repeatable: repeatable ?? method === "GET",
-      timeoutMs: wait,
+      timeoutMs: timeoutMs ?? REQUEST_MS,
     });
-    return jsonOf(answer, { clock, idleMs: wait });
-  };
+  const request = async (wanted: RawRequest): Promise<unknown> =>
+    jsonOf(await ask(wanted), { clock, idleMs: wanted.timeoutMs ?? REQUEST_MS });
   return {
     server: access.server,
     request,
     get: async (type, place, signal) => objectOf(await request({ path: resourcePath(type, place), signal })),
-    async list(type, { namespace, labelSelector, fieldSelector, limit, continue: from, metadataOnly, signal } = {}) {
+    async list(type, { namespace, labelSelector, fieldSelector, limit, continue: from, metadataOnly, picked, signal } = {}) {
       const query = { labelSelector, fieldSelector, limit: limit === undefined ? undefined : String(limit), continue: from };
       const path = resourcePath(type, namespace === undefined ? {} : { namespace });
-      return pageOf(await request({ path, query, ...(metadataOnly === true && { accept: METADATA_LIST }), signal }));
+      const answer = await ask({ path, query, ...(metadataOnly === true && { accept: METADATA_LIST }), signal });
+      return readPage(await bytesOf(answer, { clock, idleMs: REQUEST_MS }), picked);
     },
     async *watch(type, { namespace, labelSelector, fieldSelector, metadataOnly, resourceVersion, timeoutSeconds, idleMs, signal }) {
       const query = {
@@ -202,27 +188,8 @@ function queryText(query: Readonly<Record<string, string | undefined>> = {}): st
   return pairs.length === 0 ? "" : `?${pairs.join("&")}`;
 }
 
-function pageOf(body: unknown): KubePage {
-  const list = body as { readonly items?: unknown; readonly metadata?: { readonly continue?: string; readonly resourceVersion?: string } };
-  if (typeof body !== "object" || body === null || (list.items !== null && !Array.isArray(list.items ?? [])))
-    throw new KubeError({ status: 0, reason: "Unreadable", message: "the API server's answer is no list" });
-  const items = (list.items ?? []) as readonly unknown[];
-  return {
-    items: items.filter(isKubeObject),
-    continue: list.metadata?.continue ?? "",
-    resourceVersion: list.metadata?.resourceVersion ?? "",
-  };
-}
-
 function objectOf(body: unknown): KubeObject {
   if (isKubeObject(body)) return body;
   if (typeof body === "object" && body !== null) return { metadata: { name: "" }, ...body };
   throw new KubeError({ status: 0, reason: "Unreadable", message: "the API server's answer is no object" });
-}
-
-/** Whether something read from an API server has what every object has. */
-export function isKubeObject(value: unknown): value is KubeObject {
-  if (typeof value !== "object" || value === null || !("metadata" in value)) return false;
-  const { metadata } = value;
-  return typeof metadata === "object" && metadata !== null && "name" in metadata && typeof metadata.name === "string";
 }

@@ -3,8 +3,9 @@ import { eventually } from "../../test/support/wait.ts";
 import { systemClock } from "../base/clock.ts";
 import { silentLog } from "../base/log.ts";
 import type { WatchEvent } from "./answer-body.ts";
-import type { KubeClient, KubePage } from "./kube-client.ts";
+import type { KubeClient } from "./kube-client.ts";
 import { KubeError } from "./kube-error.ts";
+import type { KubePage } from "./list-page.ts";
 import { Reflector, type ReflectorTimes } from "./reflector.ts";
 import type { KubeObject } from "./resource-type.ts";
 
@@ -106,6 +107,32 @@ describe("a reflector", () => {
     await server.send();
     await eventually("the next watch", () => server.watchedFrom.length === 2);
     expect(server.watchedFrom).toEqual(["1", "9"]);
+  });
+
+  it("asks for the next page while it reads one, and says nothing where either fails", async () => {
+    const server = new Server();
+    server.objects = ["a", "b", "c"].map((name) => object(name, "1"));
+    const asked: number[] = [];
+    const list = server.list.bind(server);
+    server.list = async (type, options) => {
+      if (options?.continue !== undefined && server.lists.length === 1) {
+        server.lists.push(options.continue);
+        throw refused;
+      }
+      const { items, ...page } = await list(type, options);
+      const read = function* () {
+        for (const item of items) {
+          asked.push(server.lists.length);
+          yield item;
+        }
+      };
+      return { ...page, items: read() };
+    };
+    const { changes } = follow(server);
+    await eventually("the first list", () => changes.length === 1);
+    expect(changes).toEqual(["first +shop/a,shop/b,shop/c -"]);
+    expect(server.lists).toEqual(["", "2", "", "2"]);
+    expect(asked).toEqual([2, 2, 4, 4, 4]);
   });
 
   it("lists again when versions are gone, and tells what differs and nothing else", async () => {

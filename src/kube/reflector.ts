@@ -2,8 +2,10 @@ import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { BackOff } from "./back-off.ts";
-import { isKubeObject, type KubeClient, type Selection } from "./kube-client.ts";
+import type { Picked } from "./json-bytes.ts";
+import type { KubeClient, ListOptions, Selection } from "./kube-client.ts";
 import { KubeError } from "./kube-error.ts";
+import { isKubeObject, type KubePage } from "./list-page.ts";
 import { type KubeObject, placeKey, type ResourceType } from "./resource-type.ts";
 
 /** How a reflector spends its time, in ms. */
@@ -46,6 +48,8 @@ export interface ReflectorOptions<T> {
   readonly client: Pick<KubeClient, "list" | "watch">;
   readonly type: ResourceType;
   readonly selection?: Selection;
+  /** What `shape` reads, where that is little: nothing else of a list is even parsed. */
+  readonly picked?: Picked;
   readonly clock: Clock;
   readonly log: Log;
   /** Keeps what somebody reads; undefined counts as not there. Called as each object arrives, so that the rest of it can be forgotten. */
@@ -133,15 +137,13 @@ export class Reflector<T> {
 
   /** Lists everything. What is not in the whole list is gone; what has the version it had is left alone. */
   async #list(signal: AbortSignal): Promise<void> {
-    const { client, type, selection, shape } = this.#options;
+    const { shape, selection, picked } = this.#options;
     const upserts = new Map<string, T>();
     const versions = new Map<string, string>();
     const deletes: string[] = [];
-    let next = "";
     let version = "";
     this.#set({ lists: this.#state.lists + 1 });
-    do {
-      const page = await client.list(type, { ...selection, limit: PAGE, ...(next !== "" && { continue: next }), signal });
+    for await (const page of this.#pages({ ...selection, picked, limit: PAGE, signal })) {
       for (const object of page.items) {
         const key = placeKey(object.metadata);
         const known = this.#versions.get(key);
@@ -152,10 +154,9 @@ export class Reflector<T> {
         if (shaped !== undefined) upserts.set(key, shaped);
         else if (known !== undefined) deletes.push(key);
       }
-      next = page.continue;
       version = page.resourceVersion;
       this.#heard();
-    } while (next !== "");
+    }
     for (const key of this.#versions.keys()) if (!versions.has(key)) deletes.push(key);
     this.#versions.clear();
     for (const [key, held] of versions) this.#versions.set(key, held);
@@ -164,6 +165,21 @@ export class Reflector<T> {
     this.#set({ synced: true });
     this.#recovered();
     if (first || upserts.size > 0 || deletes.length > 0) this.#options.changed({ upserts, deletes, first });
+  }
+
+  /** The pages of a list. The next one is asked for before this one is read: the server makes it meanwhile. */
+  async *#pages(options: ListOptions): AsyncGenerator<KubePage, void> {
+    const { client, type } = this.#options;
+    let page = client.list(type, options);
+    for (;;) {
+      const { continue: next } = await page;
+      if (next === "") return void (yield page);
+      const following = client.list(type, { ...options, continue: next });
+      // Where reading this one fails nobody asks what became of it.
+      following.catch(() => undefined);
+      yield page;
+      page = following;
+    }
   }
 
   async #watch(signal: AbortSignal): Promise<void> {
@@ -257,20 +273,11 @@ export class Reflector<T> {
   /** Compares versions with what the server has. What differs now and still does after a while is an event that never came: all is listed again. */
   async #check(signal: AbortSignal): Promise<void> {
     if (this.#state.state !== "ok") return;
-    const { client, clock, log, type, selection } = this.#options;
+    const { clock, log, type, selection } = this.#options;
     const server = new Map<string, string>();
-    let next = "";
-    do {
-      const page = await client.list(type, {
-        ...selection,
-        limit: PAGE * 4,
-        metadataOnly: true,
-        ...(next !== "" && { continue: next }),
-        signal,
-      });
-      for (const { metadata } of page.items) server.set(placeKey(metadata), metadata.resourceVersion ?? "");
-      next = page.continue;
-    } while (next !== "");
+    for await (const { items } of this.#pages({ ...selection, limit: PAGE * 4, metadataOnly: true, signal })) {
+      for (const { metadata } of items) server.set(placeKey(metadata), metadata.resourceVersion ?? "");
+    }
     const suspects = differing(this.#versions, server);
     if (suspects.size === 0) return;
     await clock.sleep(this.#times.checkGrace, signal);

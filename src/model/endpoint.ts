@@ -1,4 +1,5 @@
 import type { Locality } from "./locality.ts";
+import type { ServiceRef } from "./service.ts";
 
 export type Health = "healthy" | "unhealthy" | "draining" | "terminating";
 
@@ -31,7 +32,7 @@ export interface Endpoint {
 
 /** A service port that a workload at some address serves: what inbound configuration is made from. */
 export interface ServiceInstance {
-  readonly service: { readonly namespace: string; readonly host: string };
+  readonly service: ServiceRef;
   readonly servicePort: { readonly name: string; readonly number: number };
   readonly endpoint: Endpoint;
 }

@@ -15,6 +15,11 @@ export interface ServicePort {
 export interface ServiceRef {
   readonly namespace: string;
   readonly host: string;
+  /**
+   * Where its namespace declares the host several times and exports that differently, clients see different services: this names what some
+   * of them see, by the keys of the objects that declare it. Absent nearly always: what all see alike, or else what everybody may see.
+   */
+  readonly edition?: string | undefined;
 }
 
 /**
@@ -56,4 +61,12 @@ export interface Service extends ServiceRef {
   readonly createdAt: number;
 }
 
-export const serviceKey = (ref: ServiceRef): string => `${ref.namespace}/${ref.host}`;
+/** Names a service among those of its namespace. */
+export const hostKey = ({ host, edition }: ServiceRef): string => (edition === undefined ? host : `${host}#${edition}`);
+
+/** Names a service in the mesh. */
+export const serviceKey = (ref: ServiceRef): string => `${ref.namespace}/${hostKey(ref)}`;
+
+/** The reference alone, of something that carries more. */
+export const refOf = ({ namespace, host, edition }: ServiceRef): ServiceRef =>
+  edition === undefined ? { namespace, host } : { namespace, host, edition };

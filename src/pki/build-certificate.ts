@@ -34,7 +34,7 @@ export interface Issuer {
 export function buildCertificate(input: CertificateInput): Buffer {
   const { issuer, use } = input;
   const signing = signingParts(issuer);
-  const subject = nameOf(input.organization);
+  const subject = input.organization === undefined ? NOBODY : nameOf(input.organization);
   const extensions = [
     ...usageExtensions(use),
     ...namesExtension(use, input.organization === undefined),
@@ -42,7 +42,7 @@ export function buildCertificate(input: CertificateInput): Buffer {
     signing.extension,
   ];
   const body = sequence(
-    explicit(0, integer(Uint8Array.of(2))),
+    VERSION_3,
     integer(nextSerial()),
     signing.info,
     issuer.name ?? subject,
@@ -105,11 +105,14 @@ export function keyId(keyInfo: Uint8Array): Buffer {
 const algorithmInfo = ({ oid: name, keyType }: SignatureAlgorithm): Buffer =>
   keyType === "rsa" ? sequence(oid(name), nothing()) : sequence(oid(name));
 
-const nameOf = (organization: string | undefined): Buffer =>
-  organization === undefined ? sequence() : sequence(set(sequence(oid(OID.organization), utf8(organization))));
+const VERSION_3 = explicit(0, integer(Uint8Array.of(2)));
+const NOBODY = sequence();
+const nameOf = (organization: string): Buffer => sequence(set(sequence(oid(OID.organization), utf8(organization))));
+
+const CRITICAL = boolean(true);
 
 function extension(name: string, value: Uint8Array, critical = false): Buffer {
-  return sequence(oid(name), ...(critical ? [boolean(true)] : []), octetString(value));
+  return critical ? sequence(oid(name), CRITICAL, octetString(value)) : sequence(oid(name), octetString(value));
 }
 
 /** Bits of KeyUsage, from the first: digitalSignature, keyEncipherment, keyCertSign, cRLSign. */
@@ -117,8 +120,10 @@ const LEAF_USAGE = extension(OID.keyUsage, bitString(Uint8Array.of(0b1010_0000),
 const CA_USAGE = extension(OID.keyUsage, bitString(Uint8Array.of(0b0000_0110), 1), true);
 const NO_CA = extension(OID.basicConstraints, sequence(), true);
 /** What every leaf says of its use. Made once: signing is a hot path. */
-const WORKLOAD_EXTENSIONS = [LEAF_USAGE, extension(OID.extendedKeyUsage, sequence(oid(OID.serverAuth), oid(OID.clientAuth))), NO_CA];
-const SERVER_EXTENSIONS = [LEAF_USAGE, extension(OID.extendedKeyUsage, sequence(oid(OID.serverAuth))), NO_CA];
+const WORKLOAD_EXTENSIONS = [
+  Buffer.concat([LEAF_USAGE, extension(OID.extendedKeyUsage, sequence(oid(OID.serverAuth), oid(OID.clientAuth))), NO_CA]),
+];
+const SERVER_EXTENSIONS = [Buffer.concat([LEAF_USAGE, extension(OID.extendedKeyUsage, sequence(oid(OID.serverAuth))), NO_CA])];
 
 function usageExtensions(use: CertificateUse): readonly Buffer[] {
   if (use.is !== "ca") return use.is === "workload" ? WORKLOAD_EXTENSIONS : SERVER_EXTENSIONS;

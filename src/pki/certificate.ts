@@ -100,7 +100,8 @@ function namesIn(extensions: Buffer): readonly CertificateName[] {
   return names ?? [];
 }
 
-function readNames(value: Buffer): readonly CertificateName[] {
+/** The names in the value of the extension for them. Throws `DerError`. */
+export function readNames(value: Buffer): readonly CertificateName[] {
   const list = inside(readWhole(value, TAG.SEQUENCE));
   const names: CertificateName[] = [];
   while (!list.done) {

@@ -1,4 +1,4 @@
-import type { Certificate } from "./certificate.ts";
+import { type Certificate, readCertificates } from "./certificate.ts";
 
 /** A way from a certificate to a root that is trusted. */
 export interface Chain {
@@ -31,3 +31,13 @@ const isIssuedBy = (certificate: Certificate, issuer: Certificate): boolean =>
 
 /** Several certificates as one PEM text. */
 export const bundlePem = (certificates: readonly Certificate[]): string => certificates.map(({ pem }) => pem).join("");
+
+/** Several bundles as one, each certificate once; what cannot be read is left out. */
+export function mergeBundles(pems: readonly string[]): string {
+  const found = new Map<string, Certificate>();
+  for (const pem of pems) {
+    const read = readCertificates(pem);
+    for (const one of typeof read === "string" ? [] : read) found.set(one.raw.toString("latin1"), one);
+  }
+  return bundlePem([...found.values()]);
+}

@@ -70,7 +70,7 @@ export class DerReader {
     const from = this.#at;
     if (length > this.#bytes.length - from) throw new DerError("a value is longer than what contains it");
     this.#at = from + length;
-    return { tag, content: this.#bytes.subarray(from, this.#at), raw: this.#bytes.subarray(start, this.#at) };
+    return new Element(tag, this.#bytes, { start, from, end: this.#at });
   }
 
   /** States that nothing is left. */
@@ -94,6 +94,27 @@ export class DerReader {
     for (let i = 0; i < size; i++) length = length * 256 + this.#byte();
     if (length < 0x80 || length < 256 ** (size - 1)) throw new DerError("a length is not written the shortest way");
     return length;
+  }
+}
+
+/** A value by its place. Its views are made when they are asked for: most values are only stepped over. */
+class Element implements DerElement {
+  readonly tag: number;
+  readonly #bytes: Buffer;
+  readonly #place: { readonly start: number; readonly from: number; readonly end: number };
+
+  constructor(tag: number, bytes: Buffer, place: { readonly start: number; readonly from: number; readonly end: number }) {
+    this.tag = tag;
+    this.#bytes = bytes;
+    this.#place = place;
+  }
+
+  get content(): Buffer {
+    return this.#bytes.subarray(this.#place.from, this.#place.end);
+  }
+
+  get raw(): Buffer {
+    return this.#bytes.subarray(this.#place.start, this.#place.end);
   }
 }
 

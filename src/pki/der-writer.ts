@@ -5,11 +5,12 @@ import { explicitTag, implicitTag, TAG } from "./der-reader.ts";
 export function der(tag: number, ...content: readonly Uint8Array[]): Buffer {
   let length = 0;
   for (const part of content) length += part.length;
-  const size = lengthBytes(length);
-  const whole = Buffer.allocUnsafe(1 + size.length + length);
+  const size = length < 0x80 ? 0 : length < 0x1_00 ? 1 : length < 0x1_00_00 ? 2 : length < 0x1_00_00_00 ? 3 : 4;
+  const whole = Buffer.allocUnsafe(2 + size + length);
   whole[0] = tag;
-  whole.set(size, 1);
-  let at = 1 + size.length;
+  whole[1] = size === 0 ? length : 0x80 | size;
+  if (size > 0) whole.writeUIntBE(length, 2, size);
+  let at = 2 + size;
   for (const part of content) {
     whole.set(part, at);
     at += part.length;
@@ -28,8 +29,10 @@ export const explicit = (n: number, ...values: readonly Uint8Array[]): Buffer =>
 /** Primitive content under context tag `[n]`. */
 export const implicit = (n: number, content: Uint8Array): Buffer => der(implicitTag(n), content);
 
+const ZERO = Uint8Array.of(0);
+
 /** `unused` counts the bits at the end of the last byte that do not belong to the string. */
-export const bitString = (bytes: Uint8Array, unused = 0): Buffer => der(TAG.BIT_STRING, Uint8Array.of(unused), bytes);
+export const bitString = (bytes: Uint8Array, unused = 0): Buffer => der(TAG.BIT_STRING, unused === 0 ? ZERO : Uint8Array.of(unused), bytes);
 
 /** A non-negative number given as big-endian bytes, written the shortest way. */
 export function integer(bytes: Uint8Array): Buffer {
@@ -37,7 +40,7 @@ export function integer(bytes: Uint8Array): Buffer {
   while (start < bytes.length - 1 && bytes[start] === 0) start++;
   const digits = bytes.subarray(start);
   const first = digits[0] ?? 0;
-  return der(TAG.INTEGER, ...(digits.length === 0 || first >= 0x80 ? [Uint8Array.of(0)] : []), digits);
+  return digits.length === 0 || first >= 0x80 ? der(TAG.INTEGER, ZERO, digits) : der(TAG.INTEGER, digits);
 }
 
 const writtenOids = new Map<string, Buffer>();
@@ -52,19 +55,22 @@ export function oid(dotted: string): Buffer {
   return made;
 }
 
+/** Moments that were written lately, by their second: all certificates of a second begin and end in the same ones. */
+const writtenTimes = new Map<number, Buffer>();
+const MOST_TIMES = 64;
+
 /** A moment as X.509 wants it: UTCTime until 2049, GeneralizedTime after (RFC 5280 4.1.2.5). Whole seconds. */
 export function time(ms: number): Buffer {
-  const text = new Date(ms).toISOString();
+  const second = Math.floor(ms / 1_000);
+  const known = writtenTimes.get(second);
+  if (known !== undefined) return known;
+  const text = new Date(second * 1_000).toISOString();
   invariant(text.length === 24, "a moment is between the years 0 and 9999");
   const digits = `${text.slice(0, 4)}${text.slice(5, 7)}${text.slice(8, 10)}${text.slice(11, 13)}${text.slice(14, 16)}${text.slice(17, 19)}Z`;
-  return text < "2050" ? der(TAG.UTC_TIME, Buffer.from(digits.slice(2))) : der(TAG.GENERALIZED_TIME, Buffer.from(digits));
-}
-
-function lengthBytes(length: number): Uint8Array {
-  if (length < 0x80) return Uint8Array.of(length);
-  const bytes: number[] = [];
-  for (let rest = length; rest > 0; rest = Math.floor(rest / 256)) bytes.unshift(rest % 256);
-  return Uint8Array.of(0x80 | bytes.length, ...bytes);
+  const made = text < "2050" ? der(TAG.UTC_TIME, Buffer.from(digits.slice(2))) : der(TAG.GENERALIZED_TIME, Buffer.from(digits));
+  if (writtenTimes.size >= MOST_TIMES) writtenTimes.clear();
+  writtenTimes.set(second, made);
+  return made;
 }
 
 function arcBytes(arc: number): Uint8Array {

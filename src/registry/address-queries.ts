@@ -3,7 +3,7 @@ import { matchesLabels } from "../base/labels.ts";
 import { clusterOfKey, inCluster } from "../config/object.ts";
 import type { Query } from "../engine/index.ts";
 import type { ServiceInstance } from "../model/endpoint.ts";
-import { type ServiceRef, serviceKey } from "../model/service.ts";
+import { refOf, type ServiceRef, serviceKey } from "../model/service.ts";
 import type { CatalogQueries } from "./catalog-queries.ts";
 import type { Member } from "./member.ts";
 import type { MemberQueries } from "./member-queries.ts";
@@ -44,7 +44,7 @@ export function defineAddressQueries(context: RegistryContext, catalog: CatalogQ
   });
 
   const refsOf = (key: string, namespace: string): readonly ServiceRef[] =>
-    (catalog.declaration(key)?.hosts ?? []).map((host) => ({ namespace, host }));
+    (catalog.declaration(key)?.hosts ?? []).map((host) => catalog.whole({ namespace, host }));
   const refsAt = (key: string, namespace: string): readonly ServiceRef[] => {
     switch (kindOfKey(key)) {
       case "ServiceEntry":
@@ -83,22 +83,26 @@ export function defineAddressQueries(context: RegistryContext, catalog: CatalogQ
       name: "registry.workloadAt",
       id: addressId,
       compute: (at) => {
-        const keys = keysAt(context, at);
-        for (const kind of ["Pod", "WorkloadEntry"]) {
-          for (const key of keys) {
-            const member = kindOfKey(key) === kind ? members.workload(key) : undefined;
-            if (member !== undefined) return workloadOf(member);
-          }
-        }
-        const address = canonicalAddress(at.address);
-        for (const key of keys) {
-          const member = kindOfKey(key) === "ServiceEntry" ? members.members(key).find((one) => one.address === address) : undefined;
-          if (member !== undefined) return workloadOf(member);
-        }
-        return undefined;
+        const member = memberAt(canonicalAddress(at.address), keysAt(context, at), members);
+        return member === undefined ? undefined : workloadOf(member);
       },
     }),
   };
+}
+
+/** The first of the objects that stands for a workload at the address: Pods, then WorkloadEntries, then endpoints of ServiceEntries. */
+function memberAt(address: string, keys: readonly string[], members: MemberQueries): Member | undefined {
+  for (const kind of ["Pod", "WorkloadEntry"]) {
+    for (const key of keys) {
+      const member = kindOfKey(key) === kind ? members.workload(key) : undefined;
+      if (member !== undefined) return member;
+    }
+  }
+  for (const key of keys) {
+    const member = kindOfKey(key) === "ServiceEntry" ? members.members(key).find((one) => one.address === address) : undefined;
+    if (member !== undefined) return member;
+  }
+  return undefined;
 }
 
 /** Objects that name an address. Those of other clusters count where nothing here has it: they may use the same addresses. */
@@ -110,7 +114,7 @@ function keysAt({ inputs }: RegistryContext, at: AddressKey): readonly string[] 
 /** The endpoints of all ports of a service, by address. */
 function servedBy(ref: ServiceRef, catalog: CatalogQueries, members: MemberQueries): ReadonlyMap<string, readonly ServiceInstance[]> {
   const byAddress = new Map<string, ServiceInstance[]>();
-  const service = { namespace: ref.namespace, host: ref.host };
+  const service = refOf(ref);
   for (const { name, number } of (catalog.service(ref)?.ports ?? []).toSorted((a, b) => a.number - b.number)) {
     for (const endpoint of members.endpoints({ ref, port: number })) {
       const instance = { service, servicePort: { name, number }, endpoint };

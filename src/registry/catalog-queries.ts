@@ -1,9 +1,10 @@
 import { type Cidr, parseCidr } from "../base/address.ts";
 import { parseServiceHost } from "../base/hostname.ts";
 import type { Query } from "../engine/index.ts";
-import { type Service, type ServiceRef, serviceKey } from "../model/service.ts";
+import { refOf, type Service, type ServiceRef, serviceKey } from "../model/service.ts";
 import { type Applicant, allocateSlots, bucketOf, inBuckets, slotAddress } from "./auto-address.ts";
 import { compareDeclarations, type Declaration, mergeDeclarations, needsAddress } from "./declaration.ts";
+import { declarationsIn, editionOf, editionsOf } from "./editions.ts";
 import { cappedExport } from "./entry-visibility.ts";
 import { declareKubernetesService } from "./kubernetes-service.ts";
 import type { RegistryContext } from "./registry-context.ts";
@@ -18,13 +19,14 @@ export interface CatalogQueries {
   readonly service: Query<ServiceRef, Service | undefined>;
   /** What one Service or ServiceEntry declares, by object key. */
   readonly declaration: Query<string, Declaration | undefined>;
-  /** All that declare a host in a namespace, in order of precedence. */
-  readonly declarations: Query<ServiceRef, readonly Declaration[]>;
+  /** What makes up a service, in order of precedence. */
+  readonly declarations: (ref: ServiceRef) => readonly Declaration[];
+  /** The service that all declarations of a host in a namespace make up, whoever sees them: workloads serve all of it. */
+  readonly whole: (ref: ServiceRef) => ServiceRef;
 }
 
-/** A host of a namespace, as the list of services and the allocation of addresses see it. */
-interface CatalogEntry {
-  readonly host: string;
+/** A service, as the list of services and the allocation of addresses see it. */
+interface CatalogEntry extends Omit<ServiceRef, "namespace"> {
   readonly needsAddress: boolean;
   readonly createdAt: number;
 }
@@ -40,9 +42,9 @@ export function defineCatalog(context: RegistryContext): CatalogQueries {
   const inOrder = (keys: readonly string[]): readonly Declaration[] =>
     keys.flatMap((key) => declaration(key) ?? []).sort(compareDeclarations);
 
-  const declarations = engine.query<ServiceRef, readonly Declaration[]>({
+  const declared = engine.query<Pick<ServiceRef, "namespace" | "host">, readonly Declaration[]>({
     name: "registry.declarations",
-    id: serviceKey,
+    id: ({ namespace, host }) => `${namespace}/${host}`,
     compute: ({ namespace, host }) => inOrder(declarerKeys(context, host).filter((key) => key.split("/", 2)[1] === namespace)),
   });
   const catalog = engine.query<string, readonly CatalogEntry[]>({
@@ -56,32 +58,46 @@ export function defineCatalog(context: RegistryContext): CatalogQueries {
   });
   const autoAddresses = defineAutoAddresses(context, { namespaces, catalog });
 
+  const declarations = (ref: ServiceRef): readonly Declaration[] => declarationsIn(ref.edition, declared(ref));
+
   return {
     namespaces,
     declaration,
     declarations,
+    whole: ({ namespace, host }) => {
+      const all = declared({ namespace, host });
+      const open = declarations({ namespace, host });
+      return all.length === open.length ? { namespace, host } : { namespace, host, edition: editionOf(all) };
+    },
     servicesIn: engine.query<string, readonly ServiceRef[]>({
       name: "registry.servicesIn",
-      compute: (namespace) => catalog(namespace).map(({ host }) => ({ namespace, host })),
+      compute: (namespace) => catalog(namespace).map(({ host, edition }) => refOf({ namespace, host, edition })),
     }),
     servicesByHost: engine.query<string, readonly ServiceRef[]>({
       name: "registry.servicesByHost",
-      compute: (host) => {
-        const owners = new Set(inOrder(declarerKeys(context, host)).map(({ namespace }) => namespace));
-        return [...owners].map((namespace) => ({ namespace, host }));
-      },
+      compute: (host) => inPrecedence(host, inOrder(declarerKeys(context, host))),
     }),
     service: engine.query<ServiceRef, Service | undefined>({
       name: "registry.service",
       id: serviceKey,
       compute: (ref) => {
-        const [first, ...others] = declarations(ref);
-        if (first === undefined) return undefined;
-        const given = needsAddress(ref.host, [first, ...others]) ? autoAddresses(serviceKey(ref)) : [];
-        return { ...mergeDeclarations(ref.host, [first, ...others]), autoAddresses: given };
+        const service = serviceOf(ref, declarations(ref), autoAddresses);
+        if (service === undefined || ref.edition === undefined) return service;
+        const exportTo = editionsOf(declared(ref)).find(({ edition }) => edition === ref.edition)?.exportTo ?? [];
+        return { ...service, edition: ref.edition, exportTo };
       },
     }),
   };
+}
+
+function serviceOf(
+  ref: ServiceRef,
+  [first, ...others]: readonly Declaration[],
+  autoAddresses: (key: string) => readonly string[],
+): Service | undefined {
+  if (first === undefined) return undefined;
+  const given = needsAddress(ref.host, [first, ...others]) ? autoAddresses(serviceKey(ref)) : [];
+  return { ...mergeDeclarations(ref.host, [first, ...others]), autoAddresses: given };
 }
 
 function declare(context: RegistryContext, key: string): Declaration | undefined {
@@ -105,7 +121,19 @@ function declarerKeys({ inputs, settings }: RegistryContext, host: string): read
   return [...(inputs.objects.has(key) ? [key] : []), ...inputs.objects.keys("counterpart", key), ...entries];
 }
 
-/** One entry per host, sorted by host. `declarations` are in order of precedence. */
+/** What declares a host, in any namespaces, as services: that with the first declaration first. */
+function inPrecedence(host: string, declarations: readonly Declaration[]): readonly ServiceRef[] {
+  const [only, ...others] = declarations;
+  if (only !== undefined && others.length === 0) return [{ namespace: only.namespace, host }];
+  return [...Map.groupBy(declarations, ({ namespace }) => namespace)]
+    .flatMap(([namespace, all]) =>
+      editionsOf(all).map(({ edition, declarations: [first] }) => ({ first, ref: refOf({ namespace, host, edition }) })),
+    )
+    .sort((a, b) => (a.first === undefined || b.first === undefined ? 0 : compareDeclarations(a.first, b.first)))
+    .map(({ ref }) => ref);
+}
+
+/** One entry per service, sorted by host. `declarations` are in order of precedence. */
 function catalogOf(declarations: readonly Declaration[]): readonly CatalogEntry[] {
   const byHost = new Map<string, Declaration[]>();
   for (const one of declarations) {
@@ -115,9 +143,15 @@ function catalogOf(declarations: readonly Declaration[]): readonly CatalogEntry[
       else found.push(one);
     }
   }
-  return [...byHost]
-    .map(([host, all]) => ({ host, needsAddress: needsAddress(host, all), createdAt: all[0]?.createdAt ?? 0 }))
-    .sort((a, b) => (a.host < b.host ? -1 : 1));
+  return [...byHost].flatMap(([host, all]) => entriesOf(host, all)).sort((a, b) => (a.host < b.host ? -1 : a.host > b.host ? 1 : 0));
+}
+
+function entriesOf(host: string, declarations: readonly Declaration[]): readonly CatalogEntry[] {
+  const entry = (parts: readonly Declaration[]) => ({ host, needsAddress: needsAddress(host, parts), createdAt: parts[0]?.createdAt ?? 0 });
+  if (declarations.length === 1) return [entry(declarations)];
+  return editionsOf(declarations).map(({ edition, declarations: parts }) =>
+    edition === undefined ? entry(parts) : { ...entry(parts), edition },
+  );
 }
 
 function namespacesWithServices(kindNamespaces: readonly string[]): readonly string[] {
@@ -142,7 +176,7 @@ function defineAutoAddresses(
     name: "registry.autoAddressApplicants",
     compute: (namespace) =>
       catalog(namespace).flatMap((entry) =>
-        entry.needsAddress ? { key: serviceKey({ namespace, host: entry.host }), createdAt: entry.createdAt } : [],
+        entry.needsAddress ? { key: serviceKey({ namespace, host: entry.host, edition: entry.edition }), createdAt: entry.createdAt } : [],
       ),
   });
   const slots = engine.query<"", readonly ReadonlyMap<string, number>[]>({

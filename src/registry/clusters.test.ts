@@ -104,4 +104,35 @@ describe("services of several clusters", () => {
       ["Kubernetes", "west"],
     );
   });
+
+  it("have machines of their own cluster behind them; a ServiceEntry those of all", () => {
+    const { registry, put, remove } = whole();
+    const entry = (address: string): string => `
+kind: WorkloadEntry
+metadata: {name: vm, labels: {app: web}}
+spec: {address: ${address}, serviceAccount: vm}
+---
+`;
+    put(entry("10.8.0.1"));
+    put(entry("10.8.0.2"), "west");
+    const found = (ref = web): readonly unknown[] =>
+      registry.endpoints(ref, 80).map(({ address, clusterId, network: named }) => [address, clusterId, named]);
+    assert.deepEqual(found(), [
+      ["10.1.0.1", "Kubernetes", "n-here"],
+      ["10.8.0.1", "Kubernetes", ""],
+      ["10.1.0.1", "west", "n-there"],
+      ["10.8.0.2", "west", "n-there"],
+    ]);
+    put(`
+kind: ServiceEntry
+metadata: {name: all}
+spec: {hosts: [all.example.com], ports: [{number: 80, name: http, protocol: HTTP, targetPort: 8080}], resolution: STATIC, location: MESH_INTERNAL, workloadSelector: {labels: {app: web}}}
+`);
+    const all = { namespace: "shop", host: "all.example.com" };
+    const clusters = (): readonly string[] => registry.endpoints(all, 80).map(({ address, clusterId }) => `${address}@${clusterId}`);
+    assert.deepEqual(clusters(), ["10.8.0.1@Kubernetes", "10.8.0.2@west", "10.1.0.1@Kubernetes", "10.1.0.1@west"]);
+    remove("WorkloadEntry/shop/vm@west");
+    remove("Pod/shop/web-x@west");
+    assert.deepEqual(clusters(), ["10.8.0.1@Kubernetes", "10.1.0.1@Kubernetes"]);
+  });
 });

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "vitest";
+import type { Service } from "../model/service.ts";
 import { registryFixture } from "./registry-fixture.ts";
 
 const api = { namespace: "shop", host: "api.test" };
@@ -39,17 +40,65 @@ spec:
 ---
 `;
 
+const portsOf = (service: Service | undefined): readonly number[] => service?.ports.map(({ number }) => number) ?? [];
+
 describe("one host declared more than once", () => {
-  it("what is exported otherwise than the oldest is not added: nobody sees through it what another keeps to itself", () => {
+  for (const [age, created] of [
+    ["younger", "2026-02-02"],
+    ["older", "2025-02-02"],
+  ] as const) {
+    it(`what is exported otherwise is another service, ${age} or not: nobody sees through one of them what another keeps to itself`, () => {
+      const { registry } = registryFixture(
+        entry({ name: "open", port: 80, address: "10.0.0.1" }) +
+          entry({ name: "closed", created, port: 81, address: "10.0.0.2", exportTo: "." }),
+      );
+      const own = { ...api, edition: "ServiceEntry/shop/closed,ServiceEntry/shop/open" };
+      assert.deepEqual(registry.servicesIn("shop"), [api, own]);
+      assert.deepEqual(portsOf(registry.service(api)), [80]);
+      assert.deepEqual(registry.endpoints(api, 81), []);
+      assert.deepEqual(portsOf(registry.service(own)), [81, 80]);
+      assert.deepEqual(registry.service(own)?.exportTo, ["."]);
+      assert.deepEqual(registry.endpoints(own, 81).length + registry.endpoints(own, 80).length, 2);
+    });
+  }
+
+  it("workloads serve all of it, whoever sees it", () => {
     const { registry } = registryFixture(
-      entry({ name: "open", port: 80, address: "10.0.0.1" }) +
-        entry({ name: "closed", created: "2026-02-02", port: 81, address: "10.0.0.2", exportTo: "." }),
+      entry({ name: "open", port: 80, address: "10.0.0.1" }) + entry({ name: "hidden", port: 81, address: "10.0.0.1", exportTo: "~" }),
     );
     assert.deepEqual(
-      registry.service(api)?.ports.map(({ number }) => number),
-      [80],
+      registry.instancesAt("10.0.0.1", "shop").map(({ servicePort }) => servicePort.number),
+      [80, 81],
     );
-    assert.deepEqual(registry.endpoints(api, 81), []);
+  });
+
+  it("namespaces that see the same share a service", () => {
+    const { registry } = registryFixture(
+      entry({ name: "open", port: 80, address: "10.0.0.1" }) +
+        entry({ name: "some", port: 81, address: "10.0.0.2", exportTo: 'east", "west' }) +
+        entry({ name: "one", port: 82, address: "10.0.0.3", exportTo: "west" }),
+    );
+    assert.deepEqual(
+      registry.servicesByHost("api.test").map((ref) => [registry.service(ref)?.exportTo, portsOf(registry.service(ref))]),
+      [
+        [["west"], [82, 81, 80]],
+        [["*"], [80]],
+        [["east"], [81, 80]],
+      ],
+    );
+  });
+
+  it("a ServiceEntry beside a Kubernetes Service adds its endpoints for all who see the Service", () => {
+    const kubernetes = `
+kind: Service
+metadata: {name: api, namespace: shop}
+spec: {clusterIP: 10.9.0.1, ports: [{name: http-80, port: 80}]}
+---
+`;
+    const host = "api.shop.svc.cluster.local";
+    const { registry } = registryFixture(kubernetes + entry({ name: "machines", host, address: "10.0.0.2", exportTo: "." }));
+    assert.deepEqual(registry.servicesByHost(host), [{ namespace: "shop", host }]);
+    assert.equal(registry.endpoints({ namespace: "shop", host }, 80).length, 1);
   });
 
   it("the oldest ServiceEntry decides; ports, addresses and endpoints of others that resolve alike are added", () => {

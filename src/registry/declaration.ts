@@ -11,7 +11,7 @@ export interface DeclaredPort extends ServicePort {
  * What one Service or ServiceEntry declares about each of its hosts. Endpoints are not part of it, so an edit of endpoints alone
  * leaves the declaration equal and stops there.
  */
-export interface Declaration extends Omit<Service, "host" | "ports" | "autoAddresses"> {
+export interface Declaration extends Omit<Service, "host" | "edition" | "ports" | "autoAddresses"> {
   readonly hosts: readonly string[];
   readonly ports: readonly DeclaredPort[];
   /** It has no address, and clients could use one to tell its TCP traffic from that of others. */
@@ -30,8 +30,8 @@ export function compareDeclarations(a: Declaration, b: Declaration): number {
 
 /**
  * The declarations, of those for one host of one namespace in order of precedence, whose endpoints make up the service. The first always
- * does; so do Services of that name in other clusters; a ServiceEntry beside a Kubernetes Service adds static endpoints to it; ServiceEntries go together when they resolve alike, since
- * one cluster cannot mix resolutions, and are exported alike: nobody is to see through one of them what another keeps to its namespace.
+ * does; so do Services of that name in other clusters; a ServiceEntry beside a Kubernetes Service adds static endpoints to it; ServiceEntries
+ * go together when they resolve alike, since one cluster cannot mix resolutions.
  */
 export function contributors(declarations: readonly Declaration[]): readonly Declaration[] {
   const [first, ...others] = declarations;
@@ -40,8 +40,7 @@ export function contributors(declarations: readonly Declaration[]): readonly Dec
     const wanted = (other: Declaration): string => (other.source === "Kubernetes" ? first.resolution : "static");
     return [first, ...others.filter((other) => other.resolution === wanted(other))];
   }
-  const exportOf = ({ exportTo }: Declaration): string => exportTo.toSorted().join();
-  return [first, ...others.filter((other) => other.resolution === first.resolution && exportOf(other) === exportOf(first))];
+  return [first, ...others.filter((other) => other.resolution === first.resolution)];
 }
 
 /**

@@ -8,6 +8,7 @@ import { networkOfAddress } from "./networks.ts";
 import { localityOfNode } from "./placement.ts";
 import { podMember } from "./pod.ts";
 import type { RegistryContext } from "./registry-context.ts";
+import type { Among } from "./selection.ts";
 import { kindOfKey, storedEndpointSlice, storedEndpoints, storedPod, storedService } from "./stored-object.ts";
 
 /** How members of Services find other workloads. */
@@ -15,7 +16,10 @@ export interface WorkloadLookup {
   /** A WorkloadEntry or Pod by object key. */
   readonly workload: (key: string) => Member | undefined;
   /** Workloads of a namespace by label. */
-  readonly selected: (kind: "Pod" | "WorkloadEntry", namespace: string, selector: Labels) => readonly Member[];
+  readonly selected: (
+    kind: "Pod" | "WorkloadEntry",
+    by: { readonly namespace: string; readonly selector: Labels; readonly among: Among },
+  ) => readonly Member[];
 }
 
 /** Who stands behind Kubernetes Services. */
@@ -75,12 +79,13 @@ function serviceMembers(key: string, around: Surroundings): readonly Member[] {
   if (object === undefined || object.spec.type === "ExternalName") return [];
   const { namespace, cluster = "" } = object;
   const { selector } = object.spec;
-  // Who is behind a Service of another cluster, EndpointSlices say; selection is among what is here.
+  const among: Among = cluster === "" ? "" : `@${cluster}`;
   const select = (kind: "Pod" | "WorkloadEntry"): readonly Member[] =>
-    Object.keys(selector).length === 0 || cluster !== "" ? [] : around.lookup.selected(kind, namespace, selector);
+    Object.keys(selector).length === 0 ? [] : around.lookup.selected(kind, { namespace, selector, among });
 
   const listed = listedAddresses(object, around.context);
-  const found = listed === undefined ? select("Pod") : listedMembers(listed, { namespace, cluster }, around);
+  // Which pods are behind a Service of another cluster, EndpointSlices alone say.
+  const found = listed === undefined ? (cluster === "" ? select("Pod") : []) : listedMembers(listed, { namespace, cluster }, around);
   const all = [...found, ...select("WorkloadEntry")];
   return object.spec.publishNotReadyAddresses === true ? all.map((member) => ({ ...member, health: "healthy" as const })) : all;
 }

@@ -5,10 +5,10 @@ import type { Endpoint } from "../model/endpoint.ts";
 import { type ServiceRef, serviceKey } from "../model/service.ts";
 import type { CatalogQueries } from "./catalog-queries.ts";
 import { contributors, type Declaration } from "./declaration.ts";
-import { defineKubernetesMembers } from "./kubernetes-members.ts";
+import { defineKubernetesMembers, type WorkloadLookup } from "./kubernetes-members.ts";
 import { endpointOf, type Member, memberMaker, type RawMember } from "./member.ts";
 import type { RegistryContext } from "./registry-context.ts";
-import { selectedKeys } from "./selection.ts";
+import { type Among, selectedKeys } from "./selection.ts";
 import { hostMember, inlineMembers } from "./service-entry.ts";
 import { kindOfKey, storedServiceEntry, storedWorkloadEntry, storedWorkloadGroup } from "./stored-object.ts";
 import { groupKeyOf, workloadEntryMember } from "./workload-entry.ts";
@@ -29,6 +29,10 @@ export interface MemberQueries {
   readonly serviceAccounts: Query<PortKey, readonly string[]>;
 }
 
+/** What a ServiceEntry selects: workloads of all clusters, as in Istio. */
+const KINDS = ["WorkloadEntry", "Pod"] as const;
+const EVERYWHERE: readonly Among[] = ["", "@"];
+
 const portId = (key: PortKey): string => `${serviceKey(key.ref)}:${key.port}`;
 
 /** Defines the queries. The chain is object → members → endpoints of a port; each link stops a change that does not concern it. */
@@ -44,14 +48,7 @@ export function defineMembers(context: RegistryContext, catalog: CatalogQueries)
     },
   });
 
-  /** WorkloadEntries and Pods of a namespace with these labels. */
-  const selected = (kind: "Pod" | "WorkloadEntry", namespace: string, selector: Readonly<Record<string, string>>): readonly Member[] => {
-    const keys = new Set(selectedKeys(context.inputs.objects, kind, { namespace, selector }));
-    const found = [...keys].flatMap((key) => workload(key) ?? []);
-    if (kind === "Pod") return found;
-    const grouped = context.inputs.objects.keys("label", `WorkloadEntry/${namespace}/@grouped`).filter((key) => !keys.has(key));
-    return [...found, ...grouped.flatMap((key) => workload(key) ?? []).filter((member) => matchesLabels(selector, member.labels))];
-  };
+  const selected = membersSelecting(context, workload);
 
   const members = engine.query<string, readonly Member[]>({
     name: "registry.members",
@@ -62,7 +59,9 @@ export function defineMembers(context: RegistryContext, catalog: CatalogQueries)
       const inline = inlineMembers(object, { networks: context.mesh.networks("") }).map(memberMaker(settings.clusterId));
       const selector = object.spec.workloadSelector?.labels;
       if (selector === undefined) return inline;
-      return [...inline, ...selected("WorkloadEntry", object.namespace, selector), ...selected("Pod", object.namespace, selector)];
+      const { namespace } = object;
+      const workloads = KINDS.flatMap((kind) => EVERYWHERE.flatMap((among) => selected(kind, { namespace, selector, among })));
+      return [...inline, ...workloads];
     },
   });
 
@@ -96,6 +95,17 @@ export function defineMembers(context: RegistryContext, catalog: CatalogQueries)
   return { workload, members, endpoints, serviceAccounts };
 }
 
+/** WorkloadEntries and Pods of a namespace with some labels. */
+function membersSelecting({ inputs }: RegistryContext, workload: MemberQueries["workload"]): WorkloadLookup["selected"] {
+  return (kind, { namespace, selector, among }) => {
+    const keys = new Set(selectedKeys(inputs.objects, kind, { namespace, selector, among }));
+    const found = [...keys].flatMap((key) => workload(key) ?? []);
+    if (kind === "Pod") return found;
+    const grouped = inputs.objects.keys("label", `WorkloadEntry/${namespace}/@grouped${among}`).filter((key) => !keys.has(key));
+    return [...found, ...grouped.flatMap((key) => workload(key) ?? []).filter((member) => matchesLabels(selector, member.labels))];
+  };
+}
+
 /** A DNS ServiceEntry that names no endpoints stands for the host itself. */
 const servesItself = (declaration: Declaration): boolean =>
   declaration.selector === undefined && (declaration.resolution === "dns" || declaration.resolution === "dnsRoundRobin");
@@ -105,7 +115,11 @@ function entryMember({ inputs, mesh }: RegistryContext, key: string): RawMember 
   if (object === undefined) return undefined;
   const groupKey = groupKeyOf(object);
   const group = groupKey === undefined ? undefined : storedWorkloadGroup(inputs.objects, groupKey);
-  return workloadEntryMember(object, group, { networks: mesh.networks("") });
+  const { cluster = "" } = object;
+  const member = workloadEntryMember(object, group, { networks: mesh.networks(cluster), reported: () => inputs.health.get(key) });
+  // One in another cluster that does not say otherwise is in that cluster's network.
+  const placed = member === undefined || member.network !== "" || cluster === "";
+  return placed ? member : { ...member, network: mesh.clusterNetwork(cluster) };
 }
 
 /** Each address and port of a network once: two objects may name the same workload. The first has it. */

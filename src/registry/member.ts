@@ -45,9 +45,12 @@ export function memberMaker(clusterId: string): (raw: RawMember) => Member {
   const pool = new Map<string, { readonly labels: Labels; readonly locality: Locality }>();
   return (raw) => {
     const unixPath = raw.address.startsWith(UNIX);
-    const id = JSON.stringify([raw.labels, raw.locality, raw.network, raw.nodeName]);
-    const shared = pool.get(id) ?? { labels: augmentLabels(raw, clusterId), locality: raw.locality };
-    pool.set(id, shared);
+    const id = sharedId(raw);
+    let shared = pool.get(id);
+    if (shared === undefined) {
+      shared = { labels: augmentLabels(raw, clusterId), locality: raw.locality };
+      pool.set(id, shared);
+    }
     return {
       origin: raw.origin,
       address: unixPath ? raw.address.slice(UNIX.length) : raw.address,
@@ -69,6 +72,16 @@ export function memberMaker(clusterId: string): (raw: RawMember) => Member {
       objectKey: raw.objectKey,
     };
   };
+}
+
+/** Spells out what augmented labels and locality are made from; lengths where a separator could be part of it. */
+function sharedId({ labels, locality, network, nodeName }: RawMember): string {
+  let id = `${locality.region}/${locality.zone}/${locality.subzone}/${network.length}${network}/${nodeName.length}${nodeName}`;
+  for (const name in labels) {
+    const value = labels[name] ?? "";
+    id += `/${name.length},${value.length}:${name}=${value}`;
+  }
+  return id;
 }
 
 /** Whether the workload has a proxy that speaks mutual TLS: its label says so; one outside Kubernetes that has an identity is taken to have one. */

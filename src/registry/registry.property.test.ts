@@ -12,26 +12,29 @@ const address = fc.constantFrom(...ADDRESSES);
 const label = fc.constantFrom("{app: web}", "{app: web, tier: x}", "{app: api}", "{}");
 const name = fc.constantFrom("web", "one", "two");
 
-const serviceEntry = fc
-  .record({
-    hosts: fc.uniqueArray(fc.constantFrom(...HOSTS), { minLength: 1 }),
-    resolution: fc.constantFrom("NONE", "STATIC", "DNS"),
-    port: fc.constantFrom(80, 81),
-    vip: fc.boolean(),
-    endpoints: fc.array(fc.tuple(address, label), { maxLength: 3 }),
-    selector: fc.option(label),
-    created: fc.constantFrom("2026-01-01", "2026-02-02"),
-  })
-  .map((entry) => ({
-    kind: "ServiceEntry",
-    meta: `creationTimestamp: "${entry.created}"`,
-    body: `spec:
+const serviceEntry = (exports: readonly string[]) =>
+  fc
+    .record({
+      exportTo: fc.constantFrom(...exports),
+      hosts: fc.uniqueArray(fc.constantFrom(...HOSTS), { minLength: 1 }),
+      resolution: fc.constantFrom("NONE", "STATIC", "DNS"),
+      port: fc.constantFrom(80, 81),
+      vip: fc.boolean(),
+      endpoints: fc.array(fc.tuple(address, label), { maxLength: 3 }),
+      selector: fc.option(label),
+      created: fc.constantFrom("2026-01-01", "2026-02-02"),
+    })
+    .map((entry) => ({
+      kind: "ServiceEntry",
+      meta: `creationTimestamp: "${entry.created}"`,
+      body: `spec:
   hosts: ${JSON.stringify(entry.hosts)}
+  exportTo: ["${entry.exportTo}"]
   addresses: [${entry.vip ? "10.9.9.9" : ""}]
   resolution: ${entry.resolution}
   ports: [{number: ${entry.port}, name: http, protocol: HTTP}]
   endpoints: [${entry.endpoints.map(([ip, labels]) => `{address: "${ip}", labels: ${labels}}`).join(", ")}]${entry.selector === null ? "" : `\n  workloadSelector: {labels: ${entry.selector}}`}`,
-  }));
+    }));
 const workloadEntry = fc.tuple(address, label, fc.boolean()).map(([ip, labels, grouped]) => ({
   kind: "WorkloadEntry",
   meta: grouped ? "annotations: {istio.io/autoRegistrationGroup: web}" : "annotations: {}",
@@ -61,8 +64,13 @@ const node = fc
   .constantFrom("eu", "us")
   .map((region) => ({ kind: "Node", meta: `labels: {topology.kubernetes.io/region: ${region}}`, body: "" }));
 
-const content = fc.oneof({ weight: 4, arbitrary: serviceEntry }, workloadEntry, workloadGroup, service, pod, slice, node);
-const edit = fc.record({ namespace, name, content, remove: fc.boolean() });
+const editOf = (exports: readonly string[]) => {
+  const content = fc.oneof({ weight: 4, arbitrary: serviceEntry(exports) }, workloadEntry, workloadGroup, service, pod, slice, node);
+  return fc.record({ namespace, name, content, remove: fc.boolean() });
+};
+const edit = editOf(["*", ".", "bank", "~"]);
+/** Edits that leave all services visible to everybody: each is one service. */
+const openEdit = editOf(["*"]);
 
 /** Everything the registry says, as data. */
 function everything({ registry }: RegistryFixture): unknown {
@@ -129,7 +137,7 @@ describe("the registry", () => {
 
   it("finds at an address exactly the endpoints that have it", () => {
     fc.assert(
-      fc.property(fc.array(edit, { minLength: 4, maxLength: 15 }), (edits) => {
+      fc.property(fc.array(openEdit, { minLength: 4, maxLength: 15 }), (edits) => {
         const world = registryFixture(edits.map(yamlOf).join(""));
         for (const one of NAMESPACES) {
           for (const at of ADDRESSES) assert.deepEqual(world.registry.instancesAt(at, one), instancesTheLongWay(world, at, one));

@@ -67,9 +67,17 @@ function canonicalRange(text: string): string {
 
 /** The endpoints written into a ServiceEntry, in the order written. They are named `entry-0`, `entry-1` …, as in Istio. */
 export function inlineMembers(object: ConfigObject<ServiceEntry>, placement: Placement): readonly RawMember[] {
-  const shared = { origin: "inline", namespace: object.namespace, objectKey: objectKey(object) } as const;
+  const { name, namespace } = object;
+  const key = objectKey(object);
+  const identityAt = (endpoint: WorkloadEntry, i: number): WorkloadIdentity => ({
+    origin: "inline",
+    labels: endpoint.labels,
+    workload: `${name}-${i}`,
+    namespace,
+    objectKey: key,
+  });
   return object.spec.endpoints
-    .map((endpoint, i) => workloadMember(endpoint, { ...shared, labels: endpoint.labels, workload: `${object.name}-${i}` }, placement))
+    .map((endpoint, i) => workloadMember(endpoint, identityAt(endpoint, i), placement))
     .filter((member) => member.address !== "");
 }
 
@@ -84,20 +92,27 @@ export interface WorkloadIdentity {
 
 /** A member out of the message that WorkloadEntries and inline endpoints share. */
 export function workloadMember(entry: WorkloadEntry, identity: WorkloadIdentity, placement: Placement): RawMember {
-  const place = placeWorkload(
-    { address: entry.address, locality: entry.locality, network: entry.network, labels: identity.labels },
+  const { origin, labels, workload, namespace, objectKey: key } = identity;
+  const { address, locality, network } = placeWorkload(
+    { address: entry.address, locality: entry.locality, network: entry.network, labels },
     placement,
   );
   return {
-    ...identity,
+    origin,
+    address,
     ports: entry.ports,
+    labels,
+    namespace,
+    workload,
     serviceAccount: entry.serviceAccount,
+    network,
     nodeName: "",
     hostname: "",
     subdomain: "",
+    locality,
     weight: entry.weight,
     health: "healthy",
-    ...place,
+    objectKey: key,
   };
 }
 

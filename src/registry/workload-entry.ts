@@ -18,11 +18,16 @@ export function workloadEntryLabels(object: ConfigObject<WorkloadEntry>, group: 
   return { ...group?.spec.template?.labels, ...group?.spec.metadata?.labels, ...object.spec.labels, ...object.labels };
 }
 
+/** What its agent says of its health; undefined while it says nothing. */
+interface Reported {
+  readonly reported: () => boolean | undefined;
+}
+
 /** A WorkloadEntry as a member. What it does not say itself it takes from its group's template. */
 export function workloadEntryMember(
   object: ConfigObject<WorkloadEntry>,
   group: ConfigObject<WorkloadGroup> | undefined,
-  placement: Placement,
+  { reported, ...placement }: Placement & Reported,
 ): RawMember | undefined {
   const { spec } = object;
   if (spec.address === "") return undefined;
@@ -38,11 +43,15 @@ export function workloadEntryMember(
   };
   const workload = labels["service.istio.io/workload-name"] ?? object.name;
   const identity = { origin: "workloadEntry", labels, workload, namespace: object.namespace, objectKey: objectKey(object) } as const;
-  return { ...workloadMember(filled, identity, placement), health: healthOf(object) };
+  return { ...workloadMember(filled, identity, placement), health: healthOf(object, reported) };
 }
 
-/** A workload whose health is checked is taken for ill until its status says it is well, as in Istio; all others are well. */
-function healthOf({ annotations, observed }: ConfigObject<WorkloadEntry>): Health {
-  const checked = ["true", "1", "t"].includes((annotations["proxy.istio.io/health-checks-enabled"] ?? "").toLowerCase());
-  return checked && observed !== "healthy" ? "unhealthy" : "healthy";
+/** Whether the health of a workload is checked by its agent. */
+export const isHealthChecked = ({ annotations }: Pick<ConfigObject, "annotations">): boolean =>
+  ["true", "1", "t"].includes((annotations["proxy.istio.io/health-checks-enabled"] ?? "").toLowerCase());
+
+/** A workload whose health is checked is taken for ill until its agent or its status says it is well, as in Istio; all others are well. */
+function healthOf(object: ConfigObject<WorkloadEntry>, reported: Reported["reported"]): Health {
+  if (!isHealthChecked(object)) return "healthy";
+  return (reported() ?? object.observed === "healthy") ? "healthy" : "unhealthy";
 }

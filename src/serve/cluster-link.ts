@@ -3,11 +3,13 @@ import type { Clock } from "../base/clock.ts";
 import { EdgeError } from "../base/errors.ts";
 import type { LabelSelector } from "../base/labels.ts";
 import type { Log } from "../base/log.ts";
+import type { CertificateApi } from "../ca/certificate-api.ts";
 import type { RootStore } from "../ca/root-store.ts";
 import { type LoadedMesh, loadMesh, type MeshLoadGood } from "../config/mesh/load-mesh.ts";
 import type { MeshText } from "../config/mesh/mesh-files.ts";
 import { meshProblemsSentence } from "../config/mesh/mesh-problems.ts";
 import type { ConfigObject, ConfigSource } from "../config/object.ts";
+import type { StatusSource } from "../config/status/object-report.ts";
 import type { InjectionTexts } from "../inject/read-injection.ts";
 import type { ServedWebhooks } from "../webhooks/served-webhooks.ts";
 import type { HealthCheck } from "./health.ts";
@@ -25,8 +27,10 @@ export interface ClusterLink {
   meshChanged(changed: () => void): void;
   /** Believes tokens of its service accounts; `objects` are those in force. */
   tokens(objects: { get(key: string): ConfigObject | undefined }): TokenVerifier;
-  /** Whether a service account may read the Secrets of its namespace; undefined while that is not known. */
-  mayReadSecrets(reader: { readonly namespace: string; readonly serviceAccount: string }): boolean | undefined;
+  /** Whether a service account may read the Secrets of its namespace, in the cluster it is in; undefined while that is not known. */
+  mayReadSecrets(reader: { readonly namespace: string; readonly serviceAccount: string; readonly clusterId: string }): boolean | undefined;
+  /** Whether it is one of the other clusters of the mesh. */
+  isRemote(cluster: string): boolean;
   /** Calls back when such an answer becomes another one. */
   permissionsChanged(changed: () => void): void;
   /** Calls back with the sources of other clusters that it tells of, as those come, change and go. */
@@ -38,8 +42,12 @@ export interface ClusterLink {
   keepWebhooks(served: ServedWebhooks): void;
   /** Where the cluster keeps the CA; undefined where it is only read. */
   rootStore(root: ClusterRoot): RootStore | undefined;
+  /** The cluster's API for certificates; undefined where it is only read. */
+  certificates(): CertificateApi | undefined;
   /** Tells every namespace of the roots, and goes on doing so until it is stopped. */
   publishRoots(published: PublishedRoots): void;
+  /** Writes how its objects stand into their status, and goes on doing so until it is stopped. */
+  keepStatus(source: StatusSource): void;
   stop(): void;
 }
 

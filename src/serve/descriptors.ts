@@ -1,3 +1,4 @@
+import type { KeptReadings } from "../config/documents/kept-readings.ts";
 import type { RawObject } from "../config/object.ts";
 import { readObject } from "../config/read-object.ts";
 import type { Patches } from "../generate/patches/patches.ts";
@@ -15,7 +16,8 @@ export interface Descriptors {
  * Loads descriptors when the first EnvoyFilter is read, so that they are there before it is in force. Most meshes have none, and are spared
  * the time and the memory (docs/envoy-filter.md has the figures).
  */
-export function createDescriptors(patches: Pick<Patches, "use">): Descriptors {
+export function createDescriptors(patches: Pick<Patches, "use">, known: Pick<KeptReadings, "reader">): Descriptors {
+  const read = known.reader(readObject);
   let loading: Promise<void> | undefined;
   let loaded = false;
   const load = async (): Promise<void> => {
@@ -24,9 +26,9 @@ export function createDescriptors(patches: Pick<Patches, "use">): Descriptors {
   };
   return {
     readObject: (raw: RawObject) => {
-      const read = readObject(raw);
-      if (read.object?.kind === "EnvoyFilter") loading ??= load();
-      return read;
+      const result = read(raw);
+      if (result.object?.kind === "EnvoyFilter") loading ??= load();
+      return result;
     },
     waiting: () => (loaded ? undefined : loading),
   };

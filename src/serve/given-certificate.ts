@@ -78,6 +78,7 @@ export async function givenCertificate(options: GivenCertificateOptions): Promis
     get fault() {
       return fault;
     },
+    roots: () => given.roots ?? "",
     follow(changed) {
       followers.add(changed);
       return () => followers.delete(changed);

@@ -4,6 +4,7 @@ import { createFetchText, type FetchText } from "../authn/fetch-text.ts";
 import type { Cidr } from "../base/address.ts";
 import { blockedUnder, rangesIn } from "../base/blocked-address.ts";
 import type { Clock } from "../base/clock.ts";
+import type { ProxyRules } from "../base/environment-proxy.ts";
 import { EdgeError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { KeyLocation } from "../generate/policies/key-location.ts";
@@ -23,7 +24,7 @@ export interface KeySetsOptions {
   readonly baseDir: string;
   readonly world: Pick<World, "engine" | "inputs" | "keyLocations">;
   readonly xds: Pick<XdsServer, "push">;
-  readonly settings: Pick<Settings, "keyRefreshMs" | "blockedKeyRanges" | "allowedKeyRanges">;
+  readonly settings: Pick<Settings, "keyRefreshMs" | "blockedKeyRanges" | "allowedKeyRanges"> & ProxyRules;
   /** Told of each fetch whether it succeeded. */
   readonly fetched: (came: boolean) => void;
   readonly clock: Clock;
@@ -41,7 +42,7 @@ export function createKeySets({ baseDir, world, xds, settings, fetched, clock, l
     allowed: rangesOf("ALLOWED_CIDRS_IN_JWKS_URIS", settings.allowedKeyRanges),
   });
   const moreRoots = (): Promise<string | undefined> => readFile(join(baseDir, MORE_ROOTS), "utf8").catch(() => undefined);
-  const fetchText = counted(createFetchText({ plain: true, isBlocked, moreRoots }), fetched);
+  const fetchText = counted(createFetchText({ plain: true, isBlocked, moreRoots, proxies: settings }), fetched);
   const followed = followKeys({
     clock,
     log,

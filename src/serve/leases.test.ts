@@ -58,6 +58,34 @@ describe("leases of proxies", () => {
     counting.release(new Set());
   });
 
+  it("give the new result where that is the answer, without asking again", () => {
+    const asked: string[] = [];
+    const direct = leaseProviders(engine, [
+      {
+        ...provider,
+        isLastResult: () => true,
+        offered(view: ProxyView) {
+          asked.push(view.id);
+          return set(view.namespace);
+        },
+      },
+    ]);
+    const view = proxy("r1");
+    const wanted = { wildcard: true, names: NO_NAMES };
+    const look = (): unknown => {
+      for (const _ of direct.providers[0]?.prepare(view, wanted) ?? []);
+      return direct.providers[0]?.offered(view, wanted);
+    };
+    const first = look();
+    names.set("a", "two");
+    const second = look();
+    expect(second).not.toBe(first);
+    expect(second).toBe(set("a"));
+    expect(asked).toEqual(["r1"]);
+    names.set("a", "one");
+    direct.release(new Set());
+  });
+
   it("keep results while a proxy is there, and no longer", () => {
     leases.release(new Set(["p2"]));
     expect(engine.sweep()).toBe(0);

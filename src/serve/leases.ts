@@ -48,19 +48,8 @@ interface Answer {
  * nothing changed: then the last answer counts, and nothing is looked up for it.
  */
 export function leaseProviders(engine: Engine, providers: readonly ResourceProvider[]): ProxyLeases {
-  const byProxy = new Map<string, Map<string, Held>>();
+  const byType = new Map(providers.map(({ typeUrl }) => [typeUrl, new Map<string, Held>()]));
   const seenOf = new Map<string, Seen>();
-  const heldOf = (proxy: string, typeUrl: string): Held => {
-    const types = byProxy.get(proxy) ?? new Map<string, Held>();
-    byProxy.set(proxy, types);
-    const held = types.get(typeUrl) ?? {
-      lease: engine.lease(`${proxy} ${typeUrl}`),
-      preparing: engine.lease(`${proxy} ${typeUrl} in preparation`),
-      answer: undefined,
-    };
-    types.set(typeUrl, held);
-    return held;
-  };
   return {
     view(proxy, facts, viewed) {
       const seen = seenOf.get(proxy) ?? { lease: engine.lease(`${proxy} view`), facts: undefined, view: undefined };
@@ -70,29 +59,14 @@ export function leaseProviders(engine: Engine, providers: readonly ResourceProvi
       Object.assign(seen, { facts, view });
       return view;
     },
-    providers: providers.map((provider) => ({
-      ...provider,
-      *prepare(view, wanted) {
-        const held = heldOf(view.id, provider.typeUrl);
-        if (isSameQuestion(held.answer, view, wanted)) yield* held.lease.refresh();
-        if (known(held, view, wanted) === undefined) yield* keeping(held.preparing, () => provider.prepare(view, wanted));
-      },
-      standing: (view, wanted) => (provider.asksAnew === true ? undefined : known(heldOf(view.id, provider.typeUrl), view, wanted)),
-      offered: (view, wanted) => {
-        const held = heldOf(view.id, provider.typeUrl);
-        const before = provider.asksAnew === true ? undefined : known(held, view, wanted);
-        if (before !== undefined) return before;
-        const set = held.lease.run(() => provider.offered(view, wanted));
-        held.preparing.release();
-        held.answer = { view, wanted, set };
-        return set;
-      },
-    })),
+    providers: providers.map((provider) => leased(engine, provider, byType.get(provider.typeUrl) ?? new Map())),
     release(connected) {
-      for (const [proxy, types] of byProxy) {
-        if (connected.has(proxy)) continue;
-        for (const { lease, preparing } of types.values()) for (const one of [lease, preparing]) one.release();
-        byProxy.delete(proxy);
+      for (const byProxy of byType.values()) {
+        for (const [proxy, { lease, preparing }] of byProxy) {
+          if (connected.has(proxy)) continue;
+          for (const one of [lease, preparing]) one.release();
+          byProxy.delete(proxy);
+        }
       }
       for (const [proxy, { lease }] of seenOf) {
         if (connected.has(proxy)) continue;
@@ -101,8 +75,47 @@ export function leaseProviders(engine: Engine, providers: readonly ResourceProvi
       }
     },
     sharing: () =>
-      new Map(providers.map(({ typeUrl }) => [typeUrl, sharingOf([...byProxy.values()].map((types) => types.get(typeUrl)?.answer?.set))])),
+      new Map([...byType].map(([typeUrl, byProxy]) => [typeUrl, sharingOf([...byProxy.values()].map(({ answer }) => answer?.set))])),
   };
+}
+
+/** One provider, whose answers to each proxy are held by a lease of their own. */
+function leased(engine: Engine, provider: ResourceProvider, byProxy: Map<string, Held>): ResourceProvider {
+  const heldOf = (proxy: string): Held => {
+    let held = byProxy.get(proxy);
+    if (held === undefined) {
+      const label = `${proxy} ${provider.typeUrl}`;
+      held = { lease: engine.lease(label), preparing: engine.lease(`${label} in preparation`), answer: undefined };
+      byProxy.set(proxy, held);
+    }
+    return held;
+  };
+  return {
+    ...provider,
+    *prepare(view, wanted) {
+      const held = heldOf(view.id);
+      if (isSameQuestion(held.answer, view, wanted)) yield* held.lease.refresh();
+      if (provider.isLastResult?.(view) === true) renew(held, view, wanted);
+      if (known(held, view, wanted) === undefined) yield* keeping(held.preparing, () => provider.prepare(view, wanted));
+    },
+    standing: (view, wanted) => (provider.asksAnew === true ? undefined : known(heldOf(view.id), view, wanted)),
+    offered(view, wanted) {
+      const held = heldOf(view.id);
+      const before = provider.asksAnew === true ? undefined : known(held, view, wanted);
+      if (before !== undefined) return before;
+      const set = held.lease.run(() => provider.offered(view, wanted));
+      held.preparing.release();
+      held.answer = { view, wanted, set };
+      return set;
+    },
+  };
+}
+
+/** Takes the new result of the last query for the answer, where all that led to it is as it was. */
+function renew(held: Held, view: ProxyView, wanted: Wanted): void {
+  if (!isSameQuestion(held.answer, view, wanted)) return;
+  const set = held.lease.renewed();
+  if (set !== undefined) held.answer = { view, wanted, set: set as ResourceSet };
 }
 
 /** The steps, each run so that what it computes is kept. */

@@ -1,4 +1,5 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
+import type { StatusMetrics } from "../config/status/object-report.ts";
 import type { WithheldSecret } from "../generate/secrets/secret-provider.ts";
 import type { RegistrationEvent } from "../sources/registered/registered-workloads.ts";
 import type { WebhookMetrics } from "../webhooks/webhook-metrics.ts";
@@ -11,7 +12,9 @@ import { keyFetchMetrics } from "./key-fetch-metrics.ts";
 import type { MemoryState } from "./memory-watch.ts";
 import { observeLoad, overloadMetrics } from "./overload-metrics.ts";
 import type { PatchStatus } from "./patch-metrics.ts";
+import { QuickHistogram } from "./quick-histogram.ts";
 import { registrationMetrics } from "./registration-metrics.ts";
+import { statusMetrics } from "./status-metrics.ts";
 import { webhookMetrics } from "./webhook-metrics.ts";
 
 /** Everything the control plane counts, under Istio's names, so that existing dashboards work. */
@@ -19,6 +22,7 @@ export interface ControlPlaneMetrics {
   readonly xds: XdsMetrics;
   readonly identity: IdentityMetrics;
   readonly webhooks: WebhookMetrics;
+  readonly status: StatusMetrics;
   /** A workload outside Kubernetes came or went. */
   registration(event: RegistrationEvent): void;
   /** Keys of a token issuer were asked for: whether they came. */
@@ -76,6 +80,7 @@ export function createMetrics(version: string): ControlPlaneMetrics {
     xds: xdsMetrics(registry, version),
     identity: identityMetrics(registry),
     webhooks: webhookMetrics(registry),
+    status: statusMetrics(registry),
     registration: registrationMetrics(registry),
     keyFetch: keyFetchMetrics(registry),
     configEvent: (kind, event) => k8sEvents.inc({ type: kind, event }),
@@ -91,33 +96,79 @@ export function createMetrics(version: string): ControlPlaneMetrics {
 function xdsMetrics(registry: Registry, version: string): XdsMetrics {
   const own = { registers: [registry] };
   const streams = new Gauge({ ...own, name: "pilot_xds", help: "Proxies connected over xDS.", labelNames: ["version"] });
-  const pushes = new Counter({ ...own, name: "pilot_xds_pushes", help: "Responses sent, by type.", labelNames: ["type"] });
-  const size = new Histogram({
+  const convergence = new QuickHistogram({
+    ...own,
+    name: "pilot_proxy_convergence_time",
+    help: "Seconds from a push to a proxy's last acknowledgement.",
+    buckets: SECONDS,
+  });
+  const triggers = new Counter({ ...own, name: "pilot_push_triggers", help: "Pushes by what caused them.", labelNames: ["type"] });
+  const confirmed = new Counter({
+    ...own,
+    name: "istiod_xds_confirmed_total",
+    help: "Types of which proxies held after a restart what they would be offered, known without working it out.",
+  });
+  const internal = new Counter({ ...own, name: "pilot_total_xds_internal_errors", help: "Resources a generator failed to make." });
+  return {
+    streams: (open) => streams.set({ version }, open),
+    ...responseMetrics(registry),
+    ...answerMetrics(registry),
+    confirmed: () => confirmed.inc(),
+    ...overloadMetrics(registry),
+    triggered: (reason) => triggers.inc({ type: reason }),
+    converged: (ms) => convergence.add(ms / 1000),
+    internalError: () => internal.inc(),
+  };
+}
+
+/** What is sent. */
+function responseMetrics(registry: Registry): Pick<XdsMetrics, "sent" | "flushed" | "writeTimeout"> {
+  const own = { registers: [registry] };
+  const size = new QuickHistogram({
     ...own,
     name: "pilot_xds_config_size_bytes",
     help: "Size of responses, by type.",
     labelNames: ["type"],
     buckets: BYTES,
   });
-  const pushTime = new Histogram({
+  new Counter({
+    ...own,
+    name: "pilot_xds_pushes",
+    help: "Responses sent, by type.",
+    labelNames: ["type"],
+    collect() {
+      this.reset();
+      for (const [type, count] of size.totals()) this.inc({ type }, count);
+    },
+  });
+  const pushTime = new QuickHistogram({
     ...own,
     name: "pilot_xds_push_time",
     help: "Seconds to work out a response, by type.",
     labelNames: ["type"],
     buckets: SECONDS,
   });
-  const sendTime = new Histogram({
+  const sendTime = new QuickHistogram({
     ...own,
     name: "pilot_xds_send_time",
     help: "Seconds until the network took a response.",
     buckets: SECONDS,
   });
-  const convergence = new Histogram({
-    ...own,
-    name: "pilot_proxy_convergence_time",
-    help: "Seconds from a push to a proxy's last acknowledgement.",
-    buckets: SECONDS,
-  });
+  const writeTimeouts = new Counter({ ...own, name: "pilot_xds_write_timeout", help: "Streams that were cut because they did not read." });
+  return {
+    sent({ typeUrl, bytes, ms }) {
+      const type = shortTypeName(typeUrl);
+      size.add(bytes, type);
+      pushTime.add(ms / 1000, type);
+    },
+    flushed: (_typeUrl, ms) => sendTime.add(ms / 1000),
+    writeTimeout: () => writeTimeouts.inc(),
+  };
+}
+
+/** What proxies answer. */
+function answerMetrics(registry: Registry): Pick<XdsMetrics, "acknowledged" | "rejected" | "expiredNonce"> {
+  const own = { registers: [registry] };
   const rejects = new Counter({
     ...own,
     name: "pilot_total_xds_rejects",
@@ -136,18 +187,7 @@ function xdsMetrics(registry: Registry, version: string): XdsMetrics {
     help: "Answers to responses that were replaced meanwhile.",
     labelNames: ["type"],
   });
-  const writeTimeouts = new Counter({ ...own, name: "pilot_xds_write_timeout", help: "Streams that were cut because they did not read." });
-  const triggers = new Counter({ ...own, name: "pilot_push_triggers", help: "Pushes by what caused them.", labelNames: ["type"] });
-  const internal = new Counter({ ...own, name: "pilot_total_xds_internal_errors", help: "Resources a generator failed to make." });
   return {
-    streams: (open) => streams.set({ version }, open),
-    sent({ typeUrl, bytes, ms }) {
-      const type = shortTypeName(typeUrl);
-      pushes.inc({ type });
-      size.observe({ type }, bytes);
-      pushTime.observe({ type }, ms / 1000);
-    },
-    flushed: (_typeUrl, ms) => sendTime.observe(ms / 1000),
     acknowledged: () => {},
     rejected(typeUrl, node) {
       const type = shortTypeName(typeUrl);
@@ -155,11 +195,6 @@ function xdsMetrics(registry: Registry, version: string): XdsMetrics {
       rejectsOf.get(type)?.inc({ node });
     },
     expiredNonce: (typeUrl) => expired.inc({ type: shortTypeName(typeUrl) }),
-    writeTimeout: () => writeTimeouts.inc(),
-    ...overloadMetrics(registry),
-    triggered: (reason) => triggers.inc({ type: reason }),
-    converged: (ms) => convergence.observe(ms / 1000),
-    internalError: () => internal.inc(),
   };
 }
 

@@ -25,20 +25,28 @@ export async function openPages(parts: Parts, opened: Server[], debugToken: stri
 }
 
 /** Opens the ports for proxies. */
-export async function openGrpc({ mesh, identity, options }: Parts, grpc: GrpcPorts): Promise<Pick<Ports, "grpc" | "secureGrpc">> {
-  const { listen, services } = mesh.current.process;
-  const open = async (address: string, server: GrpcServer, tls?: TlsCredentials): Promise<HostPort | undefined> => {
-    const at = addressOf(address);
-    return at === undefined ? undefined : { host: at.host, port: await server.listen(`${at.host || "[::]"}:${at.port}`, tls) };
-  };
-  const wanted = services.xds || services.ca;
-  if (wanted && listen.secureGrpcAddr !== "" && identity.tls === undefined)
-    options.log.warn("the secure port stays closed: there is neither a CA nor a certificate in etc/certs");
-  if (mesh.current.process.sidecar && wanted) return { grpc: undefined, secureGrpc: await openFront({ mesh, identity, options }, grpc) };
+export async function openGrpc(parts: Parts, grpc: GrpcPorts): Promise<Pick<Ports, "grpc" | "secureGrpc">> {
+  const { listen, services, sidecar } = parts.mesh.current.process;
   return {
-    grpc: services.xds ? await open(listen.grpcAddr, grpc.plain) : undefined,
-    secureGrpc: wanted && identity.tls !== undefined ? await open(listen.secureGrpcAddr, grpc.secure, identity.tls) : undefined,
+    grpc: services.xds && !sidecar ? await open(listen.grpcAddr, grpc.plain) : undefined,
+    secureGrpc: await openSecure(parts, grpc),
   };
+}
+
+/** Opens the port for proxies that prove who they are, where there is a certificate to show to them. */
+export async function openSecure({ mesh, identity, options }: Parts, grpc: GrpcPorts): Promise<HostPort | undefined> {
+  const { listen, services, sidecar } = mesh.current.process;
+  if (listen.secureGrpcAddr === "" || !(services.xds || services.ca)) return undefined;
+  if (identity.tls === undefined) {
+    if (!identity.isIncomplete) options.log.warn("the secure port stays closed: there is neither a CA nor a certificate in etc/certs");
+    return undefined;
+  }
+  return sidecar ? openFront({ mesh, identity, options }, grpc) : open(listen.secureGrpcAddr, grpc.secure, identity.tls);
+}
+
+async function open(address: string, server: GrpcServer, tls?: TlsCredentials): Promise<HostPort | undefined> {
+  const at = addressOf(address);
+  return at === undefined ? undefined : { host: at.host, port: await server.listen(`${at.host || "[::]"}:${at.port}`, tls) };
 }
 
 /** Puts an Envoy on the ports for proxies; gives the first of its addresses. */

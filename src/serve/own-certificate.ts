@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { hostname } from "node:os";
 import type { Clock } from "../base/clock.ts";
 import { Secret } from "../base/secret.ts";
@@ -11,6 +12,8 @@ export interface ServerCertificate {
   readonly endsAt: number;
   /** Why what is on disk is not in force. */
   readonly fault: string | undefined;
+  /** What it is verified with, in PEM; empty where that is not known. */
+  roots(): string;
   follow(changed: (material: TlsMaterial) => void): () => void;
   /** Looks again at what it is made from. */
   refresh(): void;
@@ -20,26 +23,32 @@ export interface ServerCertificate {
 export interface OwnCertificateOptions {
   readonly authority: Authority;
   readonly dnsNames: readonly string[];
+  /** Addresses under which it is called from elsewhere. */
+  readonly addresses: readonly string[];
+  /** Further roots that clients are verified with, where others sign for workloads. */
+  clientRoots?(): readonly string[];
   readonly clock: Clock;
 }
 
+const LOOPBACK = ["127.0.0.1", "::1"];
 const LONGEST_WAIT_MS = 3_600_000;
 const LEAST_WAIT_MS = 1_000;
 
 /** A certificate from our own CA, with a key that never leaves memory; renewed at half its life and when the CA changes. */
-export async function ownCertificate({ authority, dnsNames, clock }: OwnCertificateOptions): Promise<ServerCertificate> {
+export async function ownCertificate(options: OwnCertificateOptions): Promise<ServerCertificate> {
+  const { authority, dnsNames, addresses, clock } = options;
   const { privateKey, publicKey } = await generateKeys("P-256");
   const key = new Secret(privateKeyPem(privateKey));
   const keyInfo = publicKey.export({ type: "spki", format: "der" });
   const followers = new Set<(material: TlsMaterial) => void>();
-  const issue = (): { readonly material: TlsMaterial; readonly at: number; readonly endsAt: number } => {
-    const issued = authority.signServer({ dnsNames, addresses: ["127.0.0.1", "::1"], keyInfo });
+  const issue = () => {
+    const issued = authority.signServer({ dnsNames, addresses: [...LOOPBACK, ...addresses], keyInfo });
     const material = {
       chain: [issued.certificate, ...issued.intermediates].join(""),
       key,
-      clientRoots: [issued.roots, ...issued.intermediates],
+      clientRoots: [issued.roots, ...issued.intermediates, ...(options.clientRoots?.() ?? [])],
     };
-    return { material, at: clock.now(), endsAt: issued.notAfter };
+    return { material, at: clock.now(), endsAt: issued.notAfter, roots: issued.roots };
   };
   let now = issue();
   let fault: string | undefined;
@@ -72,6 +81,7 @@ export async function ownCertificate({ authority, dnsNames, clock }: OwnCertific
     get fault() {
       return fault;
     },
+    roots: () => now.roots,
     follow(changed) {
       followers.add(changed);
       return () => followers.delete(changed);
@@ -87,23 +97,37 @@ export interface NamesInput {
   readonly revision: string;
   /** Separated by commas. */
   readonly customHosts: string;
+  /** Where the API server calls us, where that is not a Service. */
+  readonly webhookUrl: string;
 }
 
 /** Of Services that lead to a control plane, older versions' included. */
 const SERVICES = ["istiod", "istiod-remote", "istio-pilot", "istio-citadel", "istio-galley", "istio-sidecar-injector"];
 
 /** Names under which a control plane is called: those of its Services, as in Istio, what the operator adds, and this machine's. */
-export function serverNames({ namespace, clusterDomain, revision, customHosts }: NamesInput): readonly string[] {
+export const serverNames = (input: NamesInput): readonly string[] =>
+  namesOf([...calledNames(input), hostname().toLowerCase(), "localhost"]);
+
+/** The same for a signer elsewhere, which has no business to vouch for names of machines. */
+export const signedNames = (input: NamesInput): readonly string[] => namesOf(calledNames(input));
+
+function calledNames(input: NamesInput): readonly string[] {
+  const { namespace, clusterDomain, revision } = input;
   const own = revision === "" || revision === "default" ? [] : [`istiod-${revision}`, `istiod-remote-${revision}`];
   const services = [...SERVICES, ...own].map((service) => `${service}.${namespace}.svc`);
-  const custom = customHosts.split(",").map((host) => host.trim());
-  const all = [
-    ...services,
-    `istiod.${namespace}.svc.${clusterDomain}`,
-    `istiod.${namespace}`,
-    ...custom,
-    hostname().toLowerCase(),
-    "localhost",
-  ];
-  return [...new Set(all)].filter((name) => /^[a-z0-9*]([a-z0-9.*-]{0,252})$/.test(name));
+  const custom = hostsOf(input).filter((host) => isIP(host) === 0);
+  return [...services, `istiod.${namespace}.svc.${clusterDomain}`, `istiod.${namespace}`, ...custom];
+}
+
+const namesOf = (names: readonly string[]): readonly string[] =>
+  [...new Set(names)].filter((name) => /^[a-z0-9*]([a-z0-9.*-]{0,252})$/.test(name));
+
+/** Addresses under which a control plane is called, as the operator says. */
+export const serverAddresses = (input: NamesInput): readonly string[] => [
+  ...new Set(hostsOf(input).filter((host) => isIP(host) !== 0 && !LOOPBACK.includes(host))),
+];
+
+function hostsOf({ customHosts, webhookUrl }: NamesInput): readonly string[] {
+  const called = URL.parse(webhookUrl)?.hostname.replace(/^\[|\]$/g, "") ?? "";
+  return [...customHosts.split(",").map((host) => host.trim()), called];
 }

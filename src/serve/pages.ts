@@ -5,6 +5,7 @@ import { ISTIO_API_VERSION, VERSION } from "./generate-settings.ts";
 import { readyRoute } from "./health.ts";
 import type { HttpRoute } from "./http-server.ts";
 import { joinTokenRoute } from "./join-tokens.ts";
+import { statusRoute } from "./status-page.ts";
 
 /** Everything served over HTTP, on both the debug and the monitoring port. */
 export function pages(parts: Parts): readonly HttpRoute[] {
@@ -40,6 +41,12 @@ export function pages(parts: Parts): readonly HttpRoute[] {
       about: "clusters that are read, and how they are doing",
       answer: () => ({ status: 200, body: clusterStates(parts.sources.states(), parts.mesh.current.settings.clusterId) }),
     },
+    statusRoute({
+      reports: parts.reports,
+      sources: () => parts.sources.states().map(({ name }) => name),
+      origin: (key) => parts.store.origin(key),
+      now: () => parts.options.clock.now(),
+    }),
     joinTokenRoute({
       baseDir: parts.options.baseDir,
       tokens: parts.identity.joinTokens,

@@ -1,4 +1,5 @@
 import type { Log } from "../base/log.ts";
+import type { Problem } from "../config/problem.ts";
 import type { ChangeSummary } from "../config/store/store-types.ts";
 import type { CompiledFilter } from "../generate/patches/compile.ts";
 import type { LeftOut } from "../generate/patches/patched-kind.ts";
@@ -9,20 +10,26 @@ export interface PatchLog {
   /** A patch is left out of a resource. Said once per patch: what spoils one listener spoils many. */
   leftOut(fault: LeftOut): void;
   /** EnvoyFilters that a commit brought: what is wrong with them wherever they are applied. */
-  committed(summary: Pick<ChangeSummary, "added" | "changed">, compiled: (key: string) => CompiledFilter | undefined): void;
+  committed(summary: Pick<ChangeSummary, "added" | "changed" | "removed">, compiled: (key: string) => CompiledFilter | undefined): void;
+  /** What was said of an EnvoyFilter as it is now, as problems of it. */
+  problemsOf(key: string): readonly Problem[];
 }
 
 export function createPatchLog(log: Log): PatchLog {
-  const said = new Set<string>();
+  const said = new Map<string, Map<string, Problem>>();
   const say = (patch: string, fields: { readonly resource?: string; readonly reason: string }): void => {
-    if (said.has(patch)) return;
-    said.add(patch);
+    const object = objectOf(patch);
+    const known = said.get(object) ?? new Map<string, Problem>();
+    if (known.has(patch)) return;
     const index = Number(/#(\d+)@/.exec(patch)?.[1] ?? 0);
-    log.warn({ object: objectOf(patch), patch: index, ...fields }, "a patch is left out; /debug/envoyfilterz tells what each patch does");
+    said.set(object, known.set(patch, problemOf(object, { index, ...fields })));
+    log.warn({ object, patch: index, ...fields }, "a patch is left out; /debug/envoyfilterz tells what each patch does");
   };
   return {
     leftOut: ({ patch, ...fields }) => say(patch, fields),
-    committed({ added, changed }, compiled) {
+    problemsOf: (key) => [...(said.get(key)?.values() ?? [])],
+    committed({ added, changed, removed }, compiled) {
+      for (const key of [...added, ...changed, ...removed]) said.delete(key);
       for (const key of [...added, ...changed].filter((one) => one.startsWith("EnvoyFilter/"))) {
         const filter = compiled(key);
         for (const { index, faults } of filter?.patches ?? []) {
@@ -30,5 +37,20 @@ export function createPatchLog(log: Log): PatchLog {
         }
       }
     },
+  };
+}
+
+/** A patch that does nothing is no error: the rest of its filter is in force. */
+function problemOf(
+  object: string,
+  { index, reason, resource }: { readonly index: number; readonly reason: string; readonly resource?: string },
+): Problem {
+  const [kind = "", namespace = "", name = ""] = object.split("/");
+  return {
+    code: "field.ineffective",
+    level: "warning",
+    object: { kind, namespace, name },
+    path: ["spec", "configPatches", index],
+    message: resource === undefined ? `left out: ${reason}` : `left out of ${resource}: ${reason}`,
   };
 }

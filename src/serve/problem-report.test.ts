@@ -36,7 +36,7 @@ it("tells of a problem when it comes, and again only when it came back", async (
     if (change !== undefined) mesh.change({ put: change });
     report.committed();
     report.committed();
-    clock.advance(1_000);
+    clock.advance(2_000);
     await nextTurn();
     return said.splice(0);
   };

@@ -12,6 +12,8 @@ import type { World } from "../generate/world.ts";
 export interface ProblemReport {
   /** Something was put in force: looks again, as soon as there is time, and gives way to everything else meanwhile. */
   committed(): void;
+  /** What was found at the last look, by object. */
+  readonly found: ReadonlyMap<string, readonly Problem[]>;
 }
 
 export interface ProblemReportOptions {
@@ -19,16 +21,22 @@ export interface ProblemReportOptions {
   readonly store: Pick<ConfigStore, "origin" | "problems">;
   readonly clock: Pick<Clock, "monotonic" | "after">;
   readonly log: Log;
+  /** A look is over. */
+  looked?(): void;
 }
 
 /** Proxies are served first; changes that follow each other are looked at together. */
 const AFTER_MS = 250;
+/** After a start all proxies come at once. */
+const FIRST_AFTER_MS = 2_000;
 
-export function createProblemReport({ world, store, clock, log }: ProblemReportOptions): ProblemReport {
+export function createProblemReport({ world, store, clock, log, looked }: ProblemReportOptions): ProblemReport {
   let said = new Set<string>();
+  let found: ReadonlyMap<string, readonly Problem[]> = new Map();
   /** What the last look read is kept until the next has read all of its own: what did not change is not judged again. */
   let [held, next] = [world.engine.lease("problems"), world.engine.lease("next problems")];
   let waiting = false;
+  let afterMs = FIRST_AFTER_MS;
 
   const tell = (problem: Problem): void => {
     const { file, line } = placed(problem, store);
@@ -46,20 +54,27 @@ export function createProblemReport({ world, store, clock, log }: ProblemReportO
       const rest = slice();
       if (rest !== undefined) await rest;
     }
-    const problems = [...next.extend(() => world.problems.all()), ...store.problems().filter(isWithoutEffect)];
+    const beside = next.extend(() => world.problems.all());
+    const problems = [...beside, ...store.problems().filter(isWithoutEffect)];
     [held, next] = [next, held];
     next.release();
+    found = Map.groupBy(beside, ({ object }) => objectKey(object));
     for (const problem of problems) if (!said.has(idOf(problem))) tell(problem);
     said = new Set(problems.map(idOf));
+    looked?.();
   };
 
   let turn: Promise<void> = Promise.resolve();
   return {
+    get found() {
+      return found;
+    },
     committed() {
       if (waiting) return;
       waiting = true;
-      clock.after(AFTER_MS, () => {
+      clock.after(afterMs, () => {
         waiting = false;
+        afterMs = AFTER_MS;
         turn = turn
           .then(look)
           .catch((error: unknown) => log.error({ problem: messageOf(error) }, "objects could not be judged beside each other"));

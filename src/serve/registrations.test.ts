@@ -25,17 +25,41 @@ const node = create(NodeSchema, {
   metadata: { AUTO_REGISTER_GROUP: "carts", SERVICE_ACCOUNT: "cart", PROXY_CONFIG: { readinessProbe: {} } },
 });
 
-async function rig(changed: { readonly autoRegistration?: boolean; readonly workloadHealthChecks?: boolean } = {}) {
+const ENTRY = readObject({
+  origin: { source: "test" },
+  slot: "2",
+  content: {
+    apiVersion: "networking.istio.io/v1",
+    kind: "WorkloadEntry",
+    metadata: { name: "machine", namespace: "shop", annotations: { "proxy.istio.io/health-checks-enabled": "true" } },
+    spec: { address: "10.0.0.8", serviceAccount: "cart" },
+  },
+}).object;
+const OBJECTS = new Map([
+  ["WorkloadGroup/shop/carts", GROUP],
+  ["WorkloadEntry/shop/machine", ENTRY],
+]);
+
+interface Rigging {
+  readonly autoRegistration?: boolean;
+  readonly workloadHealthChecks?: boolean;
+  readonly baseDir?: string;
+}
+
+async function rig({ baseDir, ...changed }: Rigging = {}) {
   const noted: string[] = [];
+  const health: (readonly [key: string, healthy: boolean | undefined])[] = [];
+  const clock = manualClock();
   const registrations = await createRegistrations({
-    baseDir: await tempDir(),
+    baseDir: baseDir ?? (await tempDir()),
     settings: { autoRegistration: true, workloadHealthChecks: true, workloadEntryGraceMs: 10_000, podName: "", ...changed },
-    store: () => ({ get: (key) => (key === "WorkloadGroup/shop/carts" ? GROUP : undefined) }),
-    clock: manualClock(),
+    store: () => ({ get: (key) => OBJECTS.get(key) }),
+    clock,
     log: silentLog,
     note: (event) => noted.push(event),
+    healthChanged: (key, healthy) => health.push([key, healthy]),
   });
-  onTestFinished(() => registrations.source.stop());
+  onTestFinished(() => registrations.stop());
   const read = readNode(node);
   if ("refused" in read) throw new Error(read.refused);
   const see = (proven: boolean, peer = { address: "10.0.0.7:1", header: () => undefined, certificate: undefined }): void =>
@@ -45,7 +69,7 @@ async function rig(changed: { readonly autoRegistration?: boolean; readonly work
       return event.type === "reset" ? event.objects.map(({ content }) => content) : [];
     return [];
   };
-  return { registrations, see, entries, noted };
+  return { registrations, see, entries, noted, health, clock };
 }
 
 describe("a proxy that wants to be registered", () => {
@@ -79,5 +103,63 @@ describe("a proxy that wants to be registered", () => {
     see(true, peer);
     registrations.health(peer, { error: undefined });
     expect(JSON.stringify(await entries())).not.toContain("conditions");
+  });
+});
+
+describe("a proxy that says which WorkloadEntry was written for it", () => {
+  const peer = () => ({ address: "10.0.0.8:1", header: () => undefined, certificate: undefined });
+  const says = (entry: string, account = "cart") => {
+    const said = create(NodeSchema, {
+      id: "sidecar~10.0.0.8~vm.shop~shop.svc.cluster.local",
+      metadata: { WORKLOAD_ENTRY: entry, SERVICE_ACCOUNT: account },
+    });
+    const read = readNode(said);
+    if ("refused" in read) throw new Error(read.refused);
+    return [said, { ...read.view, proven: true }] as const;
+  };
+  const KEY = "WorkloadEntry/shop/machine";
+
+  it("is believed about its health as long as it is connected, and a while more", async () => {
+    const { registrations, health, clock } = await rig();
+    const one = peer();
+    for (let look = 0; look < 2; look++) registrations.seen(...says("machine"), one);
+    registrations.health(one, { error: undefined });
+    registrations.health(one, { error: undefined });
+    registrations.health(one, { error: { code: 500, message: "ill" } });
+    registrations.health(peer(), { error: undefined });
+    expect(health).toEqual([
+      [KEY, true],
+      [KEY, false],
+    ]);
+    registrations.left(one);
+    clock.advance(9_000);
+    const again = peer();
+    registrations.seen(...says("machine"), again);
+    clock.advance(9_000);
+    expect(health).toHaveLength(2);
+    registrations.left(again);
+    clock.advance(10_000);
+    expect(health.at(-1)).toEqual([KEY, undefined]);
+  });
+
+  it("is believed over a restart", async () => {
+    const baseDir = await tempDir();
+    const before = await rig({ baseDir });
+    const one = peer();
+    before.registrations.seen(...says("machine"), one);
+    before.registrations.health(one, { error: undefined });
+    await before.registrations.stop();
+    const after = await rig({ baseDir });
+    expect(after.health).toEqual([[KEY, true]]);
+    after.clock.advance(30_000);
+    expect(after.health.at(-1)).toEqual([KEY, undefined]);
+  });
+
+  it("must be who the entry is for", async () => {
+    const { registrations } = await rig();
+    expect(() => registrations.seen(...says("machine", "web"), peer())).toThrow("of another service account");
+    expect(() => registrations.seen(...says("nobody"), peer())).toThrow("there is no WorkloadEntry/shop/nobody");
+    const [node, view] = says("machine");
+    expect(() => registrations.seen(node, { ...view, proven: false }, peer())).toThrow("only a workload that has proved who it is");
   });
 });

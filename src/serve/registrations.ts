@@ -5,13 +5,17 @@ import type { Log } from "../base/log.ts";
 import type { ConfigObject } from "../config/object.ts";
 import type { ChangeSummary, ConfigStore } from "../config/store/store-types.ts";
 import type { Node } from "../gen/envoy/config/core/v3/base_pb.js";
+import type { WorkloadEntry } from "../gen/istio/networking/v1alpha3/workload_entry_pb.js";
 import type { WorkloadGroup } from "../gen/istio/networking/v1alpha3/workload_group_pb.js";
 import { formatLocality } from "../model/locality.ts";
 import type { ProxyView } from "../model/proxy.ts";
+import { isHealthChecked } from "../registry/workload-entry.ts";
 import type { Settings } from "../settings/table.ts";
+import { keptList } from "../sources/registered/kept-list.ts";
 import { RegisteredWorkloads, type RegistrationEvent, RegistrationRefusal } from "../sources/registered/registered-workloads.ts";
 import type { Claim, GroupTemplate } from "../sources/registered/registration.ts";
 import { registrationFile } from "../sources/registered/registration-file.ts";
+import { isHealthReport, ReportedHealth } from "../sources/registered/reported-health.ts";
 import type { DiscoveryRequest } from "../wire/discovery-request.ts";
 import type { Peer } from "../wire/discovery-stream.ts";
 import { GRPC_STATUS, type GrpcStatus } from "../wire/grpc-status.ts";
@@ -24,6 +28,8 @@ export interface RegistrationsOptions {
   readonly clock: Clock;
   readonly log: Log;
   note(event: RegistrationEvent): void;
+  /** An agent reported the health of the workload that a WorkloadEntry, by its key, was written for; undefined: nothing is known any more. */
+  healthChanged(key: string, healthy: boolean | undefined): void;
 }
 
 /** Workloads outside Kubernetes that come and go with their connections. */
@@ -36,6 +42,7 @@ export interface Registrations {
   committed(summary: Pick<ChangeSummary, "added" | "changed" | "removed">): void;
   /** `istio.v1.HealthInformation`: an error means that the workload is ill. */
   health(peer: Peer, request: Pick<DiscoveryRequest, "error">): void;
+  stop(): Promise<void>;
 }
 
 type NodeClaim = Pick<ProxyView, "namespace" | "serviceAccount" | "addresses" | "labels" | "network" | "locality" | "proven">;
@@ -60,12 +67,17 @@ export async function createRegistrations(options: RegistrationsOptions): Promis
     note,
   });
   if (settings.autoRegistration) await source.restore();
+  const reported = await openReports(options);
   let first = true;
   return {
     source,
     seen(node, view, peer) {
       const claim = settings.autoRegistration ? claimOf(node, view) : undefined;
-      if (claim === undefined) return;
+      if (claim === undefined) {
+        const entry = settings.workloadHealthChecks && !reported.has(peer) ? entryOf(node, view, store()) : undefined;
+        if (entry !== undefined) reported.connect(peer, entry);
+        return;
+      }
       if (!view.proven)
         throw new StreamRefusal(
           GRPC_STATUS.PERMISSION_DENIED,
@@ -78,7 +90,10 @@ export async function createRegistrations(options: RegistrationsOptions): Promis
         throw error;
       }
     },
-    left: (peer) => source.leave(peer),
+    left(peer) {
+      source.leave(peer);
+      reported.leave(peer);
+    },
     committed({ added, changed, removed }) {
       if (!first && ![...added, ...changed, ...removed].some((key) => key.startsWith("WorkloadGroup/"))) return;
       first = false;
@@ -86,10 +101,50 @@ export async function createRegistrations(options: RegistrationsOptions): Promis
     },
     health(peer, { error }) {
       if (!settings.workloadHealthChecks) return;
-      if (!source.report(peer, { healthy: error === undefined, message: error?.message ?? "" }))
-        log.debug({ peer: peer.address }, "the health of a workload that did not register itself is not looked at");
+      const health = { healthy: error === undefined, message: error?.message ?? "" };
+      if (!source.report(peer, health) && !reported.report(peer, health))
+        log.debug({ peer: peer.address }, "the health of a workload without a WorkloadEntry that is checked is not looked at");
+    },
+    async stop() {
+      await Promise.all([source.stop(), reported.stop()]);
     },
   };
+}
+
+async function openReports({ baseDir, settings, clock, log, healthChanged }: RegistrationsOptions): Promise<ReportedHealth> {
+  const path = join(baseDir, "var/lib/istio/reported-health.json");
+  const reported = new ReportedHealth({
+    store: keptList({ path, of: "reports of workloads' health", isEntry: isHealthReport, log }),
+    graceMs: settings.workloadEntryGraceMs,
+    clock,
+    log,
+    changed: healthChanged,
+  });
+  if (settings.workloadHealthChecks) await reported.restore();
+  return reported;
+}
+
+/**
+ * The WorkloadEntry that a proxy says was written for it, where its health is checked (annotation `proxy.istio.io/health-checks-enabled`). Throws `StreamRefusal`
+ * where there is none, or it is another's, as Istio does.
+ */
+function entryOf({ metadata }: Node, view: NodeClaim, store: Pick<ConfigStore, "get">): string | undefined {
+  const name = metadata?.WORKLOAD_ENTRY;
+  if (typeof name !== "string" || name === "") return undefined;
+  const key = `WorkloadEntry/${view.namespace}/${name}`;
+  const object = store.get(key) as ConfigObject<WorkloadEntry> | undefined;
+  if (object === undefined)
+    throw new StreamRefusal(GRPC_STATUS.FAILED_PRECONDITION, `there is no ${key}, which the proxy's node metadata WORKLOAD_ENTRY names`);
+  if (!isHealthChecked(object)) return undefined;
+  if (!view.proven)
+    throw new StreamRefusal(
+      GRPC_STATUS.PERMISSION_DENIED,
+      "only a workload that has proved who it is can tell of its health: call the secure port",
+    );
+  const { serviceAccount } = object.spec;
+  if (serviceAccount !== "" && serviceAccount !== view.serviceAccount)
+    throw new StreamRefusal(GRPC_STATUS.PERMISSION_DENIED, `${key} is of another service account than the caller`);
+  return key;
 }
 
 function claimOf({ metadata }: Node, view: NodeClaim): Claim | undefined {

@@ -68,6 +68,13 @@ async function follow(entry: Running, { store, log, staged }: Pick<SourcesOption
   }
 }
 
+const stateOf = ({ address, source, loaded, failure }: Running): SourceState => ({
+  address,
+  name: source.name,
+  loaded,
+  failure: failure ?? failureOf(source),
+});
+
 /** Feeds the store from all configured sources. A source that breaks keeps what it said; the others do not notice. */
 export function createRunningSources({ make, own, store, log, staged }: SourcesOptions): RunningSources {
   let running: Running[] = [];
@@ -114,13 +121,7 @@ export function createRunningSources({ make, own, store, log, staged }: SourcesO
       order();
       staged();
     },
-    states: () =>
-      all().map(({ address, source, loaded, failure }) => ({
-        address,
-        name: source.name,
-        loaded,
-        failure: failure ?? failureOf(source),
-      })),
+    states: () => all().map(stateOf),
     get loaded() {
       // What is attached later adds to the others and takes nothing from them: they do not wait for it.
       const waitedFor = started ? running : all();

@@ -33,5 +33,5 @@ export function trustAnchorProvider(sources: AnchorSources): ResourceProvider {
     }
     return last.set;
   };
-  return { typeUrl: PROXY_CONFIG_TYPE, *prepare() {}, offered, provenance: () => [] };
+  return { typeUrl: PROXY_CONFIG_TYPE, asksAnew: true, *prepare() {}, offered, provenance: () => [] };
 }

@@ -4,6 +4,7 @@ import { NodeSchema } from "../gen/envoy/config/core/v3/base_pb.js";
 import type { World } from "../generate/world.ts";
 import type { ProxyView } from "../model/proxy.ts";
 import { StreamRefusal } from "../xds/refusal.ts";
+import type { Callers } from "./authenticated-streams.ts";
 import { viewOfNode } from "./view-of-node.ts";
 
 const VIEW = { id: "view" } as ProxyView;
@@ -38,9 +39,18 @@ describe("who has proved an identity", () => {
     inputs: { objects: { keys: (_: string, address: string) => owners[address] ?? [] } },
     context: { registry: { workloadAt: () => ({ network: "" }) } },
   } as unknown as World;
-  const caller = { by: "token", identity: { trustDomain: "cluster.local", namespace: "shop", serviceAccount: "cart" } } as const;
+  const caller = {
+    by: "token",
+    identity: { trustDomain: "cluster.local", namespace: "shop", serviceAccount: "cart" },
+    cluster: "east",
+  } as const;
+  const western = from("10.0.0.2:4000");
   const proven = viewOfNode(world, {
-    callers: new WeakMap([[peer, caller]]),
+    callers: new WeakMap<object, typeof caller | { readonly cluster: string }>([
+      [peer, caller],
+      [western, { ...caller, cluster: "west" }],
+    ]) as Callers,
+    isRemote: (cluster) => cluster === "west",
     refused: (reason) => refusals.push(reason),
     seen: () => {},
     kept: (_proxy, _facts, viewed) => viewed(),
@@ -57,12 +67,25 @@ describe("who has proved an identity", () => {
   it.for([
     [{ NAMESPACE: "bank" }, "10.0.0.1", "namespace"],
     [{ SERVICE_ACCOUNT: "admin" }, "10.0.0.1", "service account"],
+    [{ CLUSTER_ID: "west" }, "10.0.0.1", "cluster"],
     [{}, "10.0.0.9", "address"],
     [{ INSTANCE_IPS: "10.0.0.1,10.0.0.9" }, "10.0.0.1", "address"],
   ] as const)("is refused and counted when its node says %j at %s", ([metadata, address, reason]) => {
     refusals.length = 0;
     expect(() => proven(says(metadata, address), peer)).toThrow(StreamRefusal);
     expect(refusals).toEqual([reason]);
+  });
+
+  it("by a token of another cluster is a workload of that cluster and of no other", () => {
+    seen.length = 0;
+    proven(says({}, "10.0.0.2"), western);
+    proven(says({ CLUSTER_ID: "west" }, "10.0.0.2"), western);
+    expect(seen).toMatchObject([{ view: { clusterId: "west" } }, { view: { clusterId: "west" } }]);
+    expect(() => proven(says({ CLUSTER_ID: "east" }, "10.0.0.2"), western)).toThrow(/the token is of "west"/);
+  });
+
+  it("says a name for its cluster that means nothing here", () => {
+    expect(proven(says({ CLUSTER_ID: "Kubernetes" }), peer)).toBe(VIEW);
   });
 
   it("may have an address that its own namespace has too", () => {

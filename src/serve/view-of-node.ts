@@ -12,15 +12,23 @@ import type { Callers } from "./authenticated-streams.ts";
 export interface ViewOptions {
   /** Those who have proved who they are. */
   readonly callers: Callers;
+  /** Whether it is another cluster of the mesh than this control plane's. */
+  isRemote(cluster: string): boolean;
   /** A caller is not what its node says. */
-  refused(reason: "namespace" | "service account" | "address"): void;
+  refused(reason: "namespace" | "service account" | "cluster" | "address"): void;
   /** A proxy is who it says it is. Throws `StreamRefusal` for one that wants more than that. */
   seen(node: Node, view: NodeFacts["view"], peer: Peer): void;
   /** Keeps what is known of a proxy while it is connected. */
   kept(proxy: string, facts: object, viewed: () => ProxyView): ProxyView;
 }
 
-const NOBODY: ViewOptions = { callers: new WeakMap(), refused: () => {}, seen: () => {}, kept: (_proxy, _facts, viewed) => viewed() };
+const NOBODY: ViewOptions = {
+  callers: new WeakMap(),
+  isRemote: () => false,
+  refused: () => {},
+  seen: () => {},
+  kept: (_proxy, _facts, viewed) => viewed(),
+};
 
 /**
  * Who a proxy is. One that has proved an identity may only be what that says; one that has not is served on this machine only: a plaintext port
@@ -50,7 +58,7 @@ function factsOf(node: Node, variant: DiscoveryVariant | undefined): NodeFacts {
 }
 
 /** What the node says, where it does not contradict what the caller has proved; an account it does not name is the caller's. */
-function provenFacts({ key, view }: NodeFacts, { identity }: Caller, { refused }: ViewOptions): NodeFacts {
+function provenFacts({ key, view }: NodeFacts, { identity, cluster }: Caller, { isRemote, refused }: ViewOptions): NodeFacts {
   const { namespace, serviceAccount } = identity;
   if (view.namespace !== namespace) {
     refused("namespace");
@@ -60,7 +68,13 @@ function provenFacts({ key, view }: NodeFacts, { identity }: Caller, { refused }
     refused("service account");
     throw denied(`the node says service account ${quote(view.serviceAccount)}, but the caller is ${quote(serviceAccount)}`);
   }
-  return { key: `${key}@${serviceAccount}`, view: { ...view, serviceAccount, proven: true } };
+  // Names that stand for no cluster of ours mean this one; a token of one cluster is worth nothing in another.
+  const clusterId = view.clusterId === "" && cluster !== undefined && isRemote(cluster) ? cluster : view.clusterId;
+  if (cluster !== undefined && cluster !== clusterId && (isRemote(cluster) || isRemote(clusterId))) {
+    refused("cluster");
+    throw denied(`the node says cluster ${quote(view.clusterId)}, but the token is of ${quote(cluster)}`);
+  }
+  return { key: `${key}@${serviceAccount}@${clusterId}`, view: { ...view, clusterId, serviceAccount, proven: true } };
 }
 
 /** An address that belongs to a workload of another namespace, in the same network, is not the caller's to claim. */

@@ -1,6 +1,7 @@
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { EdgeError } from "../base/errors.ts";
+import { mergeBundles } from "../pki/chain.ts";
 import { type HostPort, parseHostPort } from "../settings/host-port.ts";
 import { listenWebhooks } from "../webhooks/webhook-server.ts";
 import type { ClusterLink } from "./cluster-link.ts";
@@ -27,7 +28,7 @@ export async function openWebhooks(parts: Parts, { opened, cluster }: WebhookOpt
   const isAsked = settings.httpsAddr !== undefined || listen.httpsAddr !== DEFAULT_ADDRESS;
   if (listen.httpsAddr === "" || (!injects && !services.validate) || (cluster === undefined && !isAsked)) return undefined;
   if (identity.tls === undefined) {
-    options.log.warn("the webhooks stay closed: there is neither a CA nor a certificate in etc/certs");
+    if (!identity.isIncomplete) options.log.warn("the webhooks stay closed: there is neither a CA nor a certificate in etc/certs");
     return undefined;
   }
   const at = parseHostPort(listen.httpsAddr);
@@ -56,7 +57,7 @@ export async function openWebhooks(parts: Parts, { opened, cluster }: WebhookOpt
   }
   const { tls } = identity;
   // Both, so that while one root follows another the API server believes either.
-  const caBundle = (): string => [...new Set([identity.roots(), ...tls.current.clientRoots])].join("");
+  const caBundle = (): string => mergeBundles([identity.publishedRoots(), ...tls.current.clientRoots]);
   const injectsByDefault = injection?.settings().values.sidecarInjectorWebhook.enableNamespacesByDefault ?? false;
   const { patched } = metrics.webhooks;
   cluster?.keepWebhooks({ port, injects, validates: services.validate, injectsByDefault, caBundle, patched });

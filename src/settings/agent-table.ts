@@ -1,3 +1,4 @@
+import { PROXY_SETTINGS } from "./proxy-table.ts";
 import type { SettingDef, SettingsOf } from "./setting-def.ts";
 
 /**
@@ -202,6 +203,7 @@ export const AGENT_SETTINGS = {
     default: "268435456",
     about: "Largest Wasm module, packed or not, in bytes.",
   },
+  ...PROXY_SETTINGS,
   disableEnvoy: { env: "DISABLE_ENVOY", type: "bool", default: "false", about: "Serve certificates and xDS, but run no Envoy." },
   drainSeconds: {
     env: "TERMINATION_DRAIN_DURATION_SECONDS",
@@ -220,6 +222,12 @@ export const AGENT_SETTINGS = {
     type: "duration",
     default: "5s",
     about: "Least time of draining with EXIT_ON_ZERO_ACTIVE_CONNECTIONS.",
+  },
+  bootstrapOverride: {
+    env: "ISTIO_BOOTSTRAP_OVERRIDE",
+    type: "string",
+    default: "",
+    about: "File with a bootstrap (YAML or JSON) that Envoy merges over the one it is given; `$(HOST_IP)` in it is the node's address.",
   },
   cpuLimit: { env: "ISTIO_CPU_LIMIT", type: "int", default: "0", about: "Threads of Envoy where ProxyConfig sets no `concurrency`." },
   proxyLogLevel: {

@@ -1,3 +1,4 @@
+import { PROXY_SETTINGS } from "./proxy-table.ts";
 import type { SettingDef } from "./setting-def.ts";
 
 /** Variables of the control plane that are about tokens and their keys. */
@@ -34,4 +35,5 @@ export const POLICY_SETTINGS = {
     own: true,
     about: "Ranges, separated by commas, from which it does, although they are of this machine or its links (`127.0.0.1/32`).",
   },
+  ...PROXY_SETTINGS,
 } as const satisfies Record<string, SettingDef>;

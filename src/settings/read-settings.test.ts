@@ -11,6 +11,12 @@ describe("readSettings", () => {
     expect(settings).toEqual({
       home: "",
       podName: "",
+      externalCa: "",
+      k8sSigner: "",
+      certSignerDomain: "",
+      externalIstiod: false,
+      remoteCredentials: true,
+      remoteWorkloadEntries: true,
       podNamespace: "istio-system",
       clusterId: "Kubernetes",
       nativeSidecars: "auto",
@@ -21,6 +27,12 @@ describe("readSettings", () => {
       validatorName: undefined,
       webhookUrl: "",
       revision: "",
+      statusWrites: true,
+      distributionTracking: true,
+      statusIntervalMs: 500,
+      statusPerSecond: 20,
+      statusBurst: 100,
+      statusWorkers: 100,
       tokenAudiences: "istio-ca",
       kubeconfig: "",
       kubeConfig: "",
@@ -73,6 +85,9 @@ describe("readSettings", () => {
       keyRefreshMs: 1_200_000,
       blockedKeyRanges: "",
       allowedKeyRanges: "",
+      httpProxy: "",
+      httpsProxy: "",
+      noProxy: "",
       autoAllocateAddresses: true,
       autoAllocateIpv4: "240.240.0.0/16",
       autoAllocateIpv6: "2001:2::/48",
@@ -89,6 +104,11 @@ describe("readSettings", () => {
     const { settings } = readSettings({ PILOT_DEBOUNCE_AFTER: "250ms" }, meshEnv);
     expect(settings.debounceAfterMs).toBe(250);
     expect(settings.edsForHeadless).toBe(true);
+  });
+
+  it("finds proxies under both spellings, the usual first", () => {
+    const { settings } = readSettings({ HTTPS_PROXY: "", https_proxy: "small:1", HTTP_PROXY: "large:2", http_proxy: "small:2" });
+    expect([settings.httpsProxy, settings.httpProxy]).toEqual(["small:1", "large:2"]);
   });
 
   it("takes an empty variable as unset, but an empty address as off", () => {

@@ -52,7 +52,7 @@ interface Sources {
 
 function readOne(def: SettingDef, sources: Sources): string | number | boolean | undefined {
   const candidates = [
-    { from: "environment", text: sources.env[def.env] },
+    { from: "environment", text: sources.env[def.env] || sources.env[def.alias ?? def.env] },
     { from: "mesh.yaml", text: Object.hasOwn(sources.meshEnv, def.env) ? sources.meshEnv[def.env] : undefined },
   ] as const;
   let found: string | number | boolean | undefined;

@@ -1,6 +1,8 @@
 /** How one variable is read. `default` is written as a user would write it. */
 export interface SettingDef {
   readonly env: string;
+  /** Another name it goes by; the first counts. */
+  readonly alias?: string;
   readonly type: SettingType;
   /** `undefined`: absence means something of its own. */
   readonly default: string | undefined;
@@ -11,6 +13,8 @@ export interface SettingDef {
   readonly envOnly?: true;
   /** Today's Istio has no such variable. */
   readonly own?: true;
+  /** It may carry a user and a password, which are not shown. */
+  readonly login?: true;
   readonly about: string;
 }
 

@@ -108,7 +108,7 @@ async function ensure({ client, log }: KeeperOptions, type: ResourceType, object
 
 async function ofRevision({ client, revision }: KeeperOptions, type: ResourceType): Promise<readonly KubeObject[]> {
   const { items } = await client.list(type, { labelSelector: `istio.io/rev=${revision || "default"}`, limit: 500 });
-  return items;
+  return [...items];
 }
 
 /** Patches what is ours to say in each webhook that leads to us: the roots, and whether it may refuse in our absence. */

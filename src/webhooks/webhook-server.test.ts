@@ -1,5 +1,5 @@
 import type { Server } from "node:http";
-import { request } from "node:https";
+import { Agent, request } from "node:https";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../base/clock.ts";
@@ -183,6 +183,18 @@ describe("webhooks", () => {
       expect((await post("/inject", review({ metadata: {}, spec: { containers: [] } }, POD))).status).toBe(200);
     });
   }
+
+  it("say that they keep a connection for longer than an API server does", async () => {
+    const told = await new Promise<string>((resolve, reject) => {
+      const agent = new Agent({ keepAlive: true, ca, servername: "localhost" });
+      const asked = request({ host: "127.0.0.1", port, path: "/ready", agent }, (response) => {
+        response.resume().on("end", () => agent.destroy());
+        resolve(String(response.headers["keep-alive"]));
+      });
+      asked.on("error", reject).end();
+    });
+    expect(Number(/timeout=(\d+)/.exec(told)?.[1])).toBeGreaterThan(90);
+  });
 
   it("show a renewed certificate at once", async () => {
     const before = await post("/inject", review({ metadata: {}, spec: {} }, POD));

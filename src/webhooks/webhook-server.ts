@@ -29,6 +29,8 @@ const MOST_AT_ONCE = 500;
 /** Bytes of their bodies. */
 const MOST_BYTES = 64 * 1024 * 1024;
 const MOST_CONNECTIONS = 1_000;
+/** API servers keep connections for 90 s. Who closes them sooner does so now and then under a request, which then fails, and with it what a user applied. */
+const IDLE_MS = 120_000;
 
 /**
  * Serves the admission webhooks over TLS. Anybody may call: what comes is bounded in size, depth, time and number, and an answer says only what the
@@ -54,6 +56,7 @@ export async function listenWebhooks(options: WebhookServerOptions): Promise<Ser
     },
   );
   server.maxConnections = MOST_CONNECTIONS;
+  server.keepAliveTimeout = IDLE_MS;
   const stop = options.tls.follow((material) => server.setSecureContext(contextOf(material)));
   server.once("close", stop);
   await new Promise<void>((resolve, reject) => {

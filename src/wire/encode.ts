@@ -1,31 +1,36 @@
-import { create, type DescMessage, type JsonObject, type MessageShape, toBinary } from "@bufbuild/protobuf";
-import { type Any, AnySchema } from "@bufbuild/protobuf/wkt";
+import type { DescMessage, JsonObject, MessageInitShape } from "@bufbuild/protobuf";
+import type { Any } from "@bufbuild/protobuf/wkt";
 import { contentHash } from "../base/hash.ts";
 import { TypedStructSchema } from "../gen/xds/type/v3/typed_struct_pb.js";
 import type { Encoded } from "./encoded.ts";
-import { withSortedMaps } from "./sorted-maps.ts";
+import { messageBytes, withBytes } from "./message-encoder.ts";
 import { typeUrlOf } from "./type-urls.ts";
 
 /** Serializes a message so that equal messages give equal bytes: fields go by number, map entries by key (the library writes them as inserted). */
-export function encode<S extends DescMessage>(schema: S, message: MessageShape<S>): Uint8Array {
-  return toBinary(schema, withSortedMaps(schema, message));
+export function encode<S extends DescMessage>(schema: S, message: MessageInitShape<S>): Uint8Array {
+  return messageBytes(schema, message);
 }
 
 /** Packs a message into an `Any`, deterministically. */
-export function anyOf<S extends DescMessage>(schema: S, message: MessageShape<S>): Any {
-  return create(AnySchema, { typeUrl: typeUrlOf(schema), value: encode(schema, message) });
+export function anyOf<S extends DescMessage>(schema: S, message: MessageInitShape<S>): Any {
+  return { $typeName: "google.protobuf.Any", typeUrl: typeUrlOf(schema), value: encode(schema, message) };
+}
+
+/** A message that stands in many others, encoded now and never again. */
+export function encodedOnce<S extends DescMessage, M extends MessageInitShape<S>>(schema: S, message: M): M {
+  return withBytes(message, encode(schema, message));
 }
 
 /** An extension we have no descriptor for, given as JSON under the type Envoy knows it by: Envoy converts it. */
 export function typedStruct(typeUrl: string, value: JsonObject): Any {
-  return anyOf(TypedStructSchema, create(TypedStructSchema, { typeUrl, value }));
+  return anyOf(TypedStructSchema, { typeUrl, value });
 }
 
 /**
  * Makes the resource that is sent: bytes and a version that is their hash. Not interned here: the queries that make resources compare by
  * version (`sameEncoded`) and keep the old object, so there is one per content already, without a table that has to be swept.
  */
-export function encoded<S extends DescMessage>(typeUrl: string, name: string, schema: S, message: MessageShape<S>): Encoded {
+export function encoded<S extends DescMessage>(typeUrl: string, name: string, schema: S, message: MessageInitShape<S>): Encoded {
   return encodedBytes(typeUrl, name, encode(schema, message));
 }
 

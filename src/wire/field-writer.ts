@@ -7,7 +7,7 @@ const EMPTY = Buffer.alloc(0);
 
 /** Tag and length of a length-delimited field (wire type 2). */
 export function openField(number: number, length: number): Buffer {
-  return Buffer.from([...varint(number * 8 + 2), ...varint(length)]);
+  return Buffer.from(varint(length, varint(number * 8 + 2)));
 }
 
 /** A text; nothing where it is empty, which is its default. */
@@ -26,10 +26,10 @@ export function messageField(number: number, fields: readonly Uint8Array[]): Buf
 
 /** A whole number that is not negative, an enum or a flag; nothing where it is 0. */
 export const numberField = (number: number, value: number): Buffer =>
-  value === 0 ? EMPTY : Buffer.from([...varint(number * 8), ...varint(value)]);
+  value === 0 ? EMPTY : Buffer.from(varint(value, varint(number * 8)));
 
-function varint(value: number): readonly number[] {
-  const bytes: number[] = [];
+/** Adds a number to these bytes, seven bits to each. */
+function varint(value: number, bytes: number[] = []): number[] {
   let rest = value;
   for (; rest >= 0x80; rest = Math.floor(rest / 0x80)) bytes.push((rest % 0x80) | 0x80);
   bytes.push(rest);

@@ -9,6 +9,7 @@ import { GrpcConnection } from "./grpc-connection.ts";
 import { GRPC_STATUS } from "./grpc-status.ts";
 import { type Listener, openListener } from "./listener.ts";
 import type { Misbehaviour } from "./misbehaviour.ts";
+import { SharedPace } from "./shared-pace.ts";
 import { openTlsListener, type TlsCredentials } from "./tls-listener.ts";
 import { SECRET_TYPE } from "./type-urls.ts";
 
@@ -87,6 +88,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
   const { clock, misbehaved = () => {} } = options;
   const listeners: Listener[] = [];
   const connections = new Set<GrpcConnection>();
+  const pace = new SharedPace();
   const counted = { streams: 0 };
   const discovery = (variant: DiscoveryVariant, typeUrl?: string): Serve => {
     return (call, connection) => {
@@ -112,7 +114,8 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     const serve = discovering ?? methods.get(path) ?? noSuchMethod;
     const maxRequestBytes = discovering === undefined ? settings.maxUnaryBytes : settings.maxRequestBytes;
     const { peer, encrypted } = connection;
-    serve(new GrpcCall({ stream, headers, connection: peer, maxRequestBytes, clock, encrypted, misbehaved }), connection);
+    const paced = encrypted ? { pace } : {};
+    serve(new GrpcCall({ stream, headers, connection: peer, maxRequestBytes, clock, misbehaved, ...paced }), connection);
   };
   return {
     async listen(address, tls) {

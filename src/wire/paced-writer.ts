@@ -1,5 +1,6 @@
 import type { Writable } from "node:stream";
-import type { MessageBytes } from "./shared-blocks.ts";
+import { type MessageBytes, messageSize } from "./shared-blocks.ts";
+import type { SharedPace } from "./shared-pace.ts";
 
 /** What is handed over at a time: as much as goes to the network in one call once it is encrypted. */
 const PIECE_BYTES = 128 * 1024;
@@ -12,16 +13,18 @@ interface Queued {
 /**
  * Writes large messages piece by piece, each when the network has taken the one before. For streams over TLS: all that is handed to such a socket is encrypted
  * at once into memory of its own, which for a message of some MB to hundreds of clients is more than all else together (measured, 4.2 MB to 50 clients that do not
- * read: 210 MB, and none this way; the CPU is less too, since a piece stays in the processor's cache).
+ * read: 210 MB, and none this way; the CPU is less too, since a piece stays in the processor's cache). The pace is shared with the writers of other streams.
  */
 export class PacedWriter {
   readonly #stream: Writable;
+  readonly #pace: SharedPace;
   readonly #queue: Queued[] = [];
   #writing = false;
   #ending = false;
 
-  constructor(stream: Writable) {
+  constructor(stream: Writable, pace: SharedPace) {
     this.#stream = stream;
+    this.#pace = pace;
   }
 
   /** Queues a message; `flushed` is called when the network has taken all of it. */
@@ -45,7 +48,7 @@ export class PacedWriter {
     }
     const { value: piece } = head.pieces.next();
     if (piece !== undefined) {
-      writeTogether(this.#stream, piece, () => this.#next());
+      this.#pace.take(messageSize(piece), () => writeTogether(this.#stream, piece, () => this.#next()));
       return;
     }
     this.#queue.shift();

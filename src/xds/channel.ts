@@ -3,14 +3,16 @@ import type { DiscoveryRequest } from "../wire/discovery-request.ts";
 import type { DiscoveryVariant } from "../wire/discovery-stream.ts";
 import type { Encoded, ResourceSet } from "../wire/encoded.ts";
 import { CLUSTER_TYPE, LISTENER_TYPE } from "../wire/type-urls.ts";
-import { type Diff, diff, EMPTY_SET, isEmptyDiff, setVersion, substitute } from "./diff.ts";
+import { type Diff, diff, EMPTY_SET, isEmptyDiff, substitute } from "./diff.ts";
 import type { Frame } from "./frames.ts";
 import { ABSENT, believe, type Holding, heldResource, NOTHING_HELD, type Plan, plan, restrict, UNKNOWN } from "./holding.ts";
 import type { LastGood } from "./last-good.ts";
 import { type NameSets, NO_NAMES } from "./name-sets.ts";
 import { withoutPartsOf } from "./parts.ts";
 import type { NameSet, ResourceProvider, Wanted } from "./provider.ts";
+import type { Confirmations, Receipted } from "./receipts.ts";
 import { Rejections } from "./rejections.ts";
+import { setVersion } from "./set-version.ts";
 import { type Judgement, judgeDelta, judgeSotw, type Subscription } from "./subscription.ts";
 
 /** A response that the client has not answered yet. */
@@ -33,6 +35,7 @@ export interface ChannelDeps {
   readonly variant: DiscoveryVariant;
   readonly names: NameSets;
   readonly lastGood: LastGood;
+  readonly confirmations: Pick<Confirmations, "confirms">;
   /** The type that this one has parts of, on the same stream. */
   whole?(): Channel | undefined;
 }
@@ -152,11 +155,18 @@ export class Channel {
   /** Whether a look would find that nothing has to be said, which is then settled. Cheap, and so asked before; false may mean "not known". */
   standsFor(view: ProxyView): boolean {
     if (!this.ready || this.#mustRespond || this.#obliged.length > 0 || this.rejections.probing) return false;
-    const standing = this.provider.standing?.(view, this.wanted ?? NOTHING_WANTED);
-    if (standing === undefined || standing !== this.#looked?.offered || this.#looked.after !== this.#holding) return false;
+    if (!this.#isAsItWas(view) && !this.#isConfirmed(view)) return false;
     this.dirty = false;
     this.waiting = false;
     return true;
+  }
+
+  /** What the client was offered and holds, for a receipt; undefined where either may come to be otherwise with the same inputs. */
+  receipted(view: ProxyView): Receipted | undefined {
+    const { wanted } = this;
+    if (wanted === undefined || !this.settled || this.provider.asksAnew === true) return undefined;
+    if (this.#failed.length > 0 || !this.rejections.none) return undefined;
+    return { typeUrl: this.provider.typeUrl, view, wanted, holding: this.#holding };
   }
 
   /** Works out what to send. Changes nothing: `sent` or `skipped` must follow, or the question be asked again. */
@@ -200,6 +210,18 @@ export class Channel {
     } catch {
       return { name, from: [] };
     }
+  }
+
+  #isAsItWas(view: ProxyView): boolean {
+    const standing = this.provider.standing?.(view, this.wanted ?? NOTHING_WANTED);
+    return standing !== undefined && standing === this.#looked?.offered && this.#looked.after === this.#holding;
+  }
+
+  /** Whether the client, which has been sent nothing yet, came back with what it was offered before a restart and would be offered now. */
+  #isConfirmed(view: ProxyView): boolean {
+    const { wanted } = this;
+    if (wanted === undefined || this.#lastSequence > 0 || this.#looked !== undefined || this.provider.asksAnew === true) return false;
+    return this.#deps.confirmations.confirms({ typeUrl: this.provider.typeUrl, view, wanted, holding: this.#holding });
   }
 
   get #sendsWholeSet(): boolean {
@@ -274,8 +296,12 @@ export class Channel {
   /** What this client is to hold: the offer, with the last good in place of what could not be made, and then of what it rejected. */
   #effective(offered: ResourceSet, view: ProxyView): { readonly target: ResourceSet; readonly silent: ReadonlySet<string> } {
     const { typeUrl } = this.provider;
-    const made = substitute(offered, this.#standIns(offered, view));
+    const made = offered.failed.length === 0 ? offered : substitute(offered, this.#standIns(offered, view));
     this.#deps.lastGood.note(typeUrl, view, made);
+    if (offered.failed.length === 0 && this.rejections.none) {
+      this.#failed = offered.failed;
+      return { target: made, silent: NOTHING_SILENT };
+    }
     const rejected = this.rejections.replacements(made);
     const missing = offered.failed.filter(({ name }) => !made.resources.has(name)).map(({ name }) => name);
     const withheld = [...rejected].filter(([, resource]) => resource === undefined).map(([name]) => name);
@@ -308,5 +334,6 @@ export class Channel {
 /** https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol, "Grouping Resources into Responses". */
 const WHOLE_SET_TYPES: ReadonlySet<string> = new Set([CLUSTER_TYPE, LISTENER_TYPE]);
 
+const NOTHING_SILENT: ReadonlySet<string> = new Set();
 const NO_VERSIONS: ReadonlyMap<string, string> = new Map();
 const NOTHING_WANTED: Wanted = { wildcard: false, names: NO_NAMES };

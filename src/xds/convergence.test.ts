@@ -88,7 +88,7 @@ class World {
         this.#table[one.of].failed = one.names.map((failed) => ({ name: failed, message: "boom" }));
         return this.#table[one.of].changed();
       case "push":
-        return this.#server.push("test");
+        return void this.#server.push("test");
       case "settle":
         this.#holdsBack = false;
         return this.#settle();

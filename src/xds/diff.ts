@@ -1,4 +1,3 @@
-import { contentHash } from "../base/hash.ts";
 import type { Encoded, ResourceSet } from "../wire/encoded.ts";
 
 /** What turns one set of resources into another. */
@@ -66,44 +65,6 @@ export function substitute(set: ResourceSet, replacements: ReadonlyMap<string, E
     known.set(key, result);
   }
   return result;
-}
-
-const versions = new WeakMap<ResourceSet, string>();
-
-/** One version for a whole set, from its members, in whatever order they stand: equal sets agree on it everywhere. */
-export function setVersion(set: ResourceSet): string {
-  let version = versions.get(set);
-  if (version === undefined) {
-    let [high, low] = [0, 0];
-    for (const resource of set.resources.values()) {
-      const mark = markOf(resource);
-      high = (high + mark.high) % MARK_LIMIT;
-      low = (low + mark.low) % MARK_LIMIT;
-    }
-    version = `${high.toString(36)}${low.toString(36).padStart(10, "0")}`;
-    versions.set(set, version);
-  }
-  return version;
-}
-
-/** Two numbers of 48 bits that stand for a resource in sums: a set of a thousand costs a thousand additions, not sorting and hashing. */
-interface Mark {
-  readonly high: number;
-  readonly low: number;
-}
-
-const MARK_BYTES = 6;
-const MARK_LIMIT = 2 ** (8 * MARK_BYTES);
-const marks = new WeakMap<Encoded, Mark>();
-
-function markOf(resource: Encoded): Mark {
-  let mark = marks.get(resource);
-  if (mark === undefined) {
-    const hash = Buffer.from(contentHash(`${resource.name}\t${resource.version}`), "base64url");
-    mark = { high: hash.readUIntBE(0, MARK_BYTES), low: hash.readUIntBE(MARK_BYTES, MARK_BYTES) };
-    marks.set(resource, mark);
-  }
-  return mark;
 }
 
 /** Values remembered for two sets, and forgotten with either. */

@@ -13,6 +13,8 @@ export interface XdsMetrics {
   expiredNonce(typeUrl: string): void;
   /** A stream was cut because it did not read (pilot_xds_write_timeout). */
   writeTimeout(): void;
+  /** A proxy that came back after a restart has what it would be offered of a type, as its receipt says. */
+  confirmed(): void;
   /** A stream was not let in, because too many wait. */
   turnedAway(): void;
   /** A stream that did not read was cut because memory is short. */
@@ -46,6 +48,7 @@ export const noMetrics: XdsMetrics = {
   rejected: nothing,
   expiredNonce: nothing,
   writeTimeout: nothing,
+  confirmed: nothing,
   turnedAway: nothing,
   shed: nothing,
   slice: nothing,

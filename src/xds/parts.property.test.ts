@@ -82,7 +82,7 @@ class Mesh {
         this.#letGo = true;
         return client.unsubscribe(ROUTE_TYPE, [one.table]);
       case "push":
-        return this.#server.push("test");
+        return void this.#server.push("test");
       case "reconnect":
         // Envoy goes on claiming the hosts of a table that it let go of until it is told that they are gone. That one who asks for the table again
         // at once, and loses the wire before it was told, does not have them, nobody can know; but Envoy lets go of tables with drained listeners.

@@ -44,6 +44,8 @@ export interface ResourceProvider {
   askedBy?(view: ProxyView): boolean;
   /** What it offers depends on more than the inputs (on who may have what now, say), so it is asked at each look. */
   readonly asksAnew?: boolean;
+  /** Whether what it offers such a proxy is the very result of the last query it asks: where only that changed, nothing else is asked again. */
+  isLastResult?(view: ProxyView): boolean;
   /** Served before others and out of a reserve of its own, so that it never waits behind large responses. */
   readonly urgent?: boolean;
 }

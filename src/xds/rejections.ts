@@ -36,6 +36,11 @@ export class Rejections {
     return this.#rejected;
   }
 
+  /** Nothing is rejected or suspect. */
+  get none(): boolean {
+    return this.#rejected.size === 0 && this.#suspects.length === 0;
+  }
+
   get probing(): boolean {
     return this.#suspects.length > 0;
   }

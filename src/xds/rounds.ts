@@ -33,19 +33,24 @@ export interface RoundDeps {
   readonly timeoutMs: number;
   done(summary: RoundSummary): void;
   converged(ms: number): void;
+  /** A stream has nothing to send and nothing unanswered, or is gone. */
+  settled?(): void;
 }
 
 /** Follows each push from its start until every stream that was there has acknowledged all it was sent. */
 export class Rounds {
   readonly #deps: RoundDeps;
   readonly #open = new Map<number, Round>();
+  /** The first push that a stream is not through with; of those that are through with all of them, nothing. */
+  readonly #behind = new WeakMap<object, number>();
   #last = 0;
 
   constructor(deps: RoundDeps) {
     this.#deps = deps;
   }
 
-  begin(reason: string, streams: Iterable<object>): void {
+  /** Gives the number of the push. */
+  begin(reason: string, streams: Iterable<object>): number {
     this.#last += 1;
     const id = this.#last;
     const round: Round = {
@@ -60,7 +65,14 @@ export class Rounds {
       cancel: this.#deps.clock.after(this.#deps.timeoutMs, () => this.#close(id)),
     };
     this.#open.set(id, round);
+    for (const stream of round.waiting) if (!this.#behind.has(stream)) this.#behind.set(stream, id);
     if (round.waiting.size === 0) this.#close(id);
+    return id;
+  }
+
+  /** The last push of which a stream has acknowledged all it was due, however long that took. */
+  upTo(stream: object): number {
+    return (this.#behind.get(stream) ?? this.#last + 1) - 1;
   }
 
   sent(stream: object, typeUrl: string, diff: Diff): void {
@@ -82,11 +94,13 @@ export class Rounds {
 
   /** The stream has nothing to send and nothing unanswered, or is gone. */
   settled(stream: object): void {
+    this.#behind.delete(stream);
     for (const round of [...this.#open.values()]) {
       if (!round.waiting.delete(stream)) continue;
       if (round.touched.has(stream)) this.#deps.converged(this.#deps.clock.monotonic() - round.startedAt);
       if (round.waiting.size === 0) this.#close(round.id);
     }
+    this.#deps.settled?.();
   }
 
   #close(id: number): void {

@@ -22,6 +22,9 @@ export interface BudgetLimits {
 /** Urgent types, streams that have answered before, and streams that have yet to show that they read. */
 export type Lane = "urgent" | "known" | "new";
 
+/** In the order in which they are woken. */
+const LANES: readonly Lane[] = ["urgent", "known", "new"];
+
 /** How much of the budget each lane may fill: urgent types never wait behind large responses, and proxies never behind a crowd of strangers. */
 const SHARE = { urgent: 1, known: 0.75, new: 0.5 } as const satisfies Record<Lane, number>;
 
@@ -108,7 +111,7 @@ export class SendBudget {
 
   /** The waiter is gone, or has nothing to send any more. */
   leave(waiter: Waiter): void {
-    for (const queue of Object.values(this.#waiting)) queue.delete(waiter);
+    for (const lane of LANES) this.#waiting[lane].delete(waiter);
   }
 
   #fits(bytes: number, lane: Lane, promised: number): boolean {
@@ -138,9 +141,9 @@ export class SendBudget {
   /** Wakes as many as now find room, lane by lane, in the order they came. */
   #wake(): void {
     let promised = 0;
-    for (const [lane, queue] of Object.entries(this.#waiting)) {
-      for (const [waiter, refused] of queue) {
-        if (!this.#fits(refused.bytes, lane as Lane, promised)) break;
+    for (const lane of LANES) {
+      for (const [waiter, refused] of this.#waiting[lane]) {
+        if (!this.#fits(refused.bytes, lane, promised)) break;
         promised += refused.bytes;
         if (refused.woken) continue;
         refused.woken = true;

@@ -1,7 +1,6 @@
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import { nextTurn, runSliced } from "../base/slice.ts";
 import type { ProxyView } from "../model/proxy.ts";
 import type { DiscoveryRequest } from "../wire/discovery-request.ts";
 import type { DiscoveryStream, DiscoveryStreamEvents, DiscoveryVariant, Peer } from "../wire/discovery-stream.ts";
@@ -15,13 +14,16 @@ import { noMetrics, type XdsMetrics } from "./metrics.ts";
 import { createNameSets } from "./name-sets.ts";
 import type { Pressure } from "./pressure.ts";
 import type { ResourceProvider } from "./provider.ts";
+import { createPump, type Pump } from "./pump.ts";
 import { PushQueue } from "./push-queue.ts";
+import { Confirmations, type KeptReceipts } from "./receipts.ts";
 import { type RoundSummary, Rounds } from "./rounds.ts";
 import { SendBudget } from "./send-budget.ts";
 import { DEFAULT_XDS_SETTINGS, type XdsSettings } from "./settings.ts";
 import { cutIdle, shedSlowest } from "./slow-streams.ts";
 import type { StreamDump, StreamState } from "./state.ts";
-import { type StreamDeps, XdsStream } from "./stream.ts";
+import { XdsStream } from "./stream.ts";
+import type { StreamDeps } from "./stream-deps.ts";
 import { WaitingStream } from "./waiting-stream.ts";
 
 export interface XdsServerOptions {
@@ -37,6 +39,10 @@ export interface XdsServerOptions {
   readonly log: Log;
   readonly metrics?: XdsMetrics;
   readonly settings?: Partial<XdsSettings>;
+  /** What proxies were offered before a restart. */
+  readonly receipts?: KeptReceipts;
+  /** A proxy has acknowledged all it was sent, or is gone. Called often: to be noted and looked into later. */
+  settled?(): void;
   /** Called once for each push, when the last proxy has acknowledged. */
   pushed?(summary: RoundSummary): void;
 }
@@ -45,14 +51,18 @@ export interface XdsServerOptions {
 export interface XdsServer {
   /** Serves a stream; given to the gRPC server. */
   accept(stream: DiscoveryStream): DiscoveryStreamEvents;
-  /** Inputs were committed: every stream is sent what differs from what it holds. `reason` goes into the summary. */
-  push(reason: string): void;
+  /** Inputs were committed: every stream is sent what differs from what it holds. `reason` goes into the summary. Gives the number of the push. */
+  push(reason: string): number;
   state(): readonly StreamState[];
+  /** Connected streams, and the last push of which each has acknowledged all it was due. */
+  progress(): readonly StreamProgress[];
   /** Ids of the proxies that are connected. */
   nodes(): readonly string[];
   /** What the proxy on a stream holds and should hold. Takes a stream id or a node id. */
   dump(id: string): StreamDump | undefined;
   load(): ServerLoad;
+  /** Receipts of what each proxy was offered and holds, in steps; those of proxies that are being served are left out. */
+  receipts(): Iterable<string | undefined>;
   /** Says how short memory is. Called again and again while it is: each time something more is let go of. */
   relieve(pressure: Pressure): void;
   /** Cuts a stream (by stream or node id), so that its proxy connects again. */
@@ -61,6 +71,12 @@ export interface XdsServer {
   drain(): void;
   /** Resolves when nothing is left to be worked out; answers of clients are not waited for. */
   idle(): Promise<void>;
+}
+
+/** How far a stream is. One that has not been brought up to date since it came is not `inSync` of some type. */
+export interface StreamProgress {
+  readonly state: StreamState;
+  readonly upTo: number;
 }
 
 /** What is in hand. */
@@ -77,37 +93,65 @@ const TIGHT_SCALE = 0.25;
 const DOORS = { none: "open", tight: "ajar", critical: "shut" } as const satisfies Record<Pressure, Door>;
 const GOODBYE = "this control plane is shutting down";
 
+/** What is behind the face of a server. */
+interface Works {
+  readonly streams: Map<string, XdsStream>;
+  readonly deps: StreamDeps;
+  readonly admission: Admission;
+  readonly budget: SendBudget;
+  readonly pump: Pump;
+}
+
 /** Builds the server. It opens nothing itself. */
 export function createXdsServer(options: XdsServerOptions): XdsServer {
-  const settings = { ...DEFAULT_XDS_SETTINGS, ...options.settings };
-  const metrics = options.metrics ?? noMetrics;
-  const { clock, log } = options;
-  const streams = new Map<string, XdsStream>();
-  let pumping: Promise<void> | undefined;
+  const works = createWorks(options);
+  const { streams, deps, admission, budget, pump } = works;
+  const { begin, stop } = createSessions(works);
   let draining = false;
-  let lastStream = 0;
-  let cancelWatch: (() => void) | undefined;
+  return {
+    accept(stream) {
+      const entrant = new WaitingStream(stream, admission, begin);
+      if (draining) entrant.turnAway(GRPC_STATUS.UNAVAILABLE, GOODBYE);
+      else if (!entrant.enter()) deps.metrics.turnedAway();
+      return entrant;
+    },
+    push(reason) {
+      deps.metrics.triggered(reason);
+      const push = deps.rounds.begin(reason, streams.values());
+      refreshAll(streams);
+      return push;
+    },
+    state: () => [...streams.values()].map((stream) => stream.state()),
+    progress: () => [...streams.values()].map((stream) => ({ state: stream.state(), upTo: deps.rounds.upTo(stream) })),
+    nodes: () => [...streams.values()].map((stream) => stream.nodeId),
+    dump: (id) => find(streams, id)?.dump(),
+    *receipts() {
+      for (const stream of streams.values()) {
+        yield;
+        yield* stream.receipts();
+      }
+    },
+    load: () => ({ waiting: admission.waiting, unsentBytes: budget.used }),
+    relieve: (pressure) => relieve(works, pressure),
+    disconnect(id) {
+      const stream = find(streams, id);
+      stream?.close(GRPC_STATUS.UNAVAILABLE, "disconnected on request");
+      return stream !== undefined;
+    },
+    drain() {
+      draining = true;
+      stop();
+      admission.stop(GRPC_STATUS.UNAVAILABLE, GOODBYE);
+      for (const stream of [...streams.values()]) stream.close(GRPC_STATUS.UNAVAILABLE, GOODBYE);
+    },
+    idle: pump.idle,
+  };
+}
 
-  const pump = async (): Promise<void> => {
-    await nextTurn();
-    try {
-      await runSliced(served(), clock, { measured: metrics.slice });
-    } finally {
-      pumping = undefined;
-      admission.advance();
-      if (!queue.empty) start();
-    }
-  };
-  /** Whenever somebody was served, there may be room for another. */
-  function* served(): Iterable<void> {
-    for (const _ of queue.steps()) {
-      admission.advance();
-      yield;
-    }
-  }
-  const start = (): void => {
-    pumping ??= pump();
-  };
+function createWorks(options: XdsServerOptions): Works {
+  const { clock, log, metrics = noMetrics } = options;
+  const settings = { ...DEFAULT_XDS_SETTINGS, ...options.settings };
+  const streams = new Map<string, XdsStream>();
   const failed = (stream: XdsStream, error: unknown): void => {
     metrics.internalError();
     log.error({ node: stream.nodeId, error: messageOf(error) }, "serving a proxy failed");
@@ -120,7 +164,29 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
     newcomers: () => queue.newcomers + budget.newcomers,
     limits: { mostNewcomers: settings.maxNewcomers, mostWaiting: settings.maxWaiting, perSecond: settings.admittedPerSecond },
   });
+  const pump = createPump({ clock, queue, advanced: () => admission.advance(), slice: metrics.slice });
   const deps: StreamDeps = {
+    ...sharedByStreams(options, settings),
+    budget,
+    enqueue(stream, lane) {
+      options.receipts?.stirred();
+      queue.add(stream, lane);
+      pump.start();
+    },
+    ended(stream, peer) {
+      options.receipts?.stirred();
+      options.left?.(peer);
+      streams.delete(stream.id);
+      queue.delete(stream);
+      metrics.streams(streams.size);
+    },
+  };
+  return { streams, deps, admission, budget, pump };
+}
+
+function sharedByStreams(options: XdsServerOptions, settings: XdsSettings): Omit<StreamDeps, "budget" | "enqueue" | "ended"> {
+  const { clock, log, metrics = noMetrics } = options;
+  return {
     providers: new Map(options.providers.map((provider) => [provider.typeUrl, provider])),
     viewOf: options.viewOf,
     settings,
@@ -131,89 +197,66 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
     lists: sharedLists(),
     frames: createFrames(settings.controlPlane),
     lastGood: new LastGood(),
-    budget,
+    confirmations: new Confirmations(clock, options.receipts, metrics.confirmed),
     rounds: new Rounds({
       clock,
       timeoutMs: settings.roundTimeoutMs,
       done: (summary) => options.pushed?.(summary),
       converged: metrics.converged,
+      settled: () => options.settled?.(),
     }),
-    enqueue: (stream, lane) => {
-      queue.add(stream, lane);
-      start();
-    },
-    said: (request, peer, node) => {
+    said(request, peer, node) {
       const take = options.reports?.[request.typeUrl];
       if (take !== undefined) take(peer, request);
       else log.debug({ node, type: request.typeUrl.slice(0, 200) }, "request for a type that is not served");
     },
-    ended: (stream, peer) => {
-      options.left?.(peer);
-      streams.delete(stream.id);
-      queue.delete(stream);
-      metrics.streams(streams.size);
-    },
   };
-  /** Cuts those who do not read while others wait for room, and those who never say who they are. Runs while there are streams. */
+}
+
+/** Takes streams in that were admitted, and watches over them while there are any. */
+function createSessions({ streams, deps }: Works): { begin(stream: DiscoveryStream): DiscoveryStreamEvents; stop(): void } {
+  const { clock, metrics } = deps;
+  let lastStream = 0;
+  let cancelWatch: (() => void) | undefined;
+  /** Cuts those who do not read while others wait for room, and those who never say who they are. */
   const watch = (): void => {
     cancelWatch = undefined;
     deps.budget.demote(clock.monotonic());
     deps.frames.age();
     cutIdle([...streams.values()], deps);
+    if (deps.confirmations.ends()) refreshAll(streams);
     if (streams.size > 0) cancelWatch = clock.after(WATCH_MS, watch);
   };
-  const begin = (stream: DiscoveryStream): DiscoveryStreamEvents => {
-    lastStream += 1;
-    const session = new XdsStream(String(lastStream), stream, deps);
-    streams.set(session.id, session);
-    metrics.streams(streams.size);
-    cancelWatch ??= clock.after(WATCH_MS, watch);
-    return session;
-  };
-  const find = (id: string): XdsStream | undefined => {
-    const ofNode = [...streams.values()].filter((stream) => stream.nodeId === id);
-    return streams.get(id) ?? ofNode.find((stream) => stream.aggregated) ?? ofNode[0];
-  };
-
   return {
-    accept(stream) {
-      const entrant = new WaitingStream(stream, admission, begin);
-      if (draining) entrant.turnAway(GRPC_STATUS.UNAVAILABLE, GOODBYE);
-      else if (!entrant.enter()) metrics.turnedAway();
-      return entrant;
+    begin(stream) {
+      lastStream += 1;
+      const session = new XdsStream(String(lastStream), stream, deps);
+      streams.set(session.id, session);
+      metrics.streams(streams.size);
+      cancelWatch ??= clock.after(WATCH_MS, watch);
+      return session;
     },
-    push(reason) {
-      metrics.triggered(reason);
-      deps.rounds.begin(reason, streams.values());
-      // One after the other those that are sent the same, so that what they are sent need not be kept for long.
-      for (const kin of Map.groupBy(streams.values(), (stream) => stream.kin).values()) for (const stream of kin) stream.refresh();
-    },
-    state: () => [...streams.values()].map((stream) => stream.state()),
-    nodes: () => [...streams.values()].map((stream) => stream.nodeId),
-    dump: (id) => find(id)?.dump(),
-    load: () => ({ waiting: admission.waiting, unsentBytes: budget.used }),
-    relieve(pressure) {
-      admission.door = DOORS[pressure];
-      budget.scale = pressure === "none" ? 1 : TIGHT_SCALE;
-      if (pressure === "none") return;
-      // Twice: what was used since the last call is forgotten too.
-      deps.frames.age();
-      deps.frames.age();
-      if (pressure === "critical") shedSlowest([...streams.values()], deps);
-    },
-    disconnect(id) {
-      const stream = find(id);
-      stream?.close(GRPC_STATUS.UNAVAILABLE, "disconnected on request");
-      return stream !== undefined;
-    },
-    drain() {
-      draining = true;
-      cancelWatch?.();
-      admission.stop(GRPC_STATUS.UNAVAILABLE, GOODBYE);
-      for (const stream of [...streams.values()]) stream.close(GRPC_STATUS.UNAVAILABLE, GOODBYE);
-    },
-    async idle() {
-      while (pumping !== undefined) await pumping;
-    },
+    stop: () => cancelWatch?.(),
   };
+}
+
+function relieve({ admission, budget, deps, streams }: Works, pressure: Pressure): void {
+  admission.door = DOORS[pressure];
+  budget.scale = pressure === "none" ? 1 : TIGHT_SCALE;
+  if (pressure === "none") return;
+  // Twice: what was used since the last call is forgotten too.
+  deps.frames.age();
+  deps.frames.age();
+  if (pressure === "critical") shedSlowest([...streams.values()], deps);
+}
+
+/** One after the other those that are sent the same, so that what they are sent need not be kept for long. */
+function refreshAll(streams: ReadonlyMap<string, XdsStream>): void {
+  for (const kin of Map.groupBy(streams.values(), (stream) => stream.kin).values()) for (const stream of kin) stream.refresh();
+}
+
+/** By stream or node id. */
+function find(streams: ReadonlyMap<string, XdsStream>, id: string): XdsStream | undefined {
+  const ofNode = [...streams.values()].filter((stream) => stream.nodeId === id);
+  return streams.get(id) ?? ofNode.find((stream) => stream.aggregated) ?? ofNode[0];
 }

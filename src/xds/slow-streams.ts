@@ -1,5 +1,6 @@
 import { GRPC_STATUS } from "../wire/grpc-status.ts";
-import type { StreamDeps, XdsStream } from "./stream.ts";
+import type { XdsStream } from "./stream.ts";
+import type { StreamDeps } from "./stream-deps.ts";
 
 /** A client that has taken nothing for this long while there was something to take is slow. */
 const SLOW_MS = 1_000;

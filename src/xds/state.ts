@@ -83,7 +83,7 @@ export function typeState(channel: Channel, record: ChannelRecord): TypeState {
     typeUrl: channel.provider.typeUrl,
     wildcard: subscription?.wildcard ?? false,
     names: subscription?.names.names.size ?? 0,
-    held: heldResources(channel).length,
+    held: channel.holding.unlike.size === 0 ? channel.holding.base.resources.size : heldResources(channel).length,
     inSync: channel.settled,
     sentNonce: channel.lastNonce,
     ...record,

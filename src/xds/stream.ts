@@ -1,19 +1,12 @@
-import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
-import type { Log } from "../base/log.ts";
 import type { ProxyView } from "../model/proxy.ts";
 import type { DiscoveryRequest } from "../wire/discovery-request.ts";
-import type { DiscoveryStream, DiscoveryStreamEvents, DiscoveryVariant, Peer } from "../wire/discovery-stream.ts";
+import type { DiscoveryStream, DiscoveryStreamEvents } from "../wire/discovery-stream.ts";
 import { GRPC_STATUS, type GrpcStatus } from "../wire/grpc-status.ts";
-import type { Node } from "../wire/node.ts";
-import type { RequestLists } from "../wire/request-lists.ts";
 import { shortTypeName } from "../wire/type-urls.ts";
+import { Alarm } from "./alarm.ts";
 import { Channel, type Outgoing, type Received } from "./channel.ts";
-import type { Frames } from "./frames.ts";
 import { Identity } from "./identity.ts";
-import type { LastGood } from "./last-good.ts";
-import type { XdsMetrics } from "./metrics.ts";
-import type { NameSets } from "./name-sets.ts";
 import { isTrusted, Obligations } from "./obligations.ts";
 import { removalsBlockedFor, sendBlockedFor } from "./order.ts";
 import { type Delay, Outbox } from "./outbox.ts";
@@ -22,32 +15,9 @@ import type { ResourceProvider } from "./provider.ts";
 import type { TurnLane } from "./push-queue.ts";
 import { readRequest } from "./read-request.ts";
 import { StreamRefusal } from "./refusal.ts";
-import type { Rounds } from "./rounds.ts";
-import type { SendBudget, Ticket } from "./send-budget.ts";
-import type { XdsSettings } from "./settings.ts";
+import type { Ticket } from "./send-budget.ts";
 import { type ChannelRecord, newRecord, type StreamDump, type StreamState, typeDump, typeState } from "./state.ts";
-
-/** What all streams share. */
-export interface StreamDeps {
-  /** In the order in which types are sent. */
-  readonly providers: ReadonlyMap<string, ResourceProvider>;
-  viewOf(node: Node, peer: Peer, variant: DiscoveryVariant): ProxyView;
-  readonly settings: XdsSettings;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly metrics: XdsMetrics;
-  readonly names: NameSets;
-  readonly lists: RequestLists;
-  readonly frames: Frames;
-  readonly lastGood: LastGood;
-  readonly budget: SendBudget;
-  readonly rounds: Rounds;
-  /** Asks for a turn. */
-  enqueue(stream: XdsStream, lane: TurnLane): void;
-  ended(stream: XdsStream, peer: Peer): void;
-  /** A request of a type that has no resources. */
-  said(request: DiscoveryRequest, peer: Peer, nodeId: string): void;
-}
+import type { StreamDeps } from "./stream-deps.ts";
 
 /** One client: its types, and its turn to be served. Requests change state only; what follows from them is worked out in `work`. */
 export class XdsStream implements DiscoveryStreamEvents {
@@ -63,8 +33,7 @@ export class XdsStream implements DiscoveryStreamEvents {
   readonly #outbox: Outbox;
   readonly #urgentTurn = { wake: (): void => this.#deps.enqueue(this, "urgent") };
   readonly #turn = { wake: (): void => this.#deps.enqueue(this, this.#lane) };
-  #cancelTimer: (() => void) | undefined;
-  #wakesAt: number | undefined;
+  readonly #alarm: Alarm;
   /** The client has answered on this stream: it reads. */
   #known = false;
   #open = true;
@@ -76,6 +45,7 @@ export class XdsStream implements DiscoveryStreamEvents {
     this.#obligations = new Obligations(deps.names);
     this.#outbox = new Outbox(deps.budget, () => stream.progress());
     this.#identity = new Identity((node, peer) => deps.viewOf(node, peer, stream.variant));
+    this.#alarm = new Alarm(deps.clock, () => deps.enqueue(this, this.#lane));
     this.connectedAt = deps.clock.now();
     this.#openedAt = deps.clock.monotonic();
   }
@@ -92,7 +62,7 @@ export class XdsStream implements DiscoveryStreamEvents {
   /** The same for streams that hold the same of the first type, and so most likely of all types. */
   get kin(): unknown {
     const [first] = this.#channels.values();
-    return first?.holding.base;
+    return first?.holding.unlike.size === 0 ? first.holding.base : first?.holding.unlike;
   }
 
   /** Takes a request in. Bytes that are no request end the stream. */
@@ -116,7 +86,7 @@ export class XdsStream implements DiscoveryStreamEvents {
   ended(): void {
     if (!this.#open) return;
     this.#open = false;
-    this.#cancelTimer?.();
+    this.#alarm.stop();
     this.#deps.budget.leave(this.#turn);
     this.#deps.budget.leave(this.#urgentTurn);
     this.#outbox.clear();
@@ -160,13 +130,14 @@ export class XdsStream implements DiscoveryStreamEvents {
     if (this.#identity.node === undefined || !this.#knows(undefined)) return;
     for (const { typeUrl } of this.#deps.providers.values()) {
       const channel = this.#channels.get(typeUrl);
-      if (channel !== undefined && (!urgentOnly || channel.urgent) && !this.#stands(channel)) yield* this.#serve(channel);
+      if (channel?.ready === true && (!urgentOnly || channel.urgent) && !this.#stands(channel)) yield* this.#serve(channel);
     }
+    if (urgentOnly) this.#settleStanding();
     // Removals wait for types further down the list; those may just have turned out to have nothing to say.
-    for (const channel of this.#channels.values()) {
-      if (urgentOnly || channel.removalsSince === undefined) continue;
+    for (const channel of urgentOnly ? [] : this.#channels.values()) {
+      if (channel.removalsSince === undefined) continue;
       const wait = this.#removalsWait(channel);
-      if (wait > 0) this.#wakeAfter(wait);
+      if (wait > 0) this.#alarm.after(wait);
       else yield* this.#serve(channel);
     }
     if (!urgentOnly && !this.#channels.values().some(({ waiting }) => waiting)) this.#deps.budget.leave(this.#turn);
@@ -183,6 +154,17 @@ export class XdsStream implements DiscoveryStreamEvents {
     const { node, view } = this.#identity;
     if (node === undefined || view === undefined) return undefined;
     return { id: this.id, node, view, types: [...this.#channels.values()].flatMap((channel) => typeDump(channel, view) ?? []) };
+  }
+
+  /** What stands for all that the proxy was offered and holds. */
+  *receipts(): Iterable<string> {
+    const { view } = this.#identity;
+    if (view === undefined) return;
+    for (const channel of this.#channels.values()) {
+      const receipted = channel.receipted(view);
+      const receipt = receipted && this.#deps.confirmations.receiptOf(receipted);
+      if (receipt !== undefined) yield receipt;
+    }
   }
 
   #read(bytes: Uint8Array): DiscoveryRequest | undefined {
@@ -216,9 +198,9 @@ export class XdsStream implements DiscoveryStreamEvents {
   #channel(provider: ResourceProvider): Channel {
     const known = this.#channels.get(provider.typeUrl);
     if (known !== undefined) return known;
-    const { names, lastGood } = this.#deps;
+    const { names, lastGood, confirmations } = this.#deps;
     const whole = (): Channel | undefined => this.#channels.get(provider.partOf ?? "");
-    const channel = new Channel(provider, { variant: this.#stream.variant, names, lastGood, whole });
+    const channel = new Channel(provider, { variant: this.#stream.variant, names, lastGood, confirmations, whole });
     this.#channels.set(provider.typeUrl, channel);
     return channel;
   }
@@ -255,17 +237,30 @@ export class XdsStream implements DiscoveryStreamEvents {
 
   /** Asks for turns for what is due; tells the round if nothing is. */
   #continue(): void {
-    const dirty = [...this.#channels.values()].filter((channel) => channel.dirty);
-    if (dirty.some(({ urgent }) => urgent)) this.#deps.enqueue(this, "urgent");
-    if (dirty.some(({ urgent }) => !urgent)) this.#deps.enqueue(this, this.#lane);
-    if (dirty.length === 0) this.#settle();
+    let [urgent, other] = [false, false];
+    for (const channel of this.#channels.values()) {
+      urgent ||= channel.dirty && channel.urgent;
+      other ||= channel.dirty && !channel.urgent;
+    }
+    if (urgent) this.#deps.enqueue(this, "urgent");
+    if (other) this.#deps.enqueue(this, this.#lane);
+    if (!urgent && !other) this.#settle();
   }
 
   /** What is due besides urgent types: a first response of some type alone, or what changed too. */
   get #lane(): TurnLane {
-    const sent = [...this.#channels.values()].filter(({ lastSequence }) => lastSequence > 0);
-    if (sent.some(({ dirty, urgent }) => dirty && !urgent)) return "known";
-    return sent.length > 0 ? "joining" : "first";
+    let lane: TurnLane = "first";
+    for (const { dirty, urgent, lastSequence } of this.#channels.values()) {
+      if (lastSequence === 0) continue;
+      if (dirty && !urgent) return "known";
+      lane = "joining";
+    }
+    return lane;
+  }
+
+  /** Most changes that are urgent concern nothing else: then the other turn has nothing to do. */
+  #settleStanding(): void {
+    for (const channel of this.#channels.values()) if (channel.dirty && !channel.urgent) this.#stands(channel);
   }
 
   /** Whether nothing has to be said of a type to the proxy as it is now: others may have had their turn meanwhile. */
@@ -287,7 +282,7 @@ export class XdsStream implements DiscoveryStreamEvents {
       const outgoing = channel.outgoing(view, this.#removalsWait(channel) > 0);
       if (outgoing.plan.removalsLeft) {
         channel.removalsSince ??= startedAt;
-        this.#wakeAfter(this.#removalsWait(channel));
+        this.#alarm.after(this.#removalsWait(channel));
       }
       if (!outgoing.send) {
         if (channel.skipped(outgoing)) this.#continue();
@@ -357,27 +352,16 @@ export class XdsStream implements DiscoveryStreamEvents {
       now: this.#deps.clock.monotonic(),
       timeoutMs: this.#deps.settings.orderTimeoutMs,
     });
-    if (wait > 0) this.#wakeAfter(wait);
+    if (wait > 0) this.#alarm.after(wait);
     return wait > 0;
   }
 
   #removalsWait(channel: Channel): number {
+    if (channel.provider.removeAfter === undefined) return 0;
     const at = { now: this.#deps.clock.monotonic(), timeoutMs: this.#deps.settings.removalTimeoutMs };
     const { view } = this.#identity;
     const expected = (typeUrl: string): boolean => view === undefined || this.#deps.providers.get(typeUrl)?.askedBy?.(view) !== false;
     return removalsBlockedFor(channel, this.#channels, { ...at, openedAt: this.#openedAt, expected });
-  }
-
-  /** Asks for a turn later, when the first of the waits is over; a turn that comes too early asks again. */
-  #wakeAfter(ms: number): void {
-    const at = this.#deps.clock.monotonic() + ms;
-    if (this.#wakesAt !== undefined && this.#wakesAt <= at) return;
-    this.#cancelTimer?.();
-    this.#wakesAt = at;
-    this.#cancelTimer = this.#deps.clock.after(ms, () => {
-      this.#wakesAt = undefined;
-      this.#deps.enqueue(this, this.#lane);
-    });
   }
 
   #settle(): void {

@@ -1,93 +1,13 @@
 import assert from "node:assert/strict";
-import { mkdir, readdir, writeFile } from "node:fs/promises";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { dirname, join } from "node:path";
+import { readdir, writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { load } from "js-yaml";
-import { describe, it, onTestFinished } from "vitest";
+import { describe, it } from "vitest";
 import { silentLog } from "../../src/base/log.ts";
-import type { DiffReport } from "../../src/cli/diff/diff-report.ts";
 import { createLastGood } from "../../src/config/store/last-good.ts";
 import { createCertificateIssuer } from "../support/certificates.ts";
-import { tempDir } from "../support/cleanup.ts";
 import { type CliResult, istioctl } from "./cli-host.ts";
-
-const service = (name: string, namespace: string): string => `apiVersion: v1
-kind: Service
-metadata: {name: ${name}, namespace: ${namespace}}
-spec:
-  clusterIP: 10.96.${namespace.length}.${name.length}
-  selector: {app: ${name}}
-  ports: [{name: http, port: 80}]
----
-`;
-const pod = (
-  name: string,
-  { namespace, app, ip, version = "v1" }: { namespace: string; app: string; ip: string; version?: string },
-): string => `apiVersion: v1
-kind: Pod
-metadata: {name: ${name}, namespace: ${namespace}, labels: {app: ${app}, version: ${version}}}
-spec: {serviceAccountName: ${app}}
-status: {podIP: ${ip}, conditions: [{type: Ready, status: "True"}]}
----
-`;
-
-/** Two namespaces, a gateway, and a route with weights. */
-const SHOP = {
-  "etc/istio/conf/shop.yaml": [
-    service("reviews", "shop"),
-    service("cart", "shop"),
-    pod("reviews-1", { namespace: "shop", app: "reviews", ip: "10.1.0.1" }),
-    pod("reviews-2", { namespace: "shop", app: "reviews", ip: "10.1.0.2" }),
-    pod("cart-1", { namespace: "shop", app: "cart", ip: "10.1.0.3" }),
-  ].join(""),
-  "etc/istio/conf/bank.yaml": `${service("teller", "bank")}${pod("teller-1", { namespace: "bank", app: "teller", ip: "10.2.0.1" })}`,
-  "etc/istio/conf/edge.yaml": `apiVersion: networking.istio.io/v1
-kind: Gateway
-metadata: {name: edge, namespace: shop}
-spec:
-  selector: {istio: ingress}
-  servers: [{port: {number: 80, name: http, protocol: HTTP}, hosts: [shop.example.com]}]
----
-apiVersion: networking.istio.io/v1
-kind: VirtualService
-metadata: {name: edge, namespace: shop}
-spec:
-  hosts: [shop.example.com]
-  gateways: [edge]
-  http: [{timeout: 5s, route: [{destination: {host: cart}}]}]
-`,
-  "rule.yaml": `# subsets, for clients of the shop
-apiVersion: networking.istio.io/v1
-kind: DestinationRule
-metadata: {name: reviews, namespace: shop}
-spec:
-  host: reviews
-  exportTo: ["."]
-  subsets: [{name: v1, labels: {version: v1}}]
-`,
-};
-
-async function tree(files: Readonly<Record<string, string>>): Promise<string> {
-  const dir = await tempDir();
-  for (const [path, text] of Object.entries(files)) {
-    await mkdir(dirname(join(dir, path)), { recursive: true });
-    await writeFile(join(dir, path), text);
-  }
-  return dir;
-}
-
-async function report(words: readonly string[], cwd: string): Promise<{ readonly status: number; readonly report: DiffReport }> {
-  const { status, out, err } = await istioctl(["diff", ...words, "-o", "json"], { cwd });
-  assert.equal(err, "");
-  return { status, report: JSON.parse(out) as DiffReport };
-}
-
-const proxiesOf = ({ classes }: DiffReport): readonly (readonly string[])[] =>
-  classes.map(({ proxies }) => proxies.map(({ name, namespace }) => `${name}.${namespace}`));
-
-const resourcesOf = ({ classes }: DiffReport): readonly string[] =>
-  classes.flatMap(({ resources }) => resources.map(({ type, change, name }) => `${type} ${change} ${name}`));
+import { pod, proxiesOf, report, resourcesOf, SHOP, service, tree } from "./diff-shop.ts";
 
 describe("istioctl diff", () => {
   it("says which proxies a change touches and what of theirs, and touches no one else", async () => {
@@ -340,78 +260,5 @@ spec:
     assert.match(out, /^Secret\/shop\/key added/m);
     assert.match(out, /note: Secrets reach proxies over SDS/);
     assert.doesNotMatch(out, /hush/);
-  });
-});
-
-describe("proxies of istioctl diff", () => {
-  it("are the ones that are named", async () => {
-    const cwd = await tree({
-      ...SHOP,
-      "node.json": JSON.stringify({
-        node: { id: "sidecar~10.9.9.9~job.bank~bank.svc.cluster.local", metadata: { LABELS: { app: "job" } } },
-      }),
-    });
-    const { report: data } = await report(
-      ["-f", "rule.yaml", "--proxy", "node.json", "--proxy", "sidecar~10.9.9.8~job.shop~shop.svc.cluster.local"],
-      cwd,
-    );
-    assert.equal(data.proxies, 2);
-    assert.deepEqual(proxiesOf(data), [["job.shop"]]);
-  });
-
-  it("are those connected to istiod, where asked for", async () => {
-    const cwd = await tree(SHOP);
-    const client = (name: string, namespace: string, connection: number) => ({
-      connectionId: `sidecar~10.9.9.${connection}~${name}.${namespace}~${namespace}.svc.cluster.local-${connection}`,
-      metadata: { NAMESPACE: namespace, LABELS: {} },
-    });
-    const server = createServer((request, response) => {
-      response.setHeader("content-type", "application/json");
-      if (request.url !== "/debug/adsz") response.statusCode = 404;
-      response.end(JSON.stringify({ totalClients: 2, clients: [client("a", "shop", 1), client("b", "bank", 2), client("b", "bank", 2)] }));
-    });
-    await new Promise<void>((done) => server.listen(0, "127.0.0.1", done));
-    onTestFinished(() => void server.close());
-    const istiod = `127.0.0.1:${(server.address() as AddressInfo).port}`;
-    const { report: data } = await report(["-f", "rule.yaml", "--connected", "--istiod", istiod], cwd);
-    assert.equal(data.proxies, 2);
-    assert.deepEqual(proxiesOf(data), [["a.shop"]]);
-  });
-});
-
-describe("the cost of istioctl diff", () => {
-  it("is that of the change, however large the mesh is", async () => {
-    const many = Array.from({ length: 1000 }, (_, n) => {
-      const host = `s${n}.ns${n % 10}.svc.cluster.local`;
-      return `apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: s${n}, namespace: ns${n % 10}}
-spec:
-  hosts: [${host}]
-  addresses: [10.${Math.floor(n / 250)}.${n % 250}.1]
-  location: MESH_INTERNAL
-  resolution: STATIC
-  ports: [{number: 80, name: http, protocol: HTTP}]
-  endpoints: [{address: 10.100.${n % 10}.${1 + (n % 5)}, labels: {app: a${n % 5}}}]
----
-apiVersion: networking.istio.io/v1
-kind: DestinationRule
-metadata: {name: s${n}, namespace: ns${n % 10}}
-spec: {host: ${host}, trafficPolicy: {connectionPool: {tcp: {maxConnections: 100}}}}
-`;
-    });
-    const rule = `apiVersion: networking.istio.io/v1
-kind: DestinationRule
-metadata: {name: s7, namespace: ns7}
-spec: {host: s7.ns7.svc.cluster.local, trafficPolicy: {connectionPool: {tcp: {maxConnections: 7}}}}
-`;
-    const cwd = await tree({ "etc/istio/conf/all.yaml": many.join("---\n"), "new.yaml": rule });
-    const { report: data } = await report(["-f", "new.yaml"], cwd);
-    assert.equal(data.proxies, 10);
-    assert.deepEqual([...new Set(resourcesOf(data))], ["cds changed outbound|80||s7.ns7.svc.cluster.local"]);
-    // what there is of the rule itself, then for each of the ten namespaces the choice of rules and the sets that hold the cluster
-    assert.ok(data.queriesRun <= 50, `${data.queriesRun} queries were run`);
-    const one = await report(["-f", "new.yaml", "--proxy", "sidecar~10.100.7.1~s7.ns7~ns7.svc.cluster.local"], cwd);
-    assert.ok(one.report.queriesRun <= 12, `${one.report.queriesRun} queries were run for one proxy`);
   });
 });

@@ -4,12 +4,15 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { expect, it } from "vitest";
 import { startAgentProcess } from "../support/agent.ts";
+import { meshBelieving, tokenFor } from "../support/agent-mesh.ts";
 import { type Call, tally } from "../support/calls.ts";
 import { tempDir } from "../support/cleanup.ts";
 import { httpEcho } from "../support/echo.ts";
+import { rootOf } from "../support/identity.ts";
 import { type Istiod, startIstiod } from "../support/istiod.ts";
 import { freePort } from "../support/ports.ts";
 import { listening, startProxy } from "../support/proxy.ts";
+import { createIssuer } from "../support/tokens.ts";
 import { eventually } from "../support/wait.ts";
 
 const MACHINE = "127.0.0.31";
@@ -115,5 +118,60 @@ it("a workload that its agent finds ill is not called until it is well again", {
   status = 200;
   await eventually("it is called again", async () => (await called()) === "app,other");
   expect(await metrics()).toContain("istio_agent_workload_healthy 1");
+  await client.assertNothingRejected();
+});
+
+/** A WorkloadEntry that somebody wrote. */
+const written = (ingress: number): string => `---
+apiVersion: networking.istio.io/v1
+kind: WorkloadEntry
+metadata: {name: machine, namespace: shop, annotations: {proxy.istio.io/health-checks-enabled: "true"}}
+spec: {address: ${MACHINE}, ports: {http: ${ingress}}, serviceAccount: cart, labels: {app: cart}}
+`;
+
+it("so is one whose WorkloadEntry somebody wrote; nobody else speaks for it", { timeout: 60_000 }, async () => {
+  let status = 200;
+  const app = await httpEcho("app", { status: () => status });
+  const other = await httpEcho("other");
+  const ports = { service: await freePort(), ingress: await freePort(MACHINE), app: app.port, other: other.port };
+  const issuer = createIssuer("https://id.example.com");
+  const istiod = await startIstiod({
+    files: { "mesh.yaml": meshBelieving(issuer), "conf/cart.yaml": config(ports) + written(ports.ingress) },
+  });
+  const shared = {
+    istiod: `127.0.0.1:${istiod.securePort}`,
+    root: await rootOf(istiod),
+    env: { ISTIO_META_WORKLOAD_ENTRY: "machine" },
+    proxyConfig: { readinessProbe: { periodSeconds: 1, failureThreshold: 2, httpGet: { host: "127.0.0.1", port: app.port } } },
+  };
+  const client = await startProxy({ xdsPort: istiod.grpcPort, name: "web", address: "127.0.0.32" });
+  await listening(ports.service);
+  const called = async (): Promise<string> =>
+    Object.keys(await tally(8, { port: ports.service, host: HOST }))
+      .sort()
+      .join();
+  expect(await called()).toBe("other");
+
+  const stranger = await startAgentProcess({
+    ...shared,
+    name: "web",
+    serviceAccount: "web",
+    address: "127.0.0.33",
+    token: tokenFor(issuer, "web"),
+    wait: false,
+  });
+  await eventually("the stranger is refused", () => stranger.log().includes("is of another service account than the caller"));
+  expect(await called()).toBe("other");
+
+  const labels = { app: "cart" };
+  await startAgentProcess({ ...shared, name: "vm", address: MACHINE, serviceAccount: "cart", labels, token: tokenFor(issuer, "cart") });
+  await eventually("it is well and called", async () => (await called()) === "app,other");
+  await istiod.stop();
+  await istiod.start();
+  expect(await called()).toBe("app,other");
+  status = 503;
+  await eventually("it is not called", async () => (await called()) === "other");
+  status = 200;
+  await eventually("it is called again", async () => (await called()) === "app,other");
   await client.assertNothingRejected();
 });

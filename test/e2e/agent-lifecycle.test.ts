@@ -1,3 +1,4 @@
+import { writeFile } from "node:fs/promises";
 import { createServer, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -10,6 +11,7 @@ import { CLUSTER_TYPE } from "../../src/wire/type-urls.ts";
 import { startAgentProcess } from "../support/agent.ts";
 import { meshBelieving, startAgentMesh, tokenFor } from "../support/agent-mesh.ts";
 import { call } from "../support/calls.ts";
+import { tempDir } from "../support/cleanup.ts";
 import { rootOf } from "../support/identity.ts";
 import { startIstiod } from "../support/istiod.ts";
 import { freePort } from "../support/ports.ts";
@@ -119,6 +121,42 @@ describe("an agent without Envoy", () => {
     });
     expect((await answer).includes(CLUSTER_TYPE)).toBe(true);
     expect(await agent.stop()).toBe(0);
+  });
+});
+
+describe("the Envoy of an agent", () => {
+  it("runs as the mesh's ProxyConfig says, the workload's own over it, and a bootstrap of the user's over all", async () => {
+    const issuer = createIssuer("https://id.example.com");
+    const mesh = "defaultConfig: {concurrency: 1, drainDuration: 21s, terminationDrainDuration: 250ms, fileFlushInterval: 3s}\n";
+    const istiod = await startIstiod({ files: { "mesh.yaml": meshBelieving(issuer) + mesh } });
+    const override = join(await tempDir(), "custom_bootstrap.json");
+    await writeFile(override, "stats_flush_interval: 10s\nflags_path: '$(HOST_IP):9411'\n");
+    const agent = await startAgentProcess({
+      name: "tuned",
+      address: "127.0.0.15",
+      istiod: `127.0.0.1:${istiod.securePort}`,
+      root: await rootOf(istiod),
+      token: tokenFor(issuer, "default"),
+      env: { ISTIO_BOOTSTRAP_OVERRIDE: override, HOST_IP: "fd00::7" },
+      proxyConfig: { drainDuration: "22s" },
+    });
+    const { command_line_options: options } = JSON.parse(await agent.admin("/server_info"));
+    expect(options).toMatchObject({ concurrency: 1, drain_time: "22s", drain_strategy: "Immediate", file_flush_interval: "3s" });
+    const { configs } = JSON.parse(await agent.admin("/config_dump?resource=&mask=bootstrap.stats_flush_interval,bootstrap.flags_path"));
+    expect(JSON.stringify(configs)).toContain('"stats_flush_interval":"10s"');
+    expect(JSON.stringify(configs)).toContain('"flags_path":"[fd00::7]:9411"');
+    const { node } = JSON.parse(await agent.admin("/server_info"));
+    expect(node.id).toContain("~127.0.0.15~tuned.shop~");
+    expect(node.metadata).not.toHaveProperty("RUN_PROXY_CONFIG");
+    const started = systemClock.monotonic();
+    expect(await agent.stop()).toBe(0);
+    // Istio's own would be five seconds.
+    expect(systemClock.monotonic() - started).toBeLessThan(4_500);
+  });
+
+  it("runs without a bootstrap of the user's that cannot be read", async () => {
+    const { agent } = await slowWorkload({ ISTIO_BOOTSTRAP_OVERRIDE: "/nowhere/custom_bootstrap.json" }, {});
+    expect(agent.log()).toContain("ISTIO_BOOTSTRAP_OVERRIDE cannot be read and is left out");
   });
 });
 

@@ -1,11 +1,14 @@
+import { createHash } from "node:crypto";
 import { describe, expect, it } from "vitest";
 import type { PatchReport } from "../../src/generate/patches/report.ts";
 import { call, tally } from "../support/calls.ts";
+import { documentServer } from "../support/document-server.ts";
 import type { Istiod } from "../support/istiod.ts";
 import { freePort } from "../support/ports.ts";
 import { rule } from "../support/shop.ts";
 import { startShop } from "../support/shop-mesh.ts";
 import { eventually } from "../support/wait.ts";
+import { headerModule } from "../support/wasm-module.ts";
 
 const FILE = "conf/patches.yaml";
 
@@ -150,6 +153,38 @@ describe("what EnvoyFilters can put in", () => {
     const { target, proxy } = await startShop({ http: rule("v1"), istiod: { files: { [FILE]: envoyFilter(file, newer) } } });
     expect((await call(target)).status).toBe(401);
     expect((await call({ ...target, headers: { "x-key": "sesame" } })).by).toBe("v1");
+    await proxy.assertNothingRejected();
+  });
+
+  it("is a Wasm module that Envoy fetches itself, in either form of configuration", async () => {
+    const server = await documentServer();
+    server.documents.set("/it.wasm", headerModule("x-module", "it"));
+    const sha256 = createHash("sha256").update(headerModule("x-module", "it")).digest("hex");
+    const modules = `---
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: modules, namespace: shop}
+spec:
+  hosts: [modules.test]
+  resolution: STATIC
+  location: MESH_EXTERNAL
+  ports: [{number: 8099, name: http, protocol: HTTP}]
+  endpoints: [{address: 127.0.0.1, ports: {http: ${server.port}}}]
+`;
+    const place = `http_uri: {uri: "http://modules.test/it.wasm", cluster: "outbound|8099||modules.test", timeout: 5s}, sha256: ${sha256}`;
+    const config = (id: string): string =>
+      `config: {root_id: ${id}, vm_config: {vm_id: ${id}, runtime: envoy.wasm.runtime.v8, code: {remote: {${place}}}}}`;
+    const struct = `"@type": type.googleapis.com/xds.type.v3.TypedStruct, type_url: type.googleapis.com/envoy.extensions.filters.http.wasm.v3.Wasm`;
+    const filters = envoyFilter(
+      httpFilter("shop.typed", `${type("wasm.v3.Wasm")}, ${config("typed")}`),
+      httpFilter("shop.struct", `${struct}, value: {${config("struct")}}`),
+    );
+    const { target, proxy, v1 } = await startShop({ http: rule("v1"), istiod: { files: { [FILE]: filters + modules } } });
+    await eventually("both run", async () => {
+      await call(target);
+      return v1.hits.at(-1)?.headers["x-module"] === "it, it";
+    });
+    expect(server.asked).toContain("/it.wasm");
     await proxy.assertNothingRejected();
   });
 

@@ -98,7 +98,7 @@ describe.skipIf(reason !== undefined)("injected pods that really run", () => {
     const { machineAddress } = cluster.network;
     await cluster.client.apply(istiodService(machineAddress, secure));
     const istiod = await startIstiod({
-      files: { "mesh.yaml": "clusterWrites: true\n" },
+      files: { "mesh.yaml": "clusterWrites: true\ndefaultConfig: {concurrency: 1, drainDuration: 7s}\n" },
       env: {
         KUBECONFIG: cluster.kubeconfig,
         POD_NAMESPACE: "istio-system",
@@ -131,6 +131,11 @@ describe.skipIf(reason !== undefined)("injected pods that really run", () => {
     expect(answer.headers["x-forwarded-client-cert"]).toContain("URI=spiffe://cluster.local/ns/shop/sa/default");
     // Without the certificate of the mesh nobody comes in: the kubelet neither, whose probe the agent answers.
     await expect(fetch(`http://${echo?.status?.podIP}:8080/`)).rejects.toThrow();
+
+    // What the mesh says of Envoy's flags stands in no pod: it comes with the bootstrap.
+    const info = ["curl", "-sS", "http://127.0.0.1:15000/server_info"];
+    const { stdout } = await cluster.node.exec(`shop/${name}`, info, { container: "istio-proxy" });
+    expect(JSON.parse(stdout).command_line_options).toMatchObject({ concurrency: 1, drain_time: "7s" });
 
     expect(cluster.node.logs(`shop/${name}`, "istio-proxy")).not.toContain("cannot be kept on disk");
     await cluster.client.apply(JOB);

@@ -1,9 +1,9 @@
-import { dump } from "js-yaml";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Cluster, clusterImpossible, startCluster } from "../cluster/start-cluster.ts";
 import { watchEndpoints } from "../support/assignments.ts";
-import { addNamespaces, addPod, serviceYaml, sliceYaml } from "../support/cluster-objects.ts";
+import { addNamespaces, addPod, installCrds, serviceYaml, sliceYaml } from "../support/cluster-objects.ts";
 import { type Istiod, startIstiod } from "../support/istiod.ts";
+import { tellOfCluster } from "../support/remote-secret.ts";
 import { eventually } from "../support/wait.ts";
 
 const reason = clusterImpossible();
@@ -29,22 +29,7 @@ describe.skipIf(reason !== undefined)("several clusters", () => {
     startIstiod({ env: { KUBECONFIG: east.kubeconfig, POD_NAMESPACE: "istio-system", CLUSTER_ID: "east" } });
   const ready = async (istiod: Istiod): Promise<string> => (await fetch(`http://127.0.0.1:${istiod.httpPort}/ready?verbose`)).text();
 
-  const kubeconfig = (user: unknown): string =>
-    dump({
-      "current-context": "it",
-      clusters: [{ name: "it", cluster: { server: west.url, "certificate-authority-data": Buffer.from(west.ca).toString("base64") } }],
-      users: [{ name: "it", user }],
-      contexts: [{ name: "it", context: { cluster: "it", user: "it" } }],
-    });
-  const tellOf = (user: unknown): Promise<unknown> =>
-    east.client.apply(
-      dump({
-        apiVersion: "v1",
-        kind: "Secret",
-        metadata: { name: "remote-west", namespace: "istio-system", labels: { "istio/multiCluster": "true" } },
-        stringData: { west: kubeconfig(user) },
-      }),
-    );
+  const tellOf = (user: unknown): Promise<unknown> => tellOfCluster(east, { name: "west", cluster: west, user });
 
   it("come, change and go while it runs; endpoints are those of all", async () => {
     const istiod = await start();
@@ -113,5 +98,33 @@ spec: {type: LoadBalancer, externalIPs: [192.0.2.7], ports: [{name: tls, port: 1
       metadata: { NETWORK: "n-east", CLUSTER_ID: "east" },
     });
     await eventually("the gateway stands for it", () => told().at(-1)?.join() === "192.0.2.7:15443");
+  });
+
+  it("have machines of their own; a ServiceEntry here selects pods and machines everywhere", async () => {
+    await installCrds(west, ["WorkloadEntry"]);
+    await installCrds(east, ["ServiceEntry"]);
+    await west.client.apply(`
+apiVersion: networking.istio.io/v1
+kind: WorkloadEntry
+metadata: {name: vm, namespace: shop, labels: {app: web}}
+spec: {address: 10.2.9.9, network: n-east}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: machines, namespace: shop}
+spec: {selector: {app: web}, ports: [{name: http, port: 80, targetPort: 8080}]}
+`);
+    await east.client.apply(`
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: all, namespace: shop}
+spec: {hosts: [all.example.com], ports: [{number: 80, name: http, protocol: HTTP, targetPort: 8080}], resolution: STATIC, location: MESH_INTERNAL, workloadSelector: {labels: {app: web}}}
+`);
+    const istiod = await start();
+    const node = { id: "sidecar~10.9.9.9~client.shop~shop.svc.cluster.local", metadata: { NETWORK: "n-east", CLUSTER_ID: "east" } };
+    for (const host of ["machines.shop.svc.cluster.local", "all.example.com"]) {
+      const told = watchEndpoints(istiod.grpcPort, `outbound|80||${host}`, node);
+      await eventually(`the machine is behind ${host}`, () => told().at(-1)?.join() === "10.2.9.9:8080");
+    }
   });
 });

@@ -69,6 +69,39 @@ describe.for(["delta", "sotw"] as const)("a control plane that ends and comes ba
   });
 });
 
+describe("what proxies were offered, kept on disk,", () => {
+  const kept = async (shop: Awaited<ReturnType<typeof startShop>>): Promise<void> => {
+    await inStep(shop.istiod, "client.shop");
+    await eventually(
+      "receipts are written",
+      async () => (await readFile(join(shop.istiod.home, "var/lib/istio/receipts"), "utf8")).split("\n").length > 4,
+    );
+  };
+
+  it("spares working it out after a restart, until there is quiet", async () => {
+    const shop = await startShop({ http: weights(100, 0) });
+    await kept(shop);
+    await shop.istiod.stop("SIGKILL");
+    await shop.istiod.start();
+    await inStep(shop.istiod, "client.shop");
+    expect(await shop.istiod.metric("istiod_xds_confirmed_total")).toBeGreaterThanOrEqual(4);
+    await eventually("all is worked out", async () => (await shop.istiod.metric("istiod_xds_classes", 'type="rds"')) === 1);
+    expect(await shop.istiod.metric("pilot_xds_pushes")).toBe(0);
+    await shop.route(weights(0, 100), async () => (await tally(20, shop.target)).v2 === 20);
+  });
+
+  it("counts for nothing once a file has changed", async () => {
+    const shop = await startShop({ http: weights(100, 0) });
+    await kept(shop);
+    await shop.istiod.stop("SIGKILL");
+    const changed = shop.route(weights(0, 100), async () => (await tally(20, shop.target)).v2 === 20);
+    await shop.istiod.start();
+    await changed;
+    expect(await shop.istiod.metric("istiod_xds_confirmed_total")).toBe(0);
+    expect(await shop.istiod.metric("pilot_xds_pushes", 'type="rds"')).toBe(1);
+  });
+});
+
 describe("a proxy", () => {
   it("that starts before its control plane is configured as soon as that is there", async () => {
     const shop = await startShop({ http: weights(0, 100) });

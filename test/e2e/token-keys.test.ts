@@ -5,6 +5,7 @@ import { guardedGateway, POLICIES, statusOf } from "../support/policies.ts";
 import type { ShopMesh } from "../support/shop-mesh.ts";
 import { createIssuer, type Issuer } from "../support/tokens.ts";
 import { eventually } from "../support/wait.ts";
+import { webProxy } from "../support/web-proxy.ts";
 
 const ENV = { PILOT_JWT_PUB_KEY_REFRESH_INTERVAL: "200ms", ALLOWED_CIDRS_IN_JWKS_URIS: "127.0.0.1/32" };
 
@@ -64,6 +65,20 @@ describe("keys that the control plane fetches", () => {
     expect(await shop.istiod.metric("pilot_jwks_resolver_network_fetch_success_total")).toBeGreaterThan(4);
     expect(await shop.istiod.metric("pilot_jwks_resolver_network_fetch_fail_total")).toBeGreaterThan(3);
     await shop.proxy.assertNothingRejected();
+  });
+
+  it("are fetched through the proxy of the environment, whose login nobody is shown", { timeout: 60_000 }, async () => {
+    const server = await documentServer();
+    const issuer = createIssuer("https://id.test");
+    server.documents.set("/keys", issuer.jwks);
+    const proxy = await webProxy(server.port);
+    const rule = `{issuer: "${issuer.name}", jwksUri: "http://keys.test/keys"}`;
+    const shop = await guardedGateway(authentication(rule), {}, { http_proxy: proxy.url });
+    expect(await statusWith(shop, issuer)).toBe(200);
+    expect(proxy.asked).toContain("GET http://keys.test/keys");
+    const shown = await (await shop.istiod.debug("/debug/mesh")).text();
+    expect(shown).toContain(`http://${new URL(proxy.url).host}`);
+    expect(shown).not.toContain("web:proxy");
   });
 
   it("are not fetched from this machine unless that is allowed: then tokens are refused", { timeout: 60_000 }, async () => {

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { describe, it, onTestFinished } from "vitest";
 import type { Client } from "../../bench/client.ts";
 import { Fleet, reachesAll } from "../../bench/fleet.ts";
-import { endpointEdit, routeEdit, sceneFiles, sceneProxies } from "../../bench/scene.ts";
+import { endpointEdit, routeEdit, sceneFiles, sceneProxies, writeScene } from "../../bench/scene.ts";
+import { createTokenIssuer } from "../../bench/token-issuer.ts";
 import { ENDPOINT_TYPE, ROUTE_TYPE } from "../../src/wire/type-urls.ts";
 import { tempDir } from "../support/cleanup.ts";
 import { type Istiod, startIstiod } from "../support/istiod.ts";
@@ -17,7 +18,12 @@ import { eventually } from "../support/wait.ts";
 const SHAPE = { services: 600, endpoints: 2, virtualServices: 600, destinationRules: 50, namespaces: 5, proxies: 500, classes: 5 };
 /** No stretch of work may hold the loop for longer: probes, signing and other proxies wait for it. */
 const LIMIT_MS = 20;
+/** Over TLS what is sent is encrypted in the loop too, and who asks for a certificate meanwhile waits for that. Streams that do not share their pace take 14 ms and more. */
+const SECURE_SHAPE = { ...SHAPE, proxies: 200 };
+const SECURE_LIMIT_MS = 12;
 const PUSHES = 4;
+/** Handshakes that are begun together: on a busy machine many more would not be done in the time they are given. */
+const AT_ONCE = 25;
 
 /** All clients are one process, which on a busy machine may not come to answer for a while. */
 const PATIENT = { GRPC_KEEPALIVE_TIMEOUT: "100s" };
@@ -42,6 +48,20 @@ async function startScene(): Promise<Scene> {
   return { istiod, fleet, watched };
 }
 
+async function startSecureScene(): Promise<Scene> {
+  const [home, watched] = [await tempDir(), join(await tempDir(), "loop.json")];
+  const issuer = createTokenIssuer();
+  await writeScene(home, SECURE_SHAPE);
+  await issuer.introduce(home);
+  const preload = join(import.meta.dirname, "../support/loop-watch.ts");
+  const istiod = await startIstiod({ home, env: { NODE_OPTIONS: `--import=${preload}`, LOOP_WATCH_FILE: watched, ...PATIENT } });
+  const fleet = new Fleet(istiod.securePort, { secure: await issuer.callsTo(home) });
+  onTestFinished(() => fleet.close());
+  const proxies = sceneProxies(SECURE_SHAPE);
+  for (let from = 0; from < proxies.length; from += AT_ONCE) await fleet.connect(proxies.slice(from, from + AT_ONCE));
+  return { istiod, fleet, watched };
+}
+
 /** How long the loop was held since the last call, the longest stretch first, in ms of processor time. */
 async function stretches({ istiod, watched }: Scene): Promise<readonly number[]> {
   rmSync(watched, { force: true });
@@ -50,15 +70,15 @@ async function stretches({ istiod, watched }: Scene): Promise<readonly number[]>
 }
 
 /** Makes one route change after the other; gives the longest stretch of each. */
-async function pushRoutes(scene: Scene): Promise<readonly number[]> {
+async function pushRoutes(scene: Scene, { proxies } = SHAPE): Promise<readonly number[]> {
   const longest: number[] = [];
   for (let step = 1; step <= PUSHES; step += 1) {
     await stretches(scene);
     const edit = routeEdit(step);
     const { bytes, touched } = await scene.fleet.observe(() => scene.istiod.write(edit.file, edit.text), reachesAll(edit));
     longest.push((await stretches(scene))[0] ?? 0);
-    assert.equal(touched, SHAPE.proxies);
-    assert.ok(bytes > SHAPE.proxies * 400_000, `${bytes} bytes`);
+    assert.equal(touched, proxies);
+    assert.ok(bytes > proxies * 400_000, `${bytes} bytes`);
   }
   return longest;
 }
@@ -83,15 +103,22 @@ async function endpointDuringPush({ istiod, fleet }: Scene): Promise<readonly st
   return order;
 }
 
-describe("a route push to 500 proxies", () => {
+const told = (longest: readonly number[]): string => `longest stretches of the pushes: ${longest.map((ms) => ms.toFixed(1)).join(", ")} ms`;
+
+describe("a route push to hundreds of proxies", () => {
   it(`holds the loop for no longer than ${LIMIT_MS} ms at a time, and does not keep a changed endpoint waiting`, async () => {
     const scene = await startScene();
     const longest = await pushRoutes(scene);
     // A collection of garbage may fall into a push; work that is not divided shows in every one.
-    assert.ok(Math.min(...longest) <= LIMIT_MS, `longest stretches of the pushes: ${longest.map((ms) => ms.toFixed(1)).join(", ")} ms`);
+    assert.ok(Math.min(...longest) <= LIMIT_MS, told(longest));
     const order = await endpointDuringPush(scene);
     assert.equal(order.filter((typeUrl) => typeUrl === ENDPOINT_TYPE).length, SHAPE.proxies);
     const tablesLeft = order.slice(order.lastIndexOf(ENDPOINT_TYPE)).filter((typeUrl) => typeUrl === ROUTE_TYPE).length;
     assert.ok(tablesLeft > 0, "the last endpoint came after the last table");
+  });
+
+  it(`over TLS leaves room for others within ${SECURE_LIMIT_MS} ms`, async () => {
+    const longest = await pushRoutes(await startSecureScene(), SECURE_SHAPE);
+    assert.ok(Math.min(...longest) <= SECURE_LIMIT_MS, told(longest));
   });
 });

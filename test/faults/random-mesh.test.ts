@@ -8,7 +8,7 @@ import { type MeshParts, meshOf } from "../support/mesh-from.ts";
 
 const HOSTS = ["h0.test", "h1.test", "*.wild.test"];
 const WRITER: Writer = {
-  ...{ namespace: "a", mark: "own", net: "10.1", exportTo: [undefined, ["."]] },
+  ...{ namespace: "a", mark: "own", net: "10.1", created: ["2026-01-01"], exportTo: [undefined, ["."]] },
   ...{ hosts: HOSTS, declares: HOSTS, delegates: ["a/own-delegate-0"] },
 };
 const EDGE = `

@@ -20,7 +20,7 @@ import { type Doc, keyOf, randomDocs, textOf, type Writer } from "./random-mesh.
 
 const HOSTS = ["h0.test", "h1.test", "*.wild.test"];
 const WRITER: Writer = {
-  ...{ namespace: "a", mark: "own", net: "10.1", exportTo: [undefined, ["."]] },
+  ...{ namespace: "a", mark: "own", net: "10.1", created: ["2026-01-01"], exportTo: [undefined, ["."]] },
   ...{ hosts: HOSTS, declares: HOSTS, delegates: ["a/own-delegate-0"] },
 };
 const NODE = create(NodeSchema, { id: "sidecar~10.1.9.9~web.a~a.svc.cluster.local", metadata: { NAMESPACE: "a", LABELS: { app: "web" } } });

@@ -9,25 +9,22 @@ const HOSTS = ["h0.test", "h1.test", "*.wild.test", "private.test"];
 
 /** The tenant whose proxies are looked at. It may name the other's private host and delegate, but must get nothing of them. */
 const OWN: Writer = {
-  ...{ namespace: "a", mark: "own", net: "10.1", exportTo: [undefined, ["."], ["b"]] },
+  ...{ namespace: "a", mark: "own", net: "10.1", created: ["2026-01-02"], exportTo: [undefined, ["."], ["b"]] },
   ...{ hosts: HOSTS, declares: HOSTS, delegates: ["a/own-delegate-0", "b/secret-delegate-0"] },
 };
 
 /** The other tenant in public. */
 const OTHER: Writer = {
-  ...{ namespace: "b", mark: "open", net: "10.2", exportTo: [undefined, ["*"], ["a"]] },
+  ...{ namespace: "b", mark: "open", net: "10.2", created: ["2026-01-02"], exportTo: [undefined, ["*"], ["a"]] },
   ...{ hosts: HOSTS, declares: ["h0.test", "open.test"], delegates: ["b/open-delegate-0"] },
 };
 
-/**
- * The other tenant in private: everything carries the word "secret" or an address that nothing else has. It declares no host that it
- * declares in public too: those declarations would be one service, as visible as the first of them.
- */
+/** The other tenant in private, before and after it was in public: everything carries the word "secret" or an address that nothing else has. */
 const SECRET: Writer = {
-  ...{ namespace: "b", mark: "secret", net: "10.66", exportTo: [["."]] },
+  ...{ namespace: "b", mark: "secret", net: "10.66", created: ["2026-01-01", "2026-01-03"], exportTo: [["."]] },
   ...{
     hosts: [...HOSTS, "open.test"],
-    declares: ["h1.test", "*.wild.test", "private.test", "secret.test"],
+    declares: ["h0.test", "h1.test", "*.wild.test", "open.test", "private.test", "secret.test"],
     delegates: ["b/secret-delegate-0"],
   },
 };

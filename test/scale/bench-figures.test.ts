@@ -5,6 +5,7 @@ import { exponent } from "../../bench/growth.ts";
 import { listeningProcess } from "../../bench/listening-process.ts";
 import { comparedTable } from "../../bench/peer.ts";
 import { compare, FIGURES, type Figure, type Run, type RunName } from "../../bench/peer-figures.ts";
+import { overTls, overTlsTable } from "../../bench/peer-tls.ts";
 import { plot, plotFile } from "../../bench/plot.ts";
 import type { LoadLine } from "../../bench/xdsload.ts";
 
@@ -40,6 +41,27 @@ describe("figures beside a peer", () => {
   it("are told as missed in the table", () => {
     const row = compare(figure("all proxies initialised", "CPU s"), ours, peer);
     assert.ok(row !== undefined && comparedTable([row]).at(-1)?.includes("10×: **missed**"));
+  });
+});
+
+describe("figures over TLS", () => {
+  const plaintext = runOf([{ mode: "init", init_total_ms: 4_000, srv_cpu_until_init_s: 5 }]);
+  const peer = runOf([{ mode: "init", init_total_ms: 50_000, srv_cpu_until_init_s: 90 }]);
+  const row = (unit: Figure["unit"], line: LoadLine, beside: ReadonlyMap<RunName, Run> = peer) =>
+    overTls(figure("all proxies initialised", unit), { plaintext, ours: runOf([line]), peer: beside }) ?? assert.fail(unit);
+
+  it("keep what is wanted beside the peer, and their CPU stays near that of plaintext", () => {
+    const good = row("CPU s", { mode: "init", srv_cpu_until_init_s: 8 });
+    assert.deepEqual([good.ratio, good.timesPlaintext, good.ok], [11.25, 1.6, true]);
+    const dear = row("CPU s", { mode: "init", srv_cpu_until_init_s: 9 });
+    assert.deepEqual([dear.ratio, dear.timesPlaintext, dear.ok], [10, 1.8, false]);
+    assert.ok(overTlsTable([dear]).at(-1)?.includes("10×, at most 1.7× plaintext: **missed**"));
+    assert.equal(row("CPU s", { mode: "init", srv_cpu_until_init_s: 8 }, new Map()).ok, true);
+  });
+
+  it("say of times what they are in plaintext, without a goal for it", () => {
+    const { plaintext: bare, timesPlaintext, goal } = row("ms", { mode: "init", init_total_ms: 5_000 });
+    assert.deepEqual([bare, timesPlaintext, goal], [4_000, undefined, "8×"]);
   });
 });
 

@@ -14,6 +14,7 @@ const NAMES = [
   "machine",
   "start-empty",
   "start-loaded",
+  "start-again",
   "load",
   "generate-first-proxy",
   "generate-same-class",

@@ -30,6 +30,10 @@ export interface AskOptions {
   readonly headers?: Readonly<Record<string, string>>;
   /** Port to call, if not the secure one. */
   readonly port?: number;
+  /** What the server is verified with, if not the root on its disk. */
+  readonly roots?: string;
+  /** The name it is verified by, if not that of istiod in `istio-system`. */
+  readonly serverName?: string;
 }
 
 export const SERVER_NAME = "istiod.istio-system.svc";
@@ -37,8 +41,8 @@ export const SERVER_NAME = "istiod.istio-system.svc";
 export const rootOf = ({ home }: Istiod): Promise<Buffer> => readFile(join(home, "etc/cacerts/root-cert.pem"));
 
 /** Credentials of a client that trusts the mesh's root, with or without a certificate of its own. */
-export async function clientCredentials(istiod: Istiod, own?: Pick<Signed, "key" | "chain">) {
-  const root = await rootOf(istiod);
+export async function clientCredentials(istiod: Istiod, own?: Pick<Signed, "key" | "chain">, roots?: string) {
+  const root = roots === undefined ? await rootOf(istiod) : Buffer.from(roots);
   return own === undefined
     ? credentials.createSsl(root)
     : credentials.createSsl(root, Buffer.from(own.key), Buffer.from(own.chain.join("")));
@@ -52,10 +56,14 @@ export async function askCertificate(istiod: Istiod, options: AskOptions = {}): 
     validityDuration: BigInt(options.ttlSeconds ?? 0),
     ...(options.metadata !== undefined && { metadata: options.metadata }),
   });
-  const client = new Client(`127.0.0.1:${options.port ?? istiod.securePort}`, await clientCredentials(istiod, options.certificate), {
-    "grpc.ssl_target_name_override": SERVER_NAME,
-    "grpc.use_local_subchannel_pool": 1,
-  });
+  const client = new Client(
+    `127.0.0.1:${options.port ?? istiod.securePort}`,
+    await clientCredentials(istiod, options.certificate, options.roots),
+    {
+      "grpc.ssl_target_name_override": options.serverName ?? SERVER_NAME,
+      "grpc.use_local_subchannel_pool": 1,
+    },
+  );
   const headers = new Metadata();
   if (options.token !== undefined) headers.set("authorization", `Bearer ${options.token}`);
   for (const [name, value] of Object.entries(options.headers ?? {})) headers.set(name, value);

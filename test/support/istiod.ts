@@ -4,6 +4,7 @@ import { dirname, join } from "node:path";
 import { onTestFinished } from "vitest";
 import { tempDir } from "./cleanup.ts";
 import { freePort } from "./ports.ts";
+import { programArgs } from "./program-args.ts";
 import { eventually } from "./wait.ts";
 
 /** A real control plane process on ports of its own, with a base directory of its own. */
@@ -37,6 +38,8 @@ export interface IstiodOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Its base directory, where there is one already. */
   readonly home?: string;
+  /** Called as soon as the process runs, with what it wrote to stderr so far. */
+  readonly spawned?: (log: () => string) => void;
   /** Whether there is an etc/istio/conf to begin with (default). */
   readonly confDir?: boolean;
 }
@@ -49,6 +52,7 @@ export async function startIstiod(options: IstiodOptions = {}): Promise<Istiod> 
   onTestFinished(async () => void (await program.stop("SIGKILL")));
   const start = async (): Promise<void> => {
     const child = program.spawn();
+    options.spawned?.(program.log);
     await eventually("istiod is ready", async () => {
       if (child.exitCode !== null) throw new Error(`istiod ended with ${child.exitCode}: ${program.log()}`);
       return (await fetch(`http://127.0.0.1:${httpPort}/ready`)).ok;
@@ -118,7 +122,6 @@ interface Program {
 }
 
 function programOf(options: IstiodOptions, { home, grpcPort, securePort, httpPort, monitoringPort }: Site): Program {
-  const bundle = join(import.meta.dirname, "../../dist", `${options.program ?? "istiod"}.mjs`);
   const addresses = {
     GRPC_ADDR: `127.0.0.1:${grpcPort}`,
     SECURE_GRPC_ADDR: `127.0.0.1:${securePort}`,
@@ -127,11 +130,13 @@ function programOf(options: IstiodOptions, { home, grpcPort, securePort, httpPor
     HTTPS_ADDR: "", // Webhooks are off unless a test gives them a port.
   };
   const env = { ...process.env, ISTIO_HOME: home, ...addresses, KUBECONFIG: join(home, "none"), ...options.env };
+  const dist = join(import.meta.dirname, "../../dist");
+  const args = programArgs(options.program ?? "istiod", { dist, nodeOptions: options.env?.NODE_OPTIONS });
   const written = { stdout: "", stderr: "" };
   let child: ChildProcess | undefined;
   return {
     spawn() {
-      const started = spawn(process.execPath, [bundle], { env, cwd: home, stdio: ["ignore", "pipe", "pipe"] });
+      const started = spawn(process.execPath, args, { env, cwd: home, stdio: ["ignore", "pipe", "pipe"] });
       for (const name of ["stdout", "stderr"] as const) {
         started[name].on("data", (chunk: Buffer) => {
           written[name] += chunk.toString();

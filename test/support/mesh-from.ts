@@ -68,7 +68,8 @@ export interface MeshParts {
   readonly nodes: readonly { readonly name: string; readonly node: Node }[];
 }
 
-const SETTINGS: GenerateSettings = {
+/** Settings as a control plane without any has them. */
+export const PLAIN_SETTINGS: GenerateSettings = {
   clusterDomain: "cluster.local",
   clusterId: "Kubernetes",
   sniffOutbound: true,
@@ -100,7 +101,7 @@ export function meshFrom(text: string): TestMesh {
 
 /** The same from parts. */
 export function meshOf(parts: MeshParts): TestMesh {
-  const world = createWorld({ ...SETTINGS, ...parts.settings }, { recheck: true });
+  const world = createWorld({ ...PLAIN_SETTINGS, ...parts.settings }, { recheck: true });
   const problems: Problem[] = [];
   const put = (text: string, scope: string): void => {
     for (const raw of readDocuments(text, { source: "test", file: "input.yaml", scope })) {

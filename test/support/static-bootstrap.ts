@@ -13,6 +13,7 @@ import {
   HttpConnectionManagerSchema,
   type HttpFilter,
 } from "../../src/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
+import { SdsSecretConfigSchema } from "../../src/gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.js";
 import { UpstreamTlsContextSchema } from "../../src/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js";
 import { anyOf } from "../../src/wire/encode.ts";
 import type { Encoded, ResourceSet } from "../../src/wire/encoded.ts";
@@ -97,7 +98,7 @@ function secretsElsewhere(cluster: Cluster): Cluster {
     if (context === undefined || common === undefined) continue;
     const combined = common.validationContextType.case === "combinedValidationContext" ? common.validationContextType.value : undefined;
     for (const secret of [...common.tlsCertificateSdsSecretConfigs, combined?.validationContextSdsSecretConfig]) {
-      const elsewhere = sdsSecret("elsewhere").sdsConfig;
+      const elsewhere = create(SdsSecretConfigSchema, sdsSecret("elsewhere")).sdsConfig;
       if (secret !== undefined && elsewhere !== undefined) secret.sdsConfig = elsewhere;
     }
     socket.configType.value = anyOf(UpstreamTlsContextSchema, context);

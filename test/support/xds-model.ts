@@ -296,11 +296,12 @@ export interface Connection {
   /** The client goes away without a word. */
   cut(): void;
   /** A new stream for the same client. */
-  again(order?: readonly string[]): void;
+  again(order?: readonly string[], next?: XdsServer): void;
 }
 
 export function connect(server: XdsServer, options: Omit<ModelClientOptions, "send">): Connection {
   let events: DiscoveryStreamEvents;
+  let at = server;
   const open = (connection: Connection): void => {
     let live = true;
     const stream: DiscoveryStream = {
@@ -325,7 +326,7 @@ export function connect(server: XdsServer, options: Omit<ModelClientOptions, "se
         live = false;
       },
     };
-    const mine = server.accept(stream);
+    const mine = at.accept(stream);
     events = mine;
     connection.cut = () => {
       live = false;
@@ -336,8 +337,9 @@ export function connect(server: XdsServer, options: Omit<ModelClientOptions, "se
     client: new ModelClient({ ...options, send: (request) => events.message(request) }),
     closed: undefined,
     cut: () => {},
-    again(order) {
+    again(order, next = at) {
       connection.cut();
+      at = next;
       open(connection);
       connection.client.reconnect((request) => events.message(request), order);
     },

@@ -1,6 +1,6 @@
 import { EdgeError, messageOf } from "../../base/errors.ts";
 import { eachField } from "../../wire/field-reader.ts";
-import { numberField, textField } from "../../wire/field-writer.ts";
+import { bytesField, numberField, structBytes, textField } from "../../wire/field-writer.ts";
 import { GrpcError } from "../../wire/grpc-channel.ts";
 import { GRPC_STATUS } from "../../wire/grpc-status.ts";
 import type { Dialer } from "../dialer.ts";
@@ -14,11 +14,20 @@ export interface SignedChain {
   readonly roots: string;
 }
 
+/** What the CA is asked for. */
+export interface CertificateAsk {
+  readonly csr: string;
+  readonly ttlMs: number;
+  /** Which of several signers is to sign; empty leaves that to the CA. */
+  readonly signer: string;
+}
+
 /** Has a request signed by the CA. Rejects with `EdgeError`. */
-export async function signAtCa(dialer: Dialer, csr: string, ttlMs: number): Promise<SignedChain> {
+export async function signAtCa(dialer: Dialer, { csr, ttlMs, signer }: CertificateAsk): Promise<SignedChain> {
   const { channel, headers, address } = await dialer.dial();
   try {
-    const request = Buffer.concat([textField(1, csr), numberField(3, Math.round(ttlMs / 1_000))]);
+    const metadata = signer === "" ? [] : [bytesField(4, structBytes({ CertSigner: signer }))];
+    const request = Buffer.concat([textField(1, csr), numberField(3, Math.round(ttlMs / 1_000)), ...metadata]);
     return readAnswer(await channel.unary(CREATE_CERTIFICATE, request, { headers, timeoutMs: ANSWER_MS }));
   } catch (error) {
     dialer.avoid(address);

@@ -1,8 +1,8 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
-import { isIP } from "node:net";
 import { type Cidr, parseCidr } from "../../base/address.ts";
 import { blockedUnder } from "../../base/blocked-address.ts";
-import { blockedPlace, guardedLookup } from "../../base/guarded-lookup.ts";
+import type { ProxyRules } from "../../base/environment-proxy.ts";
+import { wayTo } from "../../base/way-to.ts";
 import { request as requestPlain } from "../node-http.ts";
 
 /** What limits a fetch, from its first request to its last byte. */
@@ -13,6 +13,7 @@ export interface FetchLimits {
   readonly insecureHosts: ReadonlySet<string>;
   /** Further ranges of addresses that are not called. */
   readonly blockedRanges: readonly Cidr[];
+  readonly proxies: ProxyRules;
 }
 
 export interface Got {
@@ -51,13 +52,12 @@ export async function httpGet(url: URL, headers: Readonly<Record<string, string>
   throw new Error(`${url.origin} redirects more than ${MOST_REDIRECTS} times`);
 }
 
-function getOnce(url: URL, headers: Readonly<Record<string, string>>, limits: FetchLimits): Promise<Got> {
+async function getOnce(url: URL, headers: Readonly<Record<string, string>>, limits: FetchLimits): Promise<Got> {
   const insecure = isInsecure(url, limits);
   const isBlocked = blockedUnder({ allowed: insecure ? LOOPBACK : [], blocked: limits.blockedRanges });
-  const host = url.hostname.replace(/^\[(.*)\]$/, "$1");
-  if (isIP(host) !== 0 && isBlocked(host)) return Promise.reject(blockedPlace(url.host));
+  const way = await wayTo(url, { proxies: limits.proxies, isBlocked });
   return new Promise((resolve, reject) => {
-    const options = { headers, agent: false as const, lookup: guardedLookup(isBlocked), signal: limits.signal };
+    const options = { headers, ...way, signal: limits.signal };
     const failed = (error: unknown): void => reject(limits.signal.aborted ? new Error(`${url.host} does not answer in time`) : error);
     const take = (response: IncomingMessage): void => void readAll(response, limits.mostBytes).then(resolve, failed);
     const sent =

@@ -38,7 +38,7 @@ export const wasmModules: AgentPart = async (context) => {
   if (typeof blockedRanges === "string")
     throw new EdgeError("usage", `BLOCKED_CIDRS_IN_WASM_FETCH: ${JSON.stringify(blockedRanges)} is not a range of addresses`);
   const { wasmAttempts: attempts, wasmMostBytes: mostBytes } = settings;
-  const options = { env: config.env, attempts, mostBytes, insecureHosts, blockedRanges, clock };
+  const options = { env: config.env, attempts, mostBytes, insecureHosts, blockedRanges, proxies: settings, clock };
   // Made with the first module: most proxies have none.
   let opening: Promise<ModuleStore> | undefined;
   let size = 0;

@@ -9,8 +9,10 @@ import { documentServer } from "../../../test/support/document-server.ts";
 import { manualClock } from "../../../test/support/manual-clock.ts";
 import { artifactLayer, imageLayer, ociRegistry, tarOf } from "../../../test/support/oci-registry.ts";
 import { headerModule } from "../../../test/support/wasm-module.ts";
+import { webProxy } from "../../../test/support/web-proxy.ts";
 import { rangesIn } from "../../base/blocked-address.ts";
 import { systemClock } from "../../base/clock.ts";
+import { NO_PROXIES, type ProxyRules } from "../../base/environment-proxy.ts";
 import { buildMissingExtension, buildWasmExtension, type WasmInput } from "../../envoy/extension/wasm.ts";
 import { TypedExtensionConfigSchema } from "../../gen/envoy/config/core/v3/extension_pb.js";
 import { WasmSchema } from "../../gen/envoy/extensions/filters/http/wasm/v3/wasm_pb.js";
@@ -39,12 +41,13 @@ const remote = (url: string, more: Partial<RemoteModule> = {}): RemoteModule => 
   resourceVersion: "1",
   ...more,
 });
-const find = (module: RemoteModule, insecure: readonly string[] = [], attempts = 1) =>
+const find = (module: RemoteModule, insecure: readonly string[] = [], attempts = 1, proxies: ProxyRules = NO_PROXIES) =>
   findModule(module, AbortSignal.timeout(module.timeoutMs ?? 5_000), {
     env: {},
     attempts,
     mostBytes: MOST,
     insecureHosts: new Set(insecure),
+    proxies,
     blockedRanges: ranges("127.0.0.9/32"),
     clock: systemClock,
   });
@@ -169,6 +172,16 @@ describe("modules", () => {
     let asked = 0;
     server.documents.set("/flaky", (_, response) => void (++asked === 1 ? response.writeHead(503).end() : response.end(MODULE)));
     expect((await find(remote(`http://${host}/flaky`), [host], 2)).digests).toEqual([sha256Of(MODULE)]);
+  });
+
+  it("come through the proxy of the environment", async () => {
+    const server = await documentServer();
+    server.documents.set("/it.wasm", MODULE);
+    const { url, asked } = await webProxy(server.port);
+    const proxies = { httpProxy: url, httpsProxy: "", noProxy: "" };
+    const found = await find(remote("http://modules.test/it.wasm"), [], 1, proxies);
+    expect(await found.bytes()).toEqual(MODULE);
+    expect(asked).toEqual(["GET http://modules.test/it.wasm"]);
   });
 
   it("come from registries, with a login where one is wanted, and only as their digest says", async () => {

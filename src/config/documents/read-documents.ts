@@ -17,7 +17,7 @@ export interface TextOrigin {
 export interface ReadOptions {
   readonly limits?: DocumentLimits;
   /** Shapes of the documents this text had before: a document found there is parsed again only if somebody asks for its content. */
-  readonly known?: DocumentShapes;
+  readonly known?: Pick<DocumentShapes, "get">;
   /** Filled while reading: the shapes of this text, to be passed as `known` next time, and how many documents it has. */
   readonly seen?: { readonly shapes: Map<string, DocumentShape>; documents: number };
 }
@@ -29,6 +29,8 @@ export interface DocumentShape {
   /** For each object in the document, the lines above it. */
   readonly lines: readonly number[];
   readonly fault?: string;
+  /** Content of the one object in it as JSON, where it is at hand. */
+  readonly json?: string;
 }
 
 /**
@@ -43,7 +45,7 @@ export function* readDocuments(text: string, from: TextOrigin, options: ReadOpti
     const parsed = known === undefined ? parseDocument(document.text, options.limits) : undefined;
     const shape = known ?? shapeOf(parsed ?? NOTHING);
     if (options.seen !== undefined) {
-      options.seen.shapes.set(digest, shape);
+      options.seen.shapes.set(digest, shape.json === undefined ? shape : { lines: shape.lines });
       options.seen.documents += 1;
     }
     for (const [part, line] of shape.lines.entries()) {
@@ -57,7 +59,9 @@ export function* readDocuments(text: string, from: TextOrigin, options: ReadOpti
       const partDigest = shape.lines.length === 1 ? digest : `${digest}/${part}`;
       if (shape.fault !== undefined) yield { ...place, content: undefined, fault: shape.fault, digest };
       else if (parsed === undefined)
-        yield unchanged({ ...place, digest: partDigest }, () => partOf(parseDocument(document.text, options.limits), part));
+        yield unchanged({ ...place, digest: partDigest, ...(shape.json !== undefined && { json: shape.json }) }, () =>
+          partOf(parseDocument(document.text, options.limits), part),
+        );
       else yield { ...place, digest: partDigest, ...judgeable(partOf(parsed, part)) };
     }
   }
@@ -93,7 +97,7 @@ function unchanged(place: Omit<RawObject, "content">, parse: () => DocumentPart 
   return {
     ...place,
     get content(): unknown {
-      return parse()?.content;
+      return place.json === undefined ? parse()?.content : (JSON.parse(place.json) as unknown);
     },
   };
 }

@@ -5,5 +5,7 @@ export type Defined<T> = { readonly [K in keyof T as undefined extends T[K] ? ne
 
 /** Leaves out the members that are undefined. */
 export function defined<T extends object>(record: T): Defined<T> {
-  return Object.fromEntries(Object.entries(record).filter(([, value]) => value !== undefined)) as Defined<T>;
+  const kept: Record<string, unknown> = {};
+  for (const name in record) if (record[name] !== undefined) kept[name] = record[name];
+  return kept as Defined<T>;
 }

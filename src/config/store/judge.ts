@@ -1,6 +1,7 @@
 import { messageOf } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { type ConfigObject, type ObjectRef, type Origin, objectKey, type RawObject } from "../object.ts";
+import { isRecord } from "../parse/reading.ts";
 import type { Problem } from "../problem.ts";
 
 /** Parses and validates one document. `object` is there when it may be used; `ref` when the document says which object it is. */
@@ -9,6 +10,17 @@ export type ReadObject = (raw: RawObject) => {
   readonly ref: ObjectRef | undefined;
   readonly problems: readonly Problem[];
 };
+
+/** What a document says of itself, as far as that can be read, also where the rest of it is broken. */
+export interface DocumentHead {
+  /** Of its kind, e.g. `v1`. */
+  readonly version: string;
+  readonly generation: number;
+  /** ms since the epoch; 0 where it does not say. One that is made anew begins with the first generation again. */
+  readonly createdAt: number;
+  /** Label `istio.io/rev`: the control plane that it is for; empty where it is for all. */
+  readonly revision: string;
+}
 
 /** A document after judging. */
 export interface Judged {
@@ -22,6 +34,8 @@ export interface Judged {
   readonly ref: ObjectRef | undefined;
   readonly key: string | undefined;
   readonly object: ConfigObject | undefined;
+  /** Of a document without an object, which would say the same. */
+  readonly head: DocumentHead | undefined;
   readonly problems: readonly Problem[];
   /** It cannot be used and is to blame for it; a kind nobody knows is left out without blame. */
   readonly broken: boolean;
@@ -38,7 +52,7 @@ export interface JudgeDeps {
 
 /** Judges a document, or takes over the verdict on the one that said the same before. */
 export function judge(raw: RawObject, place: { readonly scope: string; readonly index: number }, deps: JudgeDeps): Judged {
-  const { object, ref, problems } = readSafely(raw, deps);
+  const { object, ref, problems, head } = readSafely(raw, deps);
   return {
     ...place,
     slot: raw.slot,
@@ -48,9 +62,35 @@ export function judge(raw: RawObject, place: { readonly scope: string; readonly 
     ref,
     key: ref === undefined ? undefined : objectKey(ref),
     object,
+    head,
     problems,
     broken: object === undefined && problems.some((problem) => problem.level === "error"),
-    json: object !== undefined && deps.keepJson(object) ? JSON.stringify(raw.content) : undefined,
+    json: object !== undefined && deps.keepJson(object) ? (raw.json ?? JSON.stringify(raw.content)) : undefined,
+  };
+}
+
+/** What a judged document says of itself. */
+export const headOf = ({ object, head }: Pick<Judged, "object" | "head">): DocumentHead =>
+  object === undefined
+    ? (head ?? NO_HEAD)
+    : {
+        version: object.version,
+        generation: object.generation,
+        createdAt: object.createdAt,
+        revision: object.labels["istio.io/rev"] ?? "",
+      };
+
+const NO_HEAD: DocumentHead = { version: "", generation: 0, createdAt: 0, revision: "" };
+
+function headIn(content: unknown): DocumentHead {
+  const { apiVersion, metadata } = isRecord(content) ? content : {};
+  const { generation, creationTimestamp, labels } = isRecord(metadata) ? metadata : {};
+  const revision = isRecord(labels) ? labels["istio.io/rev"] : undefined;
+  return {
+    version: typeof apiVersion === "string" ? apiVersion.slice(apiVersion.lastIndexOf("/") + 1) : "",
+    generation: typeof generation === "number" && Number.isSafeInteger(generation) ? generation : 0,
+    createdAt: (typeof creationTimestamp === "string" && Date.parse(creationTimestamp)) || 0,
+    revision: typeof revision === "string" ? revision : "",
   };
 }
 
@@ -66,9 +106,10 @@ const shifted = (problem: Problem, lines: number): Problem =>
   problem.line === undefined ? problem : { ...problem, line: problem.line + lines };
 
 /** A throw is a bug of ours; it costs this document only. */
-function readSafely(raw: RawObject, deps: JudgeDeps): ReturnType<ReadObject> {
+function readSafely(raw: RawObject, deps: JudgeDeps): ReturnType<ReadObject> & Pick<Judged, "head"> {
   try {
-    return deps.readObject(raw);
+    const result = deps.readObject(raw);
+    return { ...result, head: result.object === undefined && raw.fault === undefined ? headIn(raw.content) : undefined };
   } catch (error) {
     deps.log.error({ slot: raw.slot, error }, "reading a document failed unexpectedly");
     const problem: Problem = {
@@ -80,6 +121,6 @@ function readSafely(raw: RawObject, deps: JudgeDeps): ReturnType<ReadObject> {
       ...(raw.origin.file !== undefined && { file: raw.origin.file }),
       ...(raw.origin.line !== undefined && { line: raw.origin.line }),
     };
-    return { ref: undefined, problems: [problem] };
+    return { ref: undefined, problems: [problem], head: undefined };
   }
 }

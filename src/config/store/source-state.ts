@@ -30,6 +30,7 @@ export class SourceState {
   readonly name: string;
   readonly #scopes = new Map<string, readonly Judged[]>();
   readonly #documents = new Map<string, Judged[]>();
+  readonly #keyless = new Set<Judged>();
   /** Scopes with broken documents whose name cannot be read, and the digests of those. */
   readonly #nameless = new Map<string, Set<string>>();
   readonly #good = new Map<string, GoodVersion>();
@@ -48,6 +49,11 @@ export class SourceState {
     return this.#scopes.values();
   }
 
+  /** Documents that do not say which object they are. */
+  keyless(): Iterable<Judged> {
+    return this.#keyless;
+  }
+
   scopeNames(): Iterable<string> {
     return this.#scopes.keys();
   }
@@ -55,6 +61,11 @@ export class SourceState {
   /** The documents of a key, the owner first. */
   documents(key: string): readonly Judged[] {
     return this.#documents.get(key) ?? [];
+  }
+
+  /** Of each key the document that owns it. */
+  *owners(): Iterable<Judged> {
+    for (const [owner] of this.#documents.values()) if (owner !== undefined) yield owner;
   }
 
   standing(key: string): Standing | undefined {
@@ -74,13 +85,19 @@ export class SourceState {
     const before = this.scope(scope);
     const after = new Set(documents);
     const stay = new Set(before.filter((document) => after.has(document)));
-    for (const document of before) if (!stay.has(document)) this.#unlist(document, touched);
+    for (const document of before) {
+      if (stay.has(document)) continue;
+      this.#keyless.delete(document);
+      this.#unlist(document, touched);
+    }
     this.#scopes.delete(scope);
     if (documents.length > 0) this.#scopes.set(scope, documents);
     this.#nameless.delete(scope);
     for (const document of documents) {
-      if (document.key === undefined) this.#noteNameless(scope, document);
-      else if (!stay.has(document)) this.#list(document.key, document, touched);
+      if (document.key === undefined) {
+        this.#keyless.add(document);
+        this.#noteNameless(scope, document);
+      } else if (!stay.has(document)) this.#list(document.key, document, touched);
     }
     return touched;
   }

@@ -1,6 +1,7 @@
 import type { LabelSelector } from "../../base/labels.ts";
 import type { ConfigObject, ObjectRef, Origin, SourceEvent } from "../object.ts";
 import type { Problem } from "../problem.ts";
+import type { DocumentHead, Judged } from "./judge.ts";
 
 /** What one commit changed. Keys are `Kind/namespace/name`. */
 export interface ChangeSummary {
@@ -23,6 +24,17 @@ export interface ObjectStatus {
   readonly origin: Origin | undefined;
   /** Since when the version in force is stale, ms since the epoch. */
   readonly staleSince: number | undefined;
+  readonly problems: readonly Problem[];
+}
+
+/** A document of one source, whether or not it is in force. */
+export interface StandingDocument {
+  readonly key: string;
+  readonly ref: ObjectRef;
+  readonly head: DocumentHead;
+  /** As `ObjectStatus.state`; `shadowed`: an earlier source holds the same object, and this one is not used. */
+  readonly state: ObjectStatus["state"] | "shadowed";
+  /** What is wrong with the document itself. */
   readonly problems: readonly Problem[];
 }
 
@@ -64,6 +76,10 @@ export interface ConfigStore {
   status(key: string): ObjectStatus | undefined;
   /** Everything wrong with what the sources say, in order of file and line. */
   problems(): readonly Problem[];
+  /** What a source says of kinds that are chosen, in namespaces that count, in no order. */
+  documents(source: string, isChosen: (kind: string) => boolean): Iterable<StandingDocument>;
+  /** Every document of every source as it was judged, in no order. */
+  judged(): Iterable<Judged>;
   /** Everything in force, in order of key. */
   list(): readonly StoredObject[];
   /** Resolves when last good versions are safe on disk. */

@@ -72,6 +72,25 @@ class Model {
 
 const unreadable = (docs: readonly Doc[]): readonly Doc[] => docs.filter((one) => one.startsWith("?"));
 
+/** What is wrong, counted: texts nobody can read, broken rules, names that a document before or a source before has. */
+function faults(models: ReadonlyMap<string, Model>, inForceOfFirst: ReadonlyMap<string, string>): readonly string[] {
+  return [...models].flatMap(([source, { files }]) => {
+    const docs = [...files.values()].flat();
+    const ofNames = NAMES.flatMap((name) => {
+      const mine = docs.filter((text) => text.startsWith(name));
+      const shadowed = source !== SOURCES[0] && mine.length > 0 && inForceOfFirst.has(name);
+      return [...mine.slice(1).map(() => "object.duplicate"), ...(shadowed ? ["object.shadowed"] : [])];
+    });
+    return [
+      ...unreadable(docs).map(() => "document.unreadable"),
+      ...docs.filter((text) => text.endsWith("!")).map(() => "field.invalid"),
+      ...ofNames,
+    ];
+  });
+}
+
+const tally = (codes: readonly string[]): readonly string[] => codes.toSorted();
+
 const shown = (values: ReadonlyMap<string, string>): string =>
   NAMES.flatMap((name) => (values.has(name) ? [`${name}=${values.get(name)}`] : [])).join(" ");
 
@@ -95,6 +114,7 @@ describe("the store", () => {
           const want = shown(new Map([...(second ?? []), ...(first ?? [])]));
           expect(rows()).toBe(want);
           expect(engine.revision).toBe(want === shownBefore ? revision : revision + 1);
+          expect(tally(store.problems().map(({ code }) => code))).toEqual(tally(faults(models, first ?? new Map())));
           expect(summary.added.length + summary.changed.length + summary.removed.length > 0).toBe(want !== shownBefore);
           shownBefore = want;
         }

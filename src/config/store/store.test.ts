@@ -18,6 +18,38 @@ describe("one source", () => {
     expect(rows()).toBe("w=1 x=2 z=1");
   });
 
+  it("tells of each of its documents how it stands and what it says of itself, whether or not it is in force", async () => {
+    const { store } = storeRig();
+    const broken = (doc: string): RawObject[] =>
+      rawObjects("b", doc, [doc]).map((raw) => ({
+        ...raw,
+        content: {
+          ...(raw.content as object),
+          apiVersion: "g/v7",
+          metadata: { name: doc.slice(0, 1), namespace: "ns", generation: 4, labels: { "istio.io/rev": "canary" } },
+        },
+      }));
+    await store.apply("a", resetEvent("a", { f: ["x=1"] }));
+    await store.apply("b", resetEvent("b", { f: ["x=2"], g: ["y=1"], h: ["z!"] }));
+    await store.apply("b", {
+      type: "replace",
+      scopes: ["y!", "z!"].map((doc, index) => ({ scope: ["g", "h"][index] ?? "", objects: broken(doc) })),
+    });
+    const told = [...store.documents("b", () => true)].map(({ key, state, head, problems }) => [
+      key,
+      state,
+      `${head.version} ${head.generation} ${head.revision}`,
+      problems.length,
+    ]);
+    expect(told).toEqual([
+      ["Thing/ns/x", "shadowed", "v1 0 ", 0],
+      ["Thing/ns/y", "stale", "v7 4 canary", 1],
+      ["Thing/ns/z", "absent", "v7 4 canary", 1],
+    ]);
+    expect([...store.documents("a", () => true)].map(({ state }) => state)).toEqual(["current"]);
+    expect([...store.documents("a", (kind) => kind === "Other")]).toEqual([]);
+  });
+
   it("shows nothing of an event before its commit", async () => {
     const { rows, store } = storeRig();
     await store.stage("a", resetEvent("a", { f: ["x=1"] }));

@@ -8,11 +8,11 @@ import type { Inputs } from "../inputs.ts";
 import { type ConfigObject, formatOrigin, type Origin, objectKey, type RawObject, type SourceEvent } from "../object.ts";
 import type { Problem } from "../problem.ts";
 import { type AdmittedNamespaces, admittedNamespaces } from "./admitted-namespaces.ts";
-import { type JudgeDeps, type Judged, judge, moved, type ReadObject } from "./judge.ts";
+import { headOf, type JudgeDeps, type Judged, judge, moved, type ReadObject } from "./judge.ts";
 import type { LastGood } from "./last-good.ts";
 import { type GoodVersion, SourceState, type Standing } from "./source-state.ts";
 import { problemsOfKey, sortProblems } from "./store-problems.ts";
-import type { ChangeSummary, ConfigStore, ObjectStatus, StageSummary, StoredObject } from "./store-types.ts";
+import type { ChangeSummary, ConfigStore, ObjectStatus, StageSummary, StandingDocument, StoredObject } from "./store-types.ts";
 
 export interface StoreOptions {
   readonly engine: Pick<Engine, "batch">;
@@ -64,6 +64,8 @@ class Store implements ConfigStore {
   #selectorsChanged = false;
   #admitted: AdmittedNamespaces = admittedNamespaces([], () => undefined);
   #brokenSinceCommit: string[] = [];
+  /** Keys with whose documents something is wrong: few of many, and to look for them after each change would cost more than most changes do. */
+  readonly #faulty = new Set<string>();
   #problems: readonly Problem[] | undefined;
 
   constructor(options: StoreOptions) {
@@ -191,6 +193,21 @@ class Store implements ConfigStore {
     return this.#problems;
   }
 
+  *documents(source: string, isChosen: (kind: string) => boolean): Iterable<StandingDocument> {
+    for (const document of this.#state(source)?.owners() ?? []) {
+      const { key, ref, problems, broken } = document;
+      if (key === undefined || ref === undefined || !isChosen(ref.kind) || !this.#admitted.admits(ref.namespace)) continue;
+      const inForce = this.#inForce.get(key);
+      const own = inForce?.source === source ? inForce.standing : undefined;
+      const state = inForce !== undefined && own === undefined ? "shadowed" : own?.stale === true ? "stale" : own ? "current" : "absent";
+      if (own !== undefined || broken || state === "shadowed") yield { key, ref, head: headOf(document), state, problems };
+    }
+  }
+
+  *judged(): Iterable<Judged> {
+    for (const { state } of this.#sources.values()) for (const documents of state.scopes()) yield* documents;
+  }
+
   list(): readonly StoredObject[] {
     const stored: StoredObject[] = [];
     for (const key of [...this.#inForce.keys()].sort()) {
@@ -273,7 +290,13 @@ class Store implements ConfigStore {
   /** Settles keys and, after that, which namespaces count. Returns what counted before of all keys that either may have changed. */
   #settleAll(touched: ReadonlySet<string>): ReadonlyMap<string, ConfigObject | undefined> {
     const before = new Map([...touched].map((key) => [key, this.get(key)]));
-    for (const key of touched) this.#settle(key);
+    const states = this.#states();
+    for (const key of touched) {
+      const inForce = this.#settle(key);
+      const [fault] = problemsOfKey(key, states, inForce?.source);
+      if (fault === undefined) this.#faulty.delete(key);
+      else this.#faulty.add(key);
+    }
     const relabelled = this.#selectors.length > 0 && [...touched].some((key) => key.startsWith("Namespace/"));
     if (!this.#selectorsChanged && !relabelled) return before;
     const labelsOf = (name: string): Labels | undefined => this.#inForce.get(`Namespace//${name}`)?.standing.version.object.labels;
@@ -326,16 +349,9 @@ class Store implements ConfigStore {
   }
 
   *#allProblems(): Iterable<Problem> {
-    const keys = new Set<string>();
-    for (const state of this.#states()) {
-      for (const documents of state.scopes()) {
-        for (const document of documents) {
-          if (document.key === undefined) yield* document.problems;
-          else keys.add(document.key);
-        }
-      }
-    }
-    for (const key of keys) yield* problemsOfKey(key, this.#states(), this.#inForce.get(key)?.source);
+    const states = this.#states();
+    for (const state of states) for (const document of state.keyless()) yield* document.problems;
+    for (const key of this.#faulty) yield* problemsOfKey(key, states, this.#inForce.get(key)?.source);
   }
 }
 

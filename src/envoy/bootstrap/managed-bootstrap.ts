@@ -48,6 +48,8 @@ export interface ManagedBootstrapInput {
   readonly outlierLogPath: string;
   readonly logJson: boolean;
   readonly services: RemoteServices;
+  /** What the agent is told about running Envoy: a ProxyConfig as JSON; empty where there is nothing to say. */
+  readonly runProxyConfig: string;
 }
 
 const ADS = {
@@ -73,6 +75,8 @@ export function buildManagedBootstrap(input: ManagedBootstrapInput): Bootstrap {
   const everywhere = input.ipv6 ? "::" : "0.0.0.0";
   const tracing = defaultTracer(input.services);
   return create(BootstrapSchema, {
+    // The agent takes it out again: it has a node of its own.
+    ...(input.runProxyConfig !== "" && { node: { metadata: { RUN_PROXY_CONFIG: input.runProxyConfig } } }),
     applicationLogConfig: { logFormat: { logFormat: input.logJson ? JSON_LOG : TEXT_LOG } },
     layeredRuntime: {
       layers: [

@@ -1,6 +1,6 @@
-import { create, type JsonObject, type MessageInitShape } from "@bufbuild/protobuf";
-import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import { type Cluster, ClusterSchema } from "../../gen/envoy/config/cluster/v3/cluster_pb.js";
+import type { JsonObject, MessageInitShape } from "@bufbuild/protobuf";
+import { durationOfMs } from "../../base/duration.ts";
+import type { ClusterSchema } from "../../gen/envoy/config/cluster/v3/cluster_pb.js";
 import type { BindConfigSchema } from "../../gen/envoy/config/core/v3/address_pb.js";
 import type { ClusterInput, ClusterMetadataInput } from "./cluster-input.ts";
 import { discoveryFields } from "./discovery.ts";
@@ -11,11 +11,11 @@ import { outlierDetection } from "./outlier-detection.ts";
 import { transportFields } from "./transport.ts";
 
 /** Builds one cluster of any kind. Pure: equal inputs give equal bytes. */
-export function buildCluster(input: ClusterInput): Cluster {
-  return create(ClusterSchema, {
+export function buildCluster(input: ClusterInput): MessageInitShape<typeof ClusterSchema> {
+  return {
     name: input.name,
     ...(input.statName !== undefined && { altStatName: input.statName }),
-    connectTimeout: durationFromMs(input.connectTimeoutMs),
+    connectTimeout: durationOfMs(input.connectTimeoutMs),
     ...discoveryFields(input),
     ...loadBalancerFields(input.loadBalancer),
     ...(input.upstreamPort !== undefined && {
@@ -36,7 +36,7 @@ export function buildCluster(input: ClusterInput): Cluster {
     }),
     ...(input.bind.length > 0 && { upstreamBindConfig: bindConfig(input.bind) }),
     ...(input.metadata !== undefined && metadataField(input.metadata)),
-  });
+  };
 }
 
 function bindConfig([first = "", ...others]: readonly string[]): MessageInitShape<typeof BindConfigSchema> {

@@ -1,10 +1,10 @@
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { durationOfMs } from "../../base/duration.ts";
 import { Cluster_DiscoveryType, type ClusterSchema } from "../../gen/envoy/config/cluster/v3/cluster_pb.js";
-import { ApiVersion } from "../../gen/envoy/config/core/v3/config_source_pb.js";
+import { ApiVersion, ConfigSourceSchema } from "../../gen/envoy/config/core/v3/config_source_pb.js";
 import { ClusterConfigSchema as ForwardProxySchema } from "../../gen/envoy/extensions/clusters/dynamic_forward_proxy/v3/cluster_pb.js";
 import { CaresDnsResolverConfigSchema } from "../../gen/envoy/extensions/network/dns_resolver/cares/v3/cares_dns_resolver_pb.js";
-import { anyOf } from "../../wire/encode.ts";
+import { anyOf, encodedOnce } from "../../wire/encode.ts";
 import { dnsCache, LOOKUP_FAMILY } from "../dns-cache.ts";
 import { buildLoadAssignment } from "../endpoint/load-assignment.ts";
 import type { ClusterInput, DnsInput } from "./cluster-input.ts";
@@ -30,11 +30,19 @@ const DNS_JITTER_MS = 100;
 /** A query over UDP that is lost with its port is lost once: after this many the resolver takes a new port. */
 const DNS_UDP_QUERIES = 100;
 
+const RESOLVER = anyOf(CaresDnsResolverConfigSchema, { udpMaxQueries: DNS_UDP_QUERIES });
+
+const EDS_CONFIG = encodedOnce(ConfigSourceSchema, {
+  configSourceSpecifier: { case: "ads", value: {} },
+  resourceApiVersion: ApiVersion.V3,
+  initialFetchTimeout: durationOfMs(EDS_FETCH_TIMEOUT_MS),
+});
+
 /** The fields of a cluster that say where its endpoints come from. */
 export function discoveryFields(input: ClusterInput): Pick<ClusterInit, DiscoveryField | DnsField> {
   return {
     clusterDiscoveryType: discoveryType(input.discovery),
-    ...(input.discovery === "eds" && { edsClusterConfig: edsConfig(input.name) }),
+    ...(input.discovery === "eds" && { edsClusterConfig: { serviceName: input.name, edsConfig: EDS_CONFIG } }),
     ...(input.assignment !== undefined && { loadAssignment: buildLoadAssignment(input.assignment) }),
     ...(input.dns !== undefined && dnsFields(input.dns)),
   };
@@ -42,34 +50,19 @@ export function discoveryFields(input: ClusterInput): Pick<ClusterInit, Discover
 
 function discoveryType(discovery: ClusterInput["discovery"]): NonNullable<ClusterInit["clusterDiscoveryType"]> {
   if (typeof discovery === "string") return { case: "type", value: TYPE[discovery] };
-  const config = create(ForwardProxySchema, {
+  const typedConfig = anyOf(ForwardProxySchema, {
     clusterImplementationSpecifier: { case: "dnsCacheConfig", value: dnsCache(discovery.cache) },
     allowInsecureClusterOptions: discovery.fixedNames,
   });
-  return {
-    case: "clusterType",
-    value: { name: "envoy.clusters.dynamic_forward_proxy", typedConfig: anyOf(ForwardProxySchema, config) },
-  };
-}
-
-function edsConfig(serviceName: string): NonNullable<ClusterInit["edsClusterConfig"]> {
-  return {
-    serviceName,
-    edsConfig: {
-      configSourceSpecifier: { case: "ads", value: {} },
-      resourceApiVersion: ApiVersion.V3,
-      initialFetchTimeout: durationFromMs(EDS_FETCH_TIMEOUT_MS),
-    },
-  };
+  return { case: "clusterType", value: { name: "envoy.clusters.dynamic_forward_proxy", typedConfig } };
 }
 
 function dnsFields(dns: DnsInput): Pick<ClusterInit, DnsField> {
-  const resolver = create(CaresDnsResolverConfigSchema, { udpMaxQueries: DNS_UDP_QUERIES });
   return {
     dnsLookupFamily: LOOKUP_FAMILY[dns.family],
-    dnsRefreshRate: durationFromMs(dns.refreshMs),
+    dnsRefreshRate: durationOfMs(dns.refreshMs),
     respectDnsTtl: true,
-    dnsJitter: durationFromMs(DNS_JITTER_MS),
-    typedDnsResolverConfig: { name: "envoy.network.dns_resolver.cares", typedConfig: anyOf(CaresDnsResolverConfigSchema, resolver) },
+    dnsJitter: durationOfMs(DNS_JITTER_MS),
+    typedDnsResolverConfig: { name: "envoy.network.dns_resolver.cares", typedConfig: RESOLVER },
   };
 }

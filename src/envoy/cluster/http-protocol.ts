@@ -1,5 +1,6 @@
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { type Any, durationFromMs } from "@bufbuild/protobuf/wkt";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { Any } from "@bufbuild/protobuf/wkt";
+import { durationOfMs } from "../../base/duration.ts";
 import type { MatchPredicateSchema } from "../../gen/envoy/config/common/matcher/v3/matcher_pb.js";
 import type {
   HttpProtocolOptionsSchema as CommonHttpOptionsSchema,
@@ -19,7 +20,7 @@ const EXTENSION = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
 export function httpProtocolOptions(input: HttpProtocolInput): Record<string, Any> {
   const pool = [input.idleTimeoutMs, input.maxConnectionDurationMs, input.maxRequestsPerConnection, input.maxConcurrentStreams];
   const pooled = [...pool, input.http2Keepalive].some((setting) => setting !== undefined);
-  const options = create(HttpProtocolOptionsSchema, {
+  const options = anyOf(HttpProtocolOptionsSchema, {
     upstreamProtocolOptions: versionOptions(input),
     ...(pooled && { commonHttpProtocolOptions: commonOptions(input) }),
     ...((input.autoSni || input.autoSanValidation) && {
@@ -27,7 +28,7 @@ export function httpProtocolOptions(input: HttpProtocolInput): Record<string, An
     }),
     ...(input.outlierCodes !== undefined && { outlierDetection: { errorMatcher: statusMatcher(input.outlierCodes) } }),
   });
-  return { [EXTENSION]: anyOf(HttpProtocolOptionsSchema, options) };
+  return { [EXTENSION]: options };
 }
 
 function versionOptions(input: HttpProtocolInput): MessageInitShape<typeof HttpProtocolOptionsSchema>["upstreamProtocolOptions"] & object {
@@ -67,8 +68,8 @@ function http2Options({ maxConcurrentStreams, http2Keepalive }: HttpProtocolInpu
     ...(maxConcurrentStreams !== undefined && { maxConcurrentStreams }),
     ...(http2Keepalive !== undefined && {
       connectionKeepalive: {
-        interval: http2Keepalive.intervalMs === undefined ? undefined : durationFromMs(http2Keepalive.intervalMs),
-        timeout: durationFromMs(http2Keepalive.timeoutMs ?? DEFAULT_KEEPALIVE_TIMEOUT_MS),
+        interval: http2Keepalive.intervalMs === undefined ? undefined : durationOfMs(http2Keepalive.intervalMs),
+        timeout: durationOfMs(http2Keepalive.timeoutMs ?? DEFAULT_KEEPALIVE_TIMEOUT_MS),
       },
     }),
   };
@@ -80,8 +81,8 @@ const DEFAULT_KEEPALIVE_TIMEOUT_MS = 20_000;
 function commonOptions(input: HttpProtocolInput): MessageInitShape<typeof CommonHttpOptionsSchema> {
   const { idleTimeoutMs, maxConnectionDurationMs, maxRequestsPerConnection } = input;
   return {
-    ...(idleTimeoutMs !== undefined && { idleTimeout: durationFromMs(idleTimeoutMs) }),
-    ...(maxConnectionDurationMs !== undefined && { maxConnectionDuration: durationFromMs(maxConnectionDurationMs) }),
+    ...(idleTimeoutMs !== undefined && { idleTimeout: durationOfMs(idleTimeoutMs) }),
+    ...(maxConnectionDurationMs !== undefined && { maxConnectionDuration: durationOfMs(maxConnectionDurationMs) }),
     ...(maxRequestsPerConnection !== undefined && { maxRequestsPerConnection }),
   };
 }

@@ -1,14 +1,14 @@
-import { create } from "@bufbuild/protobuf";
-import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import { type CircuitBreakers, CircuitBreakersSchema } from "../../gen/envoy/config/cluster/v3/circuit_breaker_pb.js";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { durationOfMs } from "../../base/duration.ts";
+import type { CircuitBreakersSchema } from "../../gen/envoy/config/cluster/v3/circuit_breaker_pb.js";
 import type { LimitsInput } from "./cluster-input.ts";
 
 const NO_LIMIT = 0xffff_ffff;
 
 /** What is not limited by configuration is not limited at all: limits belong to whoever runs the destination, not to a default. A retry budget, where there is one, goes before the number of retries. */
-export function circuitBreakers(input: LimitsInput): CircuitBreakers {
+export function circuitBreakers(input: LimitsInput): MessageInitShape<typeof CircuitBreakersSchema> {
   const { connections, pendingRequests, requests, retries, retryBudget } = input;
-  return create(CircuitBreakersSchema, {
+  return {
     thresholds: [
       {
         maxConnections: connections ?? NO_LIMIT,
@@ -19,10 +19,10 @@ export function circuitBreakers(input: LimitsInput): CircuitBreakers {
           retryBudget: {
             budgetPercent: { value: retryBudget.percent },
             minRetryConcurrency: retryBudget.minConcurrency,
-            ...(retryBudget.intervalMs !== undefined && { budgetInterval: durationFromMs(retryBudget.intervalMs) }),
+            ...(retryBudget.intervalMs !== undefined && { budgetInterval: durationOfMs(retryBudget.intervalMs) }),
           },
         }),
       },
     ],
-  });
+  };
 }

@@ -1,5 +1,5 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { durationOfMs } from "../../base/duration.ts";
 import { Cluster_LbPolicy, type Cluster_SlowStartConfigSchema, type ClusterSchema } from "../../gen/envoy/config/cluster/v3/cluster_pb.js";
 import { HealthStatus } from "../../gen/envoy/config/core/v3/health_check_pb.js";
 import type { LoadBalancerAlgorithm, LoadBalancerInput, WarmupInput } from "./cluster-input.ts";
@@ -74,7 +74,7 @@ function algorithmFields(algorithm: LoadBalancerAlgorithm): Pick<ClusterInit, "l
 
 function slowStart(warmup: WarmupInput): MessageInitShape<typeof Cluster_SlowStartConfigSchema> {
   return {
-    slowStartWindow: durationFromMs(warmup.windowMs),
+    slowStartWindow: durationOfMs(warmup.windowMs),
     ...(warmup.aggression !== undefined && { aggression: { defaultValue: warmup.aggression, runtimeKey: AGGRESSION_KEY } }),
     ...(warmup.minimumPercent !== undefined && { minWeightPercent: { value: warmup.minimumPercent } }),
   };

@@ -1,12 +1,12 @@
-import { create } from "@bufbuild/protobuf";
-import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import { type OutlierDetection, OutlierDetectionSchema } from "../../gen/envoy/config/cluster/v3/outlier_detection_pb.js";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { durationOfMs } from "../../base/duration.ts";
+import type { OutlierDetectionSchema } from "../../gen/envoy/config/cluster/v3/outlier_detection_pb.js";
 import type { OutlierInput } from "./cluster-input.ts";
 
 /** A reason to eject is enforced where a count is given, off where the count is 0. Success rate is never one, as in Istio. */
-export function outlierDetection(input: OutlierInput): OutlierDetection {
+export function outlierDetection(input: OutlierInput): MessageInitShape<typeof OutlierDetectionSchema> {
   const { consecutive5xx, consecutiveGatewayFailures, consecutiveLocalOriginFailures, splitLocalOrigin } = input;
-  return create(OutlierDetectionSchema, {
+  return {
     enforcingSuccessRate: 0,
     consecutive5xx,
     enforcingConsecutive5xx: enforcing(consecutive5xx),
@@ -20,10 +20,10 @@ export function outlierDetection(input: OutlierInput): OutlierDetection {
         enforcingConsecutiveLocalOriginFailure: 100,
       }),
     }),
-    interval: input.intervalMs === undefined ? undefined : durationFromMs(input.intervalMs),
-    baseEjectionTime: input.baseEjectionMs === undefined ? undefined : durationFromMs(input.baseEjectionMs),
+    interval: input.intervalMs === undefined ? undefined : durationOfMs(input.intervalMs),
+    baseEjectionTime: input.baseEjectionMs === undefined ? undefined : durationOfMs(input.baseEjectionMs),
     maxEjectionPercent: input.maxEjectionPercent,
-  });
+  };
 }
 
 const enforcing = (count: number | undefined): number | undefined => (count === undefined ? undefined : count > 0 ? 100 : 0);

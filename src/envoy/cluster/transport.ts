@@ -1,12 +1,13 @@
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ClusterSchema } from "../../gen/envoy/config/cluster/v3/cluster_pb.js";
-import { type TransportSocket, TransportSocketSchema } from "../../gen/envoy/config/core/v3/base_pb.js";
+import type { TransportSocketSchema } from "../../gen/envoy/config/core/v3/base_pb.js";
 import { ProxyProtocolConfig_Version } from "../../gen/envoy/config/core/v3/proxy_protocol_pb.js";
 import { ProxyProtocolUpstreamTransportSchema } from "../../gen/envoy/extensions/transport_sockets/proxy_protocol/v3/upstream_proxy_protocol_pb.js";
 import { anyOf } from "../../wire/encode.ts";
 import { rawBufferSocket, upstreamTlsContext, upstreamTlsSocket } from "../tls/index.ts";
 import type { TransportInput } from "./cluster-input.ts";
 
+type TransportSocket = MessageInitShape<typeof TransportSocketSchema>;
 type TransportFields = Pick<MessageInitShape<typeof ClusterSchema>, "transportSocket" | "transportSocketMatches">;
 
 /**
@@ -37,12 +38,9 @@ export function transportFields({ security, proxyProtocol }: TransportInput): Tr
 
 /** Says the client's address before anything else is sent. */
 function withProxyProtocol(inner: TransportSocket, version: "v1" | "v2"): TransportSocket {
-  const config = create(ProxyProtocolUpstreamTransportSchema, {
+  const typedConfig = anyOf(ProxyProtocolUpstreamTransportSchema, {
     config: { version: version === "v1" ? ProxyProtocolConfig_Version.V1 : ProxyProtocolConfig_Version.V2 },
     transportSocket: inner,
   });
-  return create(TransportSocketSchema, {
-    name: "envoy.transport_sockets.upstream_proxy_protocol",
-    configType: { case: "typedConfig", value: anyOf(ProxyProtocolUpstreamTransportSchema, config) },
-  });
+  return { name: "envoy.transport_sockets.upstream_proxy_protocol", configType: { case: "typedConfig", value: typedConfig } };
 }

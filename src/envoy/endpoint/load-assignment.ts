@@ -1,8 +1,8 @@
-import { create, type JsonObject, type MessageInitShape } from "@bufbuild/protobuf";
+import type { JsonObject, MessageInitShape } from "@bufbuild/protobuf";
 import type { AddressSchema } from "../../gen/envoy/config/core/v3/address_pb.js";
 import { HealthStatus } from "../../gen/envoy/config/core/v3/health_check_pb.js";
 import type { LbEndpointSchema } from "../../gen/envoy/config/endpoint/v3/endpoint_components_pb.js";
-import { type ClusterLoadAssignment, ClusterLoadAssignmentSchema } from "../../gen/envoy/config/endpoint/v3/endpoint_pb.js";
+import type { ClusterLoadAssignmentSchema } from "../../gen/envoy/config/endpoint/v3/endpoint_pb.js";
 import type { Locality } from "../../model/locality.ts";
 
 /** The endpoints of one cluster, grouped as they are sent. */
@@ -36,8 +36,8 @@ export interface EndpointInput {
 }
 
 /** Builds a load assignment. Pure: equal inputs give equal bytes. */
-export function buildLoadAssignment(input: LoadAssignmentInput): ClusterLoadAssignment {
-  return create(ClusterLoadAssignmentSchema, {
+export function buildLoadAssignment(input: LoadAssignmentInput): MessageInitShape<typeof ClusterLoadAssignmentSchema> {
+  return {
     clusterName: input.clusterName,
     endpoints: input.localities.map(({ locality, priority, weight, endpoints }) => ({
       locality: { region: locality.region, zone: locality.zone, subZone: locality.subzone },
@@ -45,12 +45,12 @@ export function buildLoadAssignment(input: LoadAssignmentInput): ClusterLoadAssi
       loadBalancingWeight: weight,
       lbEndpoints: endpoints.map(lbEndpoint),
     })),
-  });
+  };
 }
 
 function lbEndpoint(input: EndpointInput): MessageInitShape<typeof LbEndpointSchema> {
   const filterMetadata: Record<string, JsonObject> = {};
-  if (input.mutualTls) filterMetadata["envoy.transport_socket_match"] = { tlsMode: "istio" };
+  if (input.mutualTls) Object.assign(filterMetadata, MUTUAL_TLS);
   if (input.workload !== "") filterMetadata.istio = { workload: input.workload };
   return {
     hostIdentifier: { case: "endpoint", value: { address: addressOf(input) } },
@@ -60,7 +60,10 @@ function lbEndpoint(input: EndpointInput): MessageInitShape<typeof LbEndpointSch
   };
 }
 
-const HEALTH_STATUS = { unhealthy: HealthStatus.UNHEALTHY, draining: HealthStatus.DRAINING } as const;
+/** Metadata by which clusters choose mutual TLS for an endpoint. */
+export const MUTUAL_TLS = { "envoy.transport_socket_match": { tlsMode: "istio" } };
+
+export const HEALTH_STATUS = { unhealthy: HealthStatus.UNHEALTHY, draining: HealthStatus.DRAINING } as const;
 
 function addressOf({ address, unixPath, port }: EndpointInput): MessageInitShape<typeof AddressSchema> {
   if (unixPath) return { address: { case: "pipe", value: { path: address } } };

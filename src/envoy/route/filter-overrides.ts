@@ -1,4 +1,3 @@
-import { create } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { durationOfMs } from "../../base/duration.ts";
 import { CorsPolicySchema } from "../../gen/envoy/extensions/filters/http/cors/v3/cors_pb.js";
@@ -24,37 +23,31 @@ export function filterOverrides(route: {
 }
 
 function corsOverride(cors: CorsInput): Any {
-  return anyOf(
-    CorsPolicySchema,
-    create(CorsPolicySchema, {
-      allowOriginStringMatch: cors.origins.map(stringMatcher),
-      allowMethods: cors.methods,
-      allowHeaders: cors.headers,
-      exposeHeaders: cors.exposeHeaders,
-      maxAge: cors.maxAgeSeconds,
-      ...(cors.credentials !== undefined && { allowCredentials: cors.credentials }),
-      filterEnabled: { defaultValue: { numerator: 100 } },
-      forwardNotMatchingPreflights: cors.forwardUnmatchedPreflights,
-    }),
-  );
+  return anyOf(CorsPolicySchema, {
+    allowOriginStringMatch: cors.origins.map(stringMatcher),
+    allowMethods: cors.methods,
+    allowHeaders: cors.headers,
+    exposeHeaders: cors.exposeHeaders,
+    maxAge: cors.maxAgeSeconds,
+    ...(cors.credentials !== undefined && { allowCredentials: cors.credentials }),
+    filterEnabled: { defaultValue: { numerator: 100 } },
+    forwardNotMatchingPreflights: cors.forwardUnmatchedPreflights,
+  });
 }
 
 function faultOverride({ delay, abort }: FaultInput): Any {
-  return anyOf(
-    HTTPFaultSchema,
-    create(HTTPFaultSchema, {
-      ...(delay !== undefined && {
-        delay: { faultDelaySecifier: { case: "fixedDelay" as const, value: durationOfMs(delay.ms) }, percentage: fractionOf(delay.share) },
-      }),
-      ...(abort !== undefined && {
-        abort: {
-          errorType:
-            abort.status.kind === "http"
-              ? { case: "httpStatus" as const, value: abort.status.code }
-              : { case: "grpcStatus" as const, value: abort.status.code },
-          ...(abort.share !== undefined && { percentage: fractionOf(abort.share) }),
-        },
-      }),
+  return anyOf(HTTPFaultSchema, {
+    ...(delay !== undefined && {
+      delay: { faultDelaySecifier: { case: "fixedDelay" as const, value: durationOfMs(delay.ms) }, percentage: fractionOf(delay.share) },
     }),
-  );
+    ...(abort !== undefined && {
+      abort: {
+        errorType:
+          abort.status.kind === "http"
+            ? { case: "httpStatus" as const, value: abort.status.code }
+            : { case: "grpcStatus" as const, value: abort.status.code },
+        ...(abort.share !== undefined && { percentage: fractionOf(abort.share) }),
+      },
+    }),
+  });
 }

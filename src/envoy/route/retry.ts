@@ -1,4 +1,4 @@
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { durationOfMs } from "../../base/duration.ts";
 import type { RetryPolicySchema } from "../../gen/envoy/config/route/v3/route_components_pb.js";
 import { PreviousHostsPredicateSchema } from "../../gen/envoy/extensions/retry/host/previous_hosts/v3/previous_hosts_pb.js";
@@ -6,8 +6,8 @@ import { PreviousPrioritiesConfigSchema } from "../../gen/envoy/extensions/retry
 import { anyOf } from "../../wire/encode.ts";
 import type { RetryInput } from "./route-input.ts";
 
-const PREVIOUS_HOSTS = anyOf(PreviousHostsPredicateSchema, create(PreviousHostsPredicateSchema));
-const PREVIOUS_PRIORITIES = anyOf(PreviousPrioritiesConfigSchema, create(PreviousPrioritiesConfigSchema, { updateFrequency: 2 }));
+const PREVIOUS_HOSTS = anyOf(PreviousHostsPredicateSchema, {});
+const PREVIOUS_PRIORITIES = anyOf(PreviousPrioritiesConfigSchema, { updateFrequency: 2 });
 
 /** Up to this many other hosts are tried to find one that was not used before. */
 const HOST_SELECTION_ATTEMPTS = 5n;

@@ -1,10 +1,10 @@
-import { create, fromBinary } from "@bufbuild/protobuf";
-import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
+import { fromBinary } from "@bufbuild/protobuf";
 import { Interned } from "../../base/interned.ts";
 import { ApiVersion } from "../../gen/envoy/config/core/v3/config_source_pb.js";
 import { RouteConfigurationSchema } from "../../gen/envoy/config/route/v3/route_pb.js";
 import { encode, encodedBytes } from "../../wire/encode.ts";
 import type { Encoded } from "../../wire/encoded.ts";
+import { TailBuffer } from "../../wire/tail-buffer.ts";
 import { VIRTUAL_HOST_TYPE } from "../../wire/type-urls.ts";
 
 /** Domains of a virtual host and their encoding: made once, used by every table that has all of them. */
@@ -29,15 +29,21 @@ export interface RouteTableInput {
   readonly divided: boolean;
 }
 
-const VIRTUAL_HOSTS_TAG = (2 << 3) | WireType.LengthDelimited;
-const VIRTUAL_HOST_NAME = 1;
-const VIRTUAL_HOST_DOMAINS = 2;
+const LENGTH_DELIMITED = 2;
+const VIRTUAL_HOSTS_TAG = (2 << 3) | LENGTH_DELIMITED;
+const NAME_TAG = (1 << 3) | LENGTH_DELIMITED;
+const DOMAINS_TAG = (2 << 3) | LENGTH_DELIMITED;
 const MAX_DIRECT_RESPONSE_BYTES = 1_048_576;
 
+const out = new TailBuffer();
+
 export function encodeDomains(names: readonly string[]): EncodedDomains {
-  const writer = new BinaryWriter();
-  for (const name of names) writer.tag(VIRTUAL_HOST_DOMAINS, WireType.LengthDelimited).string(name);
-  return { names, bytes: writer.finish() };
+  out.clear();
+  for (let i = names.length - 1; i >= 0; i--) {
+    out.text(names[i] ?? "");
+    out.byte(DOMAINS_TAG);
+  }
+  return { names, bytes: out.toBytes() };
 }
 
 const listed = new Interned<EncodedDomains>();
@@ -56,16 +62,13 @@ export function assembleRouteTable(input: RouteTableInput): readonly Uint8Array[
 
 function tableHead({ name, ignorePort, divided }: RouteTableInput): Uint8Array {
   const configSource = { configSourceSpecifier: { case: "ads", value: {} }, resourceApiVersion: ApiVersion.V3 } as const;
-  return encode(
-    RouteConfigurationSchema,
-    create(RouteConfigurationSchema, {
-      name,
-      validateClusters: false,
-      ignorePortInHostMatching: ignorePort,
-      maxDirectResponseBodySizeBytes: MAX_DIRECT_RESPONSE_BYTES,
-      ...(divided && { vhds: { configSource } }),
-    }),
-  );
+  return encode(RouteConfigurationSchema, {
+    name,
+    validateClusters: false,
+    ignorePortInHostMatching: ignorePort,
+    maxDirectResponseBodySizeBytes: MAX_DIRECT_RESPONSE_BYTES,
+    ...(divided && { vhds: { configSource } }),
+  });
 }
 
 const divided = new WeakMap<Encoded, boolean>();
@@ -114,14 +117,13 @@ function hostField({ name, body, domains }: TableHost): Uint8Array {
   hostFields.set(domains, ofDomains);
   let field = ofDomains.get(body);
   if (field === undefined) {
-    const first = nameField(name);
-    const length = first.length + body.length + domains.bytes.length;
-    field = new Uint8Array(fieldLength(length));
-    field[0] = VIRTUAL_HOSTS_TAG;
-    const at = writeLength(field, 1, length);
-    field.set(first, at);
-    field.set(body, at + first.length);
-    field.set(domains.bytes, at + first.length + body.length);
+    out.clear();
+    out.raw(domains.bytes);
+    out.raw(body);
+    out.text(name);
+    out.byte(NAME_TAG);
+    out.open(VIRTUAL_HOSTS_TAG, 0);
+    field = out.toBytes();
     ofDomains.set(body, field);
   }
   return field;
@@ -139,19 +141,9 @@ export function withDistinctDomains<H extends Pick<TableHost, "domains">>(hosts:
   });
 }
 
-const nameField = (name: string): Uint8Array => new BinaryWriter().tag(VIRTUAL_HOST_NAME, WireType.LengthDelimited).string(name).finish();
-
-/** Bytes of a length-delimited field with a one-byte tag. */
-function fieldLength(length: number): number {
-  let prefix = 1;
-  for (let rest = length; rest > 127; rest >>>= 7) prefix += 1;
-  return 1 + prefix + length;
-}
-
-function writeLength(bytes: Uint8Array, start: number, length: number): number {
-  let at = start;
-  let rest = length;
-  for (; rest > 127; rest >>>= 7) bytes[at++] = (rest & 127) | 128;
-  bytes[at++] = rest;
-  return at;
+function nameField(name: string): Uint8Array {
+  out.clear();
+  out.text(name);
+  out.byte(NAME_TAG);
+  return out.toBytes();
 }

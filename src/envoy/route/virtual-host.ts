@@ -1,10 +1,9 @@
-import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import {
   type RouteMatchSchema,
   type RouteSchema,
-  type VirtualHost,
   VirtualHost_TlsRequirementType,
-  VirtualHostSchema,
+  type VirtualHostSchema,
 } from "../../gen/envoy/config/route/v3/route_components_pb.js";
 import { directResponseAction, redirectAction, routeAction } from "./action.ts";
 import { filterOverrides } from "./filter-overrides.ts";
@@ -13,13 +12,13 @@ import type { ActionInput, MatchInput, RouteInput, VirtualHostInput } from "./ro
 import { claimMatcher, headerMatcher, queryMatcher } from "./text-match.ts";
 
 /** Builds a virtual host without name and domains, which are put to it by tables (`assembleRouteTable`): it may have others in another table. */
-export function buildVirtualHost(input: VirtualHostInput): VirtualHost {
-  return create(VirtualHostSchema, {
+export function buildVirtualHost(input: VirtualHostInput): MessageInitShape<typeof VirtualHostSchema> {
+  return {
     routes: input.routes.map(routeOf),
     includeRequestAttemptCount: input.includeAttemptCount,
     typedPerFilterConfig: filterOverrides({ cors: undefined, fault: undefined, ...input }),
     ...(input.requireTls && { requireTls: VirtualHost_TlsRequirementType.ALL }),
-  });
+  };
 }
 
 type RouteInit = MessageInitShape<typeof RouteSchema>;

@@ -1,12 +1,8 @@
-import { create } from "@bufbuild/protobuf";
-import { durationFromMs } from "@bufbuild/protobuf/wkt";
-import {
-  ApiConfigSource_ApiType,
-  ApiVersion,
-  type ConfigSource,
-  ConfigSourceSchema,
-} from "../../gen/envoy/config/core/v3/config_source_pb.js";
-import { type SdsSecretConfig, SdsSecretConfigSchema } from "../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.js";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { durationOfMs } from "../../base/duration.ts";
+import { ApiConfigSource_ApiType, ApiVersion, type ConfigSourceSchema } from "../../gen/envoy/config/core/v3/config_source_pb.js";
+import { SdsSecretConfigSchema } from "../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.js";
+import { encodedOnce } from "../../wire/encode.ts";
 
 /** The workload's own certificate and the mesh's roots, both served by the agent beside the proxy. */
 export const WORKLOAD_CERTIFICATE = "default";
@@ -95,31 +91,38 @@ export const credentialRoots = (name: string, holder: CredentialHolder): SecretN
 const FETCH_TIMEOUT_MS = 5_000;
 
 /** How a secret is fetched is decided by its name: what has a scheme comes from the control plane over ADS, all else from the agent's socket. */
-export function sdsSecret(secret: SecretName): SdsSecretConfig {
-  if (typeof secret !== "string") return create(SdsSecretConfigSchema, { name: secret.name, sdsConfig: fromServer(secret) });
-  return create(SdsSecretConfigSchema, { name: secret, sdsConfig: secret.includes("://") ? fromControlPlane() : fromServer(AGENT) });
+export function sdsSecret(secret: SecretName): SecretInit {
+  if (typeof secret !== "string") return { name: secret.name, sdsConfig: fromServer(secret) };
+  return OF_EVERY_WORKLOAD.get(secret) ?? { name: secret, sdsConfig: secret.includes("://") ? fromControlPlane() : fromServer(AGENT) };
 }
+
+type SecretInit = MessageInitShape<typeof SdsSecretConfigSchema>;
 
 const AGENT: Omit<ProvidedSecret, "name"> = { cluster: "sds-grpc", authority: "" };
 
-const fromControlPlane = (): ConfigSource =>
-  create(ConfigSourceSchema, {
-    configSourceSpecifier: { case: "ads", value: {} },
-    resourceApiVersion: ApiVersion.V3,
-    initialFetchTimeout: durationFromMs(FETCH_TIMEOUT_MS),
-  });
+const fromControlPlane = (): ConfigSourceInit => ({
+  configSourceSpecifier: { case: "ads", value: {} },
+  resourceApiVersion: ApiVersion.V3,
+  initialFetchTimeout: durationOfMs(FETCH_TIMEOUT_MS),
+});
 
-const fromServer = ({ cluster, authority }: Omit<ProvidedSecret, "name">): ConfigSource =>
-  create(ConfigSourceSchema, {
-    configSourceSpecifier: {
-      case: "apiConfigSource",
-      value: {
-        apiType: ApiConfigSource_ApiType.GRPC,
-        transportApiVersion: ApiVersion.V3,
-        setNodeOnFirstMessageOnly: true,
-        grpcServices: [{ targetSpecifier: { case: "envoyGrpc", value: { clusterName: cluster, authority } } }],
-      },
+const fromServer = ({ cluster, authority }: Omit<ProvidedSecret, "name">): ConfigSourceInit => ({
+  configSourceSpecifier: {
+    case: "apiConfigSource",
+    value: {
+      apiType: ApiConfigSource_ApiType.GRPC,
+      transportApiVersion: ApiVersion.V3,
+      setNodeOnFirstMessageOnly: true,
+      grpcServices: [{ targetSpecifier: { case: "envoyGrpc", value: { clusterName: cluster, authority } } }],
     },
-    resourceApiVersion: ApiVersion.V3,
-    initialFetchTimeout: durationFromMs(FETCH_TIMEOUT_MS),
-  });
+  },
+  resourceApiVersion: ApiVersion.V3,
+  initialFetchTimeout: durationOfMs(FETCH_TIMEOUT_MS),
+});
+
+type ConfigSourceInit = MessageInitShape<typeof ConfigSourceSchema>;
+
+/** The secrets that nearly every context names. */
+const OF_EVERY_WORKLOAD: ReadonlyMap<string, SecretInit> = new Map(
+  [WORKLOAD_CERTIFICATE, MESH_ROOTS].map((name) => [name, encodedOnce(SdsSecretConfigSchema, { name, sdsConfig: fromServer(AGENT) })]),
+);

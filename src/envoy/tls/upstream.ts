@@ -1,6 +1,6 @@
-import { create } from "@bufbuild/protobuf";
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { TlsParameters_TlsProtocol } from "../../gen/envoy/extensions/transport_sockets/tls/v3/common_pb.js";
-import { type UpstreamTlsContext, UpstreamTlsContextSchema } from "../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js";
+import type { UpstreamTlsContextSchema } from "../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js";
 import { type SecretName, sdsSecret } from "./sds-secret.ts";
 import { combinedValidation, type PeerValidation } from "./validation.ts";
 
@@ -17,8 +17,8 @@ export interface UpstreamTlsInput {
 }
 
 /** Builds the TLS context of a cluster. Versions follow Istio: 1.2 to 1.3 on the client side. */
-export function upstreamTlsContext(input: UpstreamTlsInput): UpstreamTlsContext {
-  return create(UpstreamTlsContextSchema, {
+export function upstreamTlsContext(input: UpstreamTlsInput): MessageInitShape<typeof UpstreamTlsContextSchema> {
+  return {
     sni: input.sni ?? "",
     commonTlsContext: {
       alpnProtocols: [...input.alpn],
@@ -34,5 +34,5 @@ export function upstreamTlsContext(input: UpstreamTlsInput): UpstreamTlsContext 
           ? { case: "validationContext", value: {} }
           : { case: "combinedValidationContext", value: combinedValidation(input.validation) },
     },
-  });
+  };
 }

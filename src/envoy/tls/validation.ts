@@ -1,9 +1,6 @@
-import { create } from "@bufbuild/protobuf";
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { CertificateValidationContext_TrustChainVerification as TrustChain } from "../../gen/envoy/extensions/transport_sockets/tls/v3/common_pb.js";
-import {
-  type CommonTlsContext_CombinedCertificateValidationContext,
-  CommonTlsContext_CombinedCertificateValidationContextSchema,
-} from "../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js";
+import type { CommonTlsContext_CombinedCertificateValidationContextSchema as CombinedValidationSchema } from "../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js";
 import { fileRoots, PATH_SEPARATOR, type SecretName, sdsSecret } from "./sds-secret.ts";
 
 /** How a subject alternative name of the peer must look. */
@@ -43,8 +40,8 @@ export function fileTrust({ roots, revoked, agent }: TrustFiles): Pick<PeerValid
 }
 
 /** Roots come over SDS, the rest stands in the context: both parts together are what Envoy calls a combined context. */
-export function combinedValidation(input: PeerValidation): CommonTlsContext_CombinedCertificateValidationContext {
-  return create(CommonTlsContext_CombinedCertificateValidationContextSchema, {
+export function combinedValidation(input: PeerValidation): MessageInitShape<typeof CombinedValidationSchema> {
+  return {
     defaultValidationContext: {
       matchSubjectAltNames: input.subjectAltNames.map((san) => ({ matchPattern: matchPattern(san) })),
       ...(input.crlFile !== undefined && { crl: { specifier: { case: "filename", value: input.crlFile } } }),
@@ -53,7 +50,7 @@ export function combinedValidation(input: PeerValidation): CommonTlsContext_Comb
       verifyCertificateHash: [...(input.certificateHashes ?? [])],
     },
     validationContextSdsSecretConfig: sdsSecret(input.roots),
-  });
+  };
 }
 
 function matchPattern(san: SanMatch) {

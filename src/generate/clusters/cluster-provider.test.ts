@@ -127,7 +127,7 @@ describe("clusters", () => {
     const view = mesh.proxies[0]?.view;
     if (view === undefined) throw new Error("no proxy");
     const steps = [...provider(mesh).prepare(view, { wildcard: true, names: createNameSets().of([]) })];
-    expect(steps).toHaveLength(2);
+    expect(steps.length).toBeGreaterThan(2);
     const before = mesh.world.engine.stats().queries["clusters.outbound"]?.runs;
     offered(mesh, "web-1");
     expect(mesh.world.engine.stats().queries["clusters.outbound"]?.runs).toBe(before);

@@ -4,7 +4,7 @@ import type { Query } from "../../engine/index.ts";
 import { buildCluster, type ClusterInput } from "../../envoy/cluster/index.ts";
 import { ClusterSchema } from "../../gen/envoy/config/cluster/v3/cluster_pb.js";
 import type { ProxyView } from "../../model/proxy.ts";
-import type { ServiceRef } from "../../model/service.ts";
+import { hostKey, type ServiceRef } from "../../model/service.ts";
 import { encoded, sameEncoded } from "../../wire/encode.ts";
 import type { Encoded, ResourceSet } from "../../wire/encoded.ts";
 import { CLUSTER_TYPE, ENDPOINT_TYPE, LISTENER_TYPE, ROUTE_TYPE, VIRTUAL_HOST_TYPE } from "../../wire/type-urls.ts";
@@ -13,6 +13,7 @@ import type { GenerateContext } from "../context.ts";
 import { NOWHERE, needsOf, type Place, type PlaceNeeds, placeOf } from "../endpoints/assignment-key.ts";
 import type { ServiceTraits } from "../endpoints/assignment-plan.ts";
 import { assignmentsOf } from "../endpoints/assignments.ts";
+import { ahead, definePrepareFirst } from "../prepare-first.ts";
 import { definePrepareOnce } from "../prepare-once.ts";
 import { narrowedProxyConfig, proxyConfigOf } from "../proxy-config.ts";
 import { createCollector, layered, policiesBehind, sameResourceSet } from "../resource-set.ts";
@@ -62,6 +63,7 @@ export function createClusterProvider(ctx: GenerateContext): ResourceProvider {
   const eastWest = defineEastWest(ctx);
   const preservesCase = definePreservesCase(ctx);
   const prepareOnce = definePrepareOnce(ctx.engine);
+  const prepareFirst = definePrepareFirst();
   const outlooks = outlooksOf(ctx);
   const outboundOf = (view: ProxyView): OutboundSetKey => {
     const outlook = outlooks.of(clientClassOf(ctx, view));
@@ -94,9 +96,14 @@ export function createClusterProvider(ctx: GenerateContext): ResourceProvider {
     typeUrl: CLUSTER_TYPE,
     removeAfter: [LISTENER_TYPE, ROUTE_TYPE, VIRTUAL_HOST_TYPE],
     companion: { typeUrl: ENDPOINT_TYPE, namesOf: (resource) => (isEdsCluster(resource) ? [resource.name] : []) },
-    prepare(view) {
+    *prepare(view) {
+      yield* ctx.lookups.scopeSteps();
+      const outlook = outlooks.of(clientClassOf(ctx, view));
+      yield;
+      yield* prepareFirst({ id: outlook.id, steps: () => planSteps(ctx, outlook), make: () => queries.plan(outlook) });
       const shared = queries.keys(outboundOf(view));
-      return prepareOnce(shared, function* () {
+      yield;
+      yield* prepareOnce(shared, function* () {
         for (const key of shared.keys) {
           const inputs = queries.outbound.try(key);
           for (const input of inputs.ok ? inputs.value : []) queries.cluster.try(input);
@@ -110,6 +117,20 @@ export function createClusterProvider(ctx: GenerateContext): ResourceProvider {
       return provenanceOf({ ctx, queries, name }, set, inboundOf(view, set.traits));
     },
   };
+}
+
+/** The work behind a plan, a namespace or a rule each. */
+function* planSteps(ctx: GenerateContext, { services }: Outlook): Iterable<void> {
+  const { traitsIn } = assignmentsOf(ctx);
+  for (const namespace of ctx.registry.namespaces()) {
+    traitsIn.try(namespace);
+    yield;
+  }
+  for (const seen of services) {
+    if (seen.rules.length === 0) continue;
+    ahead(() => ruleOf(ctx, seen));
+    yield;
+  }
 }
 
 /** Whether a proxy's configuration wants headers of HTTP/1 spelt as they came. */
@@ -189,7 +210,7 @@ function defineClusterQueries(ctx: GenerateContext) {
 
 function outboundPlan(ctx: GenerateContext, outlook: Outlook): OutboundPlan {
   const { traitsIn, networked, plan } = assignmentsOf(ctx);
-  const traitsOf = ({ namespace, host }: ServiceRef): ServiceTraits | undefined => traitsIn(namespace).get(host);
+  const traitsOf = (ref: ServiceRef): ServiceTraits | undefined => traitsIn(ref.namespace).get(hostKey(ref));
   const services = outlook.services.map((seen) => ({
     service: seen.service,
     ports: seen.service.ports,

@@ -50,21 +50,29 @@ export function outboundClusters(ctx: GenerateContext, key: OutboundKey): readon
   }
   const subsets = [undefined, ...(key.rule?.spec.subsets ?? [])];
   const forms = key.traits.sni && !service.meshExternal ? [false, true] : [false];
+  const assignments = assignmentsOf(ctx);
+  const site: Site = { ctx, mesh: meshOf(ctx), assignments, plan: assignments.planner() };
   const targets = forms.flatMap((sni) => ports.flatMap((port) => subsets.map((subset): Target => ({ key, service, port, subset, sni }))));
-  return targets.flatMap((target) => outboundCluster(ctx, target) ?? []);
+  return targets.flatMap((target) => outboundCluster(site, target) ?? []);
 }
 
-function outboundCluster(ctx: GenerateContext, target: Target): ClusterInput | undefined {
+/** What all clusters of a service are made with. */
+interface Site {
+  readonly ctx: GenerateContext;
+  readonly mesh: MeshConfig;
+  readonly assignments: Assignments;
+  readonly plan: Assignments["plan"];
+}
+
+function outboundCluster({ ctx, mesh, assignments, plan: planned }: Site, target: Target): ClusterInput | undefined {
   const { key, service, port, subset, sni } = target;
   const cluster: OutboundClusterName = { port: port.number, subset: subset?.name ?? "", host: service.host };
   const name = sni ? sniClusterName(cluster) : outboundClusterName(cluster);
-  const assignments = assignmentsOf(ctx);
-  const plan = assignments.plan({ name, cluster, sni, service: key.service, rule: key.rule });
+  const plan = planned({ name, cluster, sni, service: key.service, rule: key.rule });
   if (plan === undefined) return undefined;
   const inline = isInline(service) ? assignments.select(assignmentKey(plan, key.place), { resolved: false }) : undefined;
   if (inline?.localities.length === 0) return undefined;
-  const mesh = meshOf(ctx);
-  const policy = withMeshDefaults(ctx, portPolicy(key.rule?.spec, port.number, subset));
+  const policy = withMeshDefaults(mesh, portPolicy(key.rule?.spec, port.number, subset));
   const discovery = discoveryOf({ service, policy, traits: key.traits, inline, ctx });
   const sniff = !key.traits.router && ctx.settings.sniffOutbound;
   const version = httpVersionOf({ protocol: port.protocol, pool: policy.connectionPool, mesh, sniff });
@@ -104,7 +112,7 @@ function namedCluster(ctx: GenerateContext, target: Target): ClusterInput {
   const cluster: OutboundClusterName = { port: port.number, subset: "", host: service.host };
   const name = outboundClusterName(cluster);
   const mesh = meshOf(ctx);
-  const policy = withMeshDefaults(ctx, portPolicy(key.rule?.spec, port.number, undefined));
+  const policy = withMeshDefaults(mesh, portPolicy(key.rule?.spec, port.number, undefined));
   const version = httpVersionOf({ protocol: port.protocol, pool: policy.connectionPool, mesh, sniff: false });
   const query = { ...tlsQuery({ ctx, target, policy, mesh, assignments: assignmentsOf(ctx) }), automatic: false };
   const tls = clientTls({ ...query, cluster, addressless: true, http2: version === "http2" });

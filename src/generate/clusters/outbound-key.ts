@@ -3,7 +3,7 @@ import { contentHash } from "../../base/hash.ts";
 import { Interned } from "../../base/interned.ts";
 import { DestinationRuleSchema } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
 import type { CertificateFiles, ProxyView } from "../../model/proxy.ts";
-import type { ServiceRef } from "../../model/service.ts";
+import { type ServiceRef, serviceKey } from "../../model/service.ts";
 import type { ResolvedDestinationRule } from "../context.ts";
 import { NOWHERE, type Place } from "../endpoints/assignment-key.ts";
 
@@ -65,7 +65,7 @@ const keys = new Interned<OutboundKey>();
 export function outboundKey(parts: Omit<OutboundKey, "id" | "traits">, client: ClientPart): OutboundKey {
   const { service, ports, rule, place } = parts;
   const where = place === NOWHERE ? "" : JSON.stringify(place);
-  const id = `${service.namespace}/${service.host}|${ports?.join() ?? ""}|${rule === undefined ? "" : ruleId(rule)}|${client.id}|${where}`;
+  const id = `${serviceKey(service)}|${ports?.join() ?? ""}|${rule === undefined ? "" : ruleId(rule)}|${client.id}|${where}`;
   return keys.of(id, () => ({ id, ...parts, traits: client.traits }));
 }
 

@@ -1,7 +1,9 @@
 import { contentHash } from "../../base/hash.ts";
 import { Interned } from "../../base/interned.ts";
 import type { Engine, Query } from "../../engine/index.ts";
+import { serviceKey } from "../../model/service.ts";
 import type { GenerateContext, ResolvedDestinationRule, ScopedService } from "../context.ts";
+import { remembered } from "../remembered.ts";
 import { type ClientClass, clientClassId } from "./client-class.ts";
 
 /** A service that clients see, and which DestinationRules they use for it. */
@@ -55,7 +57,10 @@ function define(ctx: GenerateContext): Outlooks {
     compute(client) {
       const { services } = ctx.lookups.scope({ namespace: client.namespace, sidecar: client.sidecar });
       const mayHaveRules = rulesAbout(ctx, client);
-      const seen = services.map((service) => ({ service, rules: mayHaveRules(service.namespace) ? rulesFor(ctx, client, service) : NONE }));
+      const chosen = ctx.lookups.destinationRuleChooser();
+      const rulesFor = ({ host, namespace }: ScopedService): readonly string[] =>
+        chosen({ host, clientNamespace: client.namespace, serviceNamespace: namespace, labels: client.labels });
+      const seen = services.map((service) => ({ service, rules: mayHaveRules(service.namespace) ? rulesFor(service) : NONE }));
       const id = contentHash(seen.map(seenId).join("\n"));
       return outlooks.of(id, () => ({ id, services: seen }));
     },
@@ -69,22 +74,11 @@ function define(ctx: GenerateContext): Outlooks {
   return { of, byHost };
 }
 
-function rulesFor({ lookups }: GenerateContext, client: ClientClass, { host, namespace }: ScopedService): readonly string[] {
-  return lookups.destinationRuleKeys({ host, clientNamespace: client.namespace, serviceNamespace: namespace, labels: client.labels });
-}
-
 /** Whether services of a namespace may have rules at all: in most meshes most have none, and nothing is looked up for those. */
 function rulesAbout({ inputs }: GenerateContext, client: ClientClass): (namespace: string) => boolean {
   const hasRules = (namespace: string): boolean => inputs.objects.keys("kindNamespace", `DestinationRule/${namespace}`).length > 0;
   const root = inputs.mesh.get("mesh")?.rootNamespace || "istio-system";
-  if (hasRules(client.namespace) || hasRules(root)) return () => true;
-  const known = new Map<string, boolean>();
-  return (namespace) => {
-    const answer = known.get(namespace) ?? hasRules(namespace);
-    known.set(namespace, answer);
-    return answer;
-  };
+  return hasRules(client.namespace) || hasRules(root) ? () => true : remembered(hasRules);
 }
 
-const seenId = ({ service: { namespace, host, ports }, rules }: SeenService): string =>
-  `${namespace}/${host}|${ports?.join() ?? ""}|${rules.join()}`;
+const seenId = ({ service, rules }: SeenService): string => `${serviceKey(service)}|${service.ports?.join() ?? ""}|${rules.join()}`;

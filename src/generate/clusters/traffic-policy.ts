@@ -24,13 +24,16 @@ export function portPolicy(rule: DestinationRule | undefined, port: number, subs
   return merged;
 }
 
+const NOTHING_SAID = { policy: Object.freeze({}), ofPort: false } as const;
+
 /** What one level says for a port: the port's own settings if there are any, else the level's. */
 function levelAt(policy: TrafficPolicy | undefined, port: number): { readonly policy: PortPolicy; readonly ofPort: boolean } {
-  const own = policy?.portLevelSettings.find((settings) => settings.port?.number === port);
+  if (policy === undefined) return NOTHING_SAID;
+  const own = policy.portLevelSettings.find((settings) => settings.port?.number === port);
   const fields: PortPolicy = {};
   if (own !== undefined) for (const field of PORT_FIELDS) Object.assign(fields, own[field] !== undefined && { [field]: own[field] });
   else
     for (const field of [...PORT_FIELDS, ...SHARED_FIELDS])
-      Object.assign(fields, policy?.[field] !== undefined && { [field]: policy[field] });
+      Object.assign(fields, policy[field] !== undefined && { [field]: policy[field] });
   return { policy: fields, ofPort: own !== undefined };
 }

@@ -145,7 +145,7 @@ function assignmentKeyAt(plan: AssignmentPlan, where: Place): AssignmentKey {
   const health = `${unhealthy ? "+unhealthy" : ""}${draining ? "+draining" : ""}`;
   const flags = `${mutualTls}${health}${clusterLocal ? "+cluster" : ""}${nodeLocal ? "+node" : ""}`;
   const rules = locality === undefined && where === NOWHERE && labels === NO_LABELS ? "" : JSON.stringify([labels, locality, where]);
-  return { id: `${cluster}@${service.namespace}|${flags}|${rules}`, plan, place: where };
+  return { id: `${cluster}@${service.namespace}${service.edition ?? ""}|${flags}|${rules}`, plan, place: where };
 }
 
 function narrowed(plan: AssignmentPlan, place: Place): Place {

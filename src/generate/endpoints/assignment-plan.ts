@@ -2,9 +2,9 @@ import { matchesHost, mostSpecificMatch } from "../../base/hostname.ts";
 import { NO_LABELS } from "../../base/labels.ts";
 import type { Query } from "../../engine/index.ts";
 import type { OutboundClusterName } from "../../envoy/cluster/index.ts";
+import type { MeshConfig } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import { ClientTLSSettings_TLSmode as TlsMode } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
-import type { Service, ServiceRef } from "../../model/service.ts";
-import { serviceKey } from "../../model/service.ts";
+import { hostKey, refOf, type Service, type ServiceRef, serviceKey } from "../../model/service.ts";
 import { drainsSessions } from "../../model/session.ts";
 import { type PortPolicy, portPolicy } from "../clusters/traffic-policy.ts";
 import type { GenerateContext, ResolvedDestinationRule } from "../context.ts";
@@ -35,12 +35,14 @@ export interface PlanQuery {
 }
 
 export interface AssignmentPlanning extends NetworkGatewayQueries {
-  /** Traits of the services of a namespace by host. Who plans for all services reads these: one recorded read a namespace instead of one a service. */
+  /** Traits of the services of a namespace by `hostKey`. Who plans for all services reads these: one recorded read a namespace instead of one a service. */
   readonly traitsIn: Query<string, ReadonlyMap<string, ServiceTraits>>;
   /** Whether some network can only be reached through gateways. */
   readonly networked: Query<"", boolean>;
   /** Plans the assignment of a cluster; undefined where the service, its port or the subset does not exist. Call inside a query. */
   plan(query: PlanQuery): AssignmentPlan | undefined;
+  /** The same for who plans many: looks at the mesh once. Not to be kept beyond the run of the query it is made in. */
+  planner(): (query: PlanQuery) => AssignmentPlan | undefined;
 }
 
 export function defineAssignmentPlanning(ctx: GenerateContext): AssignmentPlanning {
@@ -65,7 +67,7 @@ export function defineAssignmentPlanning(ctx: GenerateContext): AssignmentPlanni
       new Map(
         ctx.registry.servicesIn(namespace).flatMap((ref): readonly [string, ServiceTraits][] => {
           const known = traits(ref);
-          return known === undefined ? [] : [[ref.host, known]];
+          return known === undefined ? [] : [[hostKey(ref), known]];
         }),
       ),
   });
@@ -75,39 +77,48 @@ export function defineAssignmentPlanning(ctx: GenerateContext): AssignmentPlanni
   });
   const gateways = defineNetworkGateways(ctx);
   const networked = ctx.engine.query<"", boolean>({ name: "endpoints.networked", compute: () => gateways.namedGateways("").size > 0 });
+  const planner = (): ((query: PlanQuery) => AssignmentPlan | undefined) => {
+    const site = { mesh: ctx.inputs.mesh.get("mesh"), clusterLocal: clusterLocal("") };
+    return (query) => {
+      const known = query.traits ?? traits(query.service);
+      return known === undefined ? undefined : planned({ ...query, traits: known }, site);
+    };
+  };
+  return { traitsIn, ...gateways, networked, planner, plan: (query) => planner()(query) };
+}
+
+interface PlanSite {
+  readonly mesh: MeshConfig | undefined;
+  readonly clusterLocal: ReadonlyMap<string, boolean>;
+}
+
+function planned(query: PlanQuery & { readonly traits: ServiceTraits }, { mesh, clusterLocal }: PlanSite): AssignmentPlan | undefined {
+  const { name, cluster, sni, service, rule, traits } = query;
+  const subset = rule?.spec.subsets.find((candidate) => candidate.name === cluster.subset);
+  if (!traits.ports.includes(cluster.port) || (cluster.subset !== "" && subset === undefined)) return undefined;
+  const policy = withMeshDefaults(mesh, portPolicy(rule?.spec, cluster.port, subset));
   return {
-    traitsIn,
-    ...gateways,
-    networked,
-    plan({ name, cluster, sni, service, rule, traits: given }) {
-      const known = given ?? traits(service);
-      const subset = rule?.spec.subsets.find((candidate) => candidate.name === cluster.subset);
-      if (known?.ports.includes(cluster.port) !== true || (cluster.subset !== "" && subset === undefined)) return undefined;
-      const policy = withMeshDefaults(ctx, portPolicy(rule?.spec, cluster.port, subset));
-      return {
-        cluster: name,
-        service: { namespace: service.namespace, host: service.host },
-        port: cluster.port,
-        labels: subset?.labels ?? NO_LABELS,
-        mutualTls: sni ? "only" : mutualTlsOf(policy),
-        unhealthy: known.distribution !== "any" || (policy.outlierDetection?.minHealthPercent ?? 0) <= 0,
-        draining: known.draining,
-        clusterLocal: isClusterLocal(clusterLocal(""), cluster.host),
-        nodeLocal: known.nodeLocal,
-        locality: localityRulesOf({
-          loadBalancer: policy.loadBalancer,
-          outlier: policy.outlierDetection,
-          mesh: ctx.inputs.mesh.get("mesh"),
-          distribution: known.distribution,
-        }),
-      };
-    },
+    cluster: name,
+    service: refOf(service),
+    port: cluster.port,
+    labels: subset?.labels ?? NO_LABELS,
+    mutualTls: sni ? "only" : mutualTlsOf(policy),
+    unhealthy: traits.distribution !== "any" || (policy.outlierDetection?.minHealthPercent ?? 0) <= 0,
+    draining: traits.draining,
+    clusterLocal: isClusterLocal(clusterLocal, cluster.host),
+    nodeLocal: traits.nodeLocal,
+    locality: localityRulesOf({
+      loadBalancer: policy.loadBalancer,
+      outlier: policy.outlierDetection,
+      mesh,
+      distribution: traits.distribution,
+    }),
   };
 }
 
-/** Blocks that no DestinationRule gives come from the mesh's default traffic policy. Call inside a query. */
-export function withMeshDefaults(ctx: Pick<GenerateContext, "inputs">, policy: PortPolicy): PortPolicy {
-  const defaults = ctx.inputs.mesh.get("mesh")?.defaultTrafficPolicy;
+/** Blocks that no DestinationRule gives come from the mesh's default traffic policy. */
+export function withMeshDefaults(mesh: MeshConfig | undefined, policy: PortPolicy): PortPolicy {
+  const defaults = mesh?.defaultTrafficPolicy;
   if (defaults === undefined) return policy;
   return {
     ...policy,
@@ -138,8 +149,10 @@ function clusterLocalHosts({ inputs, settings: { clusterDomain } }: GenerateCont
   return new Map([...said, ...kept.filter((pattern) => !said.has(pattern)).map((pattern) => [pattern, true] as const)]);
 }
 
-/** The most specific of the patterns counts. */
+/** The most specific of the patterns counts: the name itself before any wildcard. */
 function isClusterLocal(hosts: ReadonlyMap<string, boolean>, host: string): boolean {
+  const exact = hosts.get(host);
+  if (exact !== undefined) return exact;
   const pattern = mostSpecificMatch(host, hosts.keys());
   return pattern !== undefined && hosts.get(pattern) === true;
 }

@@ -1,8 +1,8 @@
 import { parseOutboundClusterName } from "../../envoy/cluster/index.ts";
-import { buildLoadAssignment } from "../../envoy/endpoint/load-assignment.ts";
-import { ClusterLoadAssignmentSchema } from "../../gen/envoy/config/endpoint/v3/endpoint_pb.js";
+import { assignmentBytes } from "../../envoy/endpoint/assignment-bytes.ts";
 import type { ProxyView } from "../../model/proxy.ts";
-import { encoded, sameEncoded } from "../../wire/encode.ts";
+import { hostKey } from "../../model/service.ts";
+import { encodedBytes, sameEncoded } from "../../wire/encode.ts";
 import type { Encoded, ResourceSet } from "../../wire/encoded.ts";
 import { ENDPOINT_TYPE } from "../../wire/type-urls.ts";
 import type { NameSet, ResourceProvider, Wanted } from "../../xds/provider.ts";
@@ -10,6 +10,7 @@ import { clientClassOf } from "../clusters/client-class.ts";
 import { type Outlook, outlooksOf, ruleOf, type SeenService } from "../clusters/outlook.ts";
 import type { GenerateContext } from "../context.ts";
 import { definePrepareOnce } from "../prepare-once.ts";
+import { remembered } from "../remembered.ts";
 import { createCollector, policiesBehind, sameResourceSet } from "../resource-set.ts";
 import {
   type AssignmentKey,
@@ -23,7 +24,8 @@ import {
   placeOf,
   sharedPlan,
 } from "./assignment-key.ts";
-import { assignmentsOf } from "./assignments.ts";
+import type { ServiceTraits } from "./assignment-plan.ts";
+import { type Assignments, assignmentsOf } from "./assignments.ts";
 
 interface PlansKey {
   readonly outlook: Outlook;
@@ -37,6 +39,12 @@ interface Plans {
 
 interface PlacedKey extends PlansKey {
   readonly place: Place;
+}
+
+/** Whose clusters are planned, and how. */
+interface Planning extends Pick<Assignments, "plan"> {
+  readonly known: ReadonlyMap<string, SeenService>;
+  readonly traitsIn: (namespace: string) => ReadonlyMap<string, ServiceTraits>;
 }
 
 const plansId = ({ outlook, names }: PlansKey): string => `${names.id}|${outlook.id}`;
@@ -57,6 +65,7 @@ export function createEndpointProvider(ctx: GenerateContext): ResourceProvider {
   return {
     typeUrl: ENDPOINT_TYPE,
     urgent: true,
+    isLastResult: () => true,
     prepare(view, wanted) {
       const shared = keys(placed(view, wanted));
       return prepareOnce(shared, function* () {
@@ -68,7 +77,7 @@ export function createEndpointProvider(ctx: GenerateContext): ResourceProvider {
     },
     offered: (view, wanted) => set(keys(placed(view, wanted))),
     provenance(view, name) {
-      const planned = planOne(name, outlooks.byHost(outlooks.of(clientClassOf(ctx, view))));
+      const planned = planOne(name, { known: outlooks.byHost(outlooks.of(clientClassOf(ctx, view))), ...assignmentsOf(ctx) });
       if (planned?.plan === undefined) return [];
       const place = placeOf(view, needsOf([planned.plan], assignmentsOf(ctx).networked("")));
       const key = assignmentKey(planned.plan, place);
@@ -80,22 +89,26 @@ export function createEndpointProvider(ctx: GenerateContext): ResourceProvider {
 function defineEndpointQueries(ctx: GenerateContext) {
   const { engine } = ctx;
   const assignments = assignmentsOf(ctx);
-  const planOne = (name: string, known: ReadonlyMap<string, SeenService>) => {
+  const planOne = (name: string, { known, plan, traitsIn }: Planning) => {
     const cluster = parseOutboundClusterName(name);
     const seen = cluster === undefined ? undefined : known.get(cluster.host);
     if (cluster === undefined || seen === undefined) return undefined;
     const { service } = seen;
     const rule = ruleOf(ctx, seen);
-    const traits = assignments.traitsIn(service.namespace).get(service.host);
-    return { rule, plan: traits && assignments.plan({ name, cluster, sni: cluster.sni, service, rule, traits }) };
+    const traits = traitsIn(service.namespace).get(hostKey(service));
+    return { rule, plan: traits && plan({ name, cluster, sni: cluster.sni, service, rule, traits }) };
   };
   const plans = engine.query<PlansKey, Plans>({
     name: "endpoints.plans",
     id: plansId,
     compute: ({ outlook, names }) => {
-      const known = outlooksOf(ctx).byHost(outlook);
+      const planning = {
+        known: outlooksOf(ctx).byHost(outlook),
+        plan: assignments.planner(),
+        traitsIn: remembered(assignments.traitsIn),
+      };
       const planned = [...names.names].flatMap((name) => {
-        const plan = planOne(name, known)?.plan;
+        const plan = planOne(name, planning)?.plan;
         return plan === undefined ? [] : [sharedPlan(plan)];
       });
       return { plans: planned, needs: needsOf(planned, assignments.networked("")) };
@@ -110,7 +123,7 @@ function defineEndpointQueries(ctx: GenerateContext) {
   const assignment = engine.query<AssignmentKey, Encoded>({
     name: "endpoints.assignment",
     id: ({ id }) => id,
-    compute: (key) => encodedAssignment(key.plan.cluster, assignments.select(key, { resolved: true })),
+    compute: (key) => encodedBytes(ENDPOINT_TYPE, key.plan.cluster, assignmentBytes(assignments.select(key, { resolved: true }))),
     same: sameEncoded,
   });
   const set = engine.query<AssignmentKeys, ResourceSet>({
@@ -125,9 +138,6 @@ function defineEndpointQueries(ctx: GenerateContext) {
   });
   return { planOne, plans, keys, assignment, set };
 }
-
-const encodedAssignment = (name: string, input: Parameters<typeof buildLoadAssignment>[0]): Encoded =>
-  encoded(ENDPOINT_TYPE, name, ClusterLoadAssignmentSchema, buildLoadAssignment(input));
 
 /** Keys of the objects that a service and its endpoints were made from. */
 function servedBy({ registry }: GenerateContext, { service, port }: AssignmentPlan): readonly string[] {

@@ -64,9 +64,12 @@ export function rankLocalities(
 
 function grouped(endpoints: readonly PlacedEndpoint[], priorityOf: (endpoint: PlacedEndpoint) => number): readonly WeighedLocality[] {
   const groups = new Map<string, { readonly locality: Locality; readonly priority: number; readonly endpoints: WeighedEndpoint[] }>();
+  const names = new Map<Locality, string>();
   for (const placed of endpoints) {
     const priority = priorityOf(placed);
-    const id = `${formatLocality(placed.locality)} ${priority}`;
+    const name = names.get(placed.locality) ?? formatLocality(placed.locality);
+    names.set(placed.locality, name);
+    const id = `${name} ${priority}`;
     const group = groups.get(id);
     if (group === undefined) groups.set(id, { locality: placed.locality, priority, endpoints: [placed.endpoint] });
     else group.endpoints.push(placed.endpoint);

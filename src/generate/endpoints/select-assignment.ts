@@ -7,6 +7,7 @@ import { formatLocality } from "../../model/locality.ts";
 import { type SessionSettings, saysDraining } from "../../model/session.ts";
 import { canonicalRevision, canonicalService } from "../../model/standard-metrics.ts";
 import type { GenerateContext } from "../context.ts";
+import { remembered } from "../remembered.ts";
 import { type AddressFamily, type AssignmentKey, type AssignmentPlan, type Place, topologyLabels } from "./assignment-key.ts";
 import type { NetworkGatewayQueries } from "./gateway-services.ts";
 import { canReach, inOwnNetwork, type NetworkedEndpoint, throughGateways } from "./network-gateways.ts";
@@ -37,8 +38,9 @@ export function defineAssignmentSelection(
         .endpoints(plan.service, plan.port)
         .map((endpoint) => withLabelledHealth(endpoint, ctx.settings.sessions))
         .filter((endpoint) => isWanted(endpoint, plan, place) && (!resolved || endpoint.unixPath || isIp(endpoint.address)));
+      const modesOf = remembered(peerModes);
       const placed = ofOwnFamilies(direct ? distinctAddresses(chosen) : chosen, place.family ?? "v4").map((endpoint) =>
-        placedEndpoint(endpoint, plan, peerModes),
+        placedEndpoint(endpoint, plan, modesOf),
       );
       const only = plan.mutualTls === "only";
       const reachable = only || direct ? inOwnNetwork(placed, place.network) : acrossNetworks(placed, place, resolved);

@@ -52,7 +52,7 @@ interface ClusterParts {
 
 function cluster({ ctx, built, identity }: ClusterParts, destination: Destination): Found {
   const { name, cluster: parsed, service, rule, subset } = destination;
-  const policy = withMeshDefaults(ctx, portPolicy(rule?.spec, parsed.port, subset));
+  const policy = withMeshDefaults(ctx.inputs.mesh.get("mesh"), portPolicy(rule?.spec, parsed.port, subset));
   const discovery = discoveryOf(ctx, destination);
   if (typeof discovery === "object" && "refused" in discovery) return discovery;
   const security = securityOf({ ctx, policy, parsed, service, identity });

@@ -1,6 +1,6 @@
-import { buildLoadAssignment, type LoadAssignmentInput } from "../../envoy/endpoint/load-assignment.ts";
-import { ClusterLoadAssignmentSchema } from "../../gen/envoy/config/endpoint/v3/endpoint_pb.js";
-import { encoded, sameEncoded } from "../../wire/encode.ts";
+import { assignmentBytes } from "../../envoy/endpoint/assignment-bytes.ts";
+import type { LoadAssignmentInput } from "../../envoy/endpoint/load-assignment.ts";
+import { encodedBytes, sameEncoded } from "../../wire/encode.ts";
 import type { Encoded } from "../../wire/encoded.ts";
 import { ENDPOINT_TYPE } from "../../wire/type-urls.ts";
 import { type ClientClass, clientClassId, clientClassOf } from "../clusters/client-class.ts";
@@ -66,5 +66,5 @@ function encodedAssignment({ clusterName, localities }: LoadAssignmentInput): En
     ...locality,
     endpoints: locality.endpoints.map((endpoint) => ({ ...endpoint, mutualTls: false })),
   }));
-  return encoded(ENDPOINT_TYPE, clusterName, ClusterLoadAssignmentSchema, buildLoadAssignment({ clusterName, localities: bare }));
+  return encodedBytes(ENDPOINT_TYPE, clusterName, assignmentBytes({ clusterName, localities: bare }));
 }

@@ -34,6 +34,7 @@ function byClient(envoy: ResourceProvider, grpc: ResourceProvider | undefined): 
     ...envoy,
     prepare: (view, wanted) => of(view).prepare(view, wanted),
     offered: (view, wanted) => of(view).offered(view, wanted),
+    isLastResult: (view) => of(view).isLastResult?.(view) === true,
     provenance: (view, name) => of(view).provenance(view, name),
   };
 }

@@ -5,6 +5,7 @@ import type { RouteInput } from "../../envoy/route/route-input.ts";
 import { buildVirtualHost } from "../../envoy/route/virtual-host.ts";
 import { RouteConfigurationSchema } from "../../gen/envoy/config/route/v3/route_pb.js";
 import { isHttp } from "../../model/protocol.ts";
+import { refOf } from "../../model/service.ts";
 import { encoded, sameEncoded } from "../../wire/encode.ts";
 import type { Encoded } from "../../wire/encoded.ts";
 import { ROUTE_TYPE } from "../../wire/type-urls.ts";
@@ -87,6 +88,6 @@ function routesOf(ctx: GenerateContext, { namespace, labels }: ClientClass, { se
     resolved !== undefined && (isHttp(port.protocol) || port.protocol === "Auto")
       ? translateRules(resolved, siteFor(ctx, client, { gateway: MESH_GATEWAY, port: number, secure: false, defaultPort: () => number }))
       : [];
-  const routes = ruled.length > 0 ? ruled : plainHost(ctx, client, { namespace: service.namespace, host, port: number }).routes;
+  const routes = ruled.length > 0 ? ruled : plainHost(ctx, client, { ...refOf(service), port: number }).routes;
   return routes.flatMap((route) => callRoutes(route, site));
 }

@@ -94,6 +94,7 @@ describe("listeners", () => {
 
   it("are prepared in steps", () => {
     const { provider, view } = shop();
-    expect([...provider.prepare(view("web-1"), WANTED)]).toHaveLength(3);
+    expect([...provider.prepare(view("web-1"), WANTED)].length).toBeGreaterThan(3);
+    expect([...provider.prepare(view("web-2"), WANTED)]).toHaveLength(3);
   });
 });

@@ -42,6 +42,7 @@ export function defineSidecarListeners(tools: ListenerTools): (view: ProxyView) 
     const inboundKey = inboundTraits(view, settings);
     return {
       *steps() {
+        for (const _ of outbound.steps(traits)) yield () => {};
         for (const name of outbound.names(traits)) yield () => void outbound.listener.try(outbound.listenerKey(traits, name));
       },
       set: () =>

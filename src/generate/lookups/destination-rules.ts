@@ -5,13 +5,17 @@ import { type ConfigObject, objectKey } from "../../config/object.ts";
 import type { Query } from "../../engine/index.ts";
 import { type DestinationRule, DestinationRuleSchema } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
 import type { DestinationRuleQuery, GenerateContext, ResolvedDestinationRule } from "../context.ts";
+import { remembered } from "../remembered.ts";
 import { byPrecedence, compareText } from "./precedence.ts";
 
 export interface DestinationRuleLookups {
   readonly destinationRule: (query: DestinationRuleQuery) => ResolvedDestinationRule | undefined;
   readonly mergedDestinationRule: (keys: readonly string[], host: string) => ResolvedDestinationRule | undefined;
   readonly destinationRuleKeys: (query: DestinationRuleQuery) => readonly string[];
+  readonly destinationRuleChooser: () => (query: DestinationRuleQuery) => readonly string[];
   readonly hasSelectiveDestinationRules: Query<string, boolean>;
+  /** The work behind choosing rules of namespaces in small steps. */
+  readonly steps: (namespaces: readonly string[]) => Iterable<void>;
 }
 
 type Context = Pick<GenerateContext, "engine" | "inputs" | "settings">;
@@ -70,17 +74,20 @@ export function defineDestinationRules(ctx: Context): DestinationRuleLookups {
     },
   });
   const merged = defineMerged(ctx);
-  const exportedBy = (namespace: string, { host, clientNamespace }: DestinationRuleQuery): readonly RuleGroup[] =>
-    mostSpecific(rulesIn(namespace).exported, host).filter(({ exportTo }) => isVisible(exportTo, clientNamespace));
-  const keysOf = (query: DestinationRuleQuery): readonly string[] => {
-    const root = ctx.inputs.mesh.get("mesh")?.rootNamespace ?? "istio-system";
-    const own = mostSpecific(rulesIn(query.clientNamespace).own, query.host);
-    if (own.length > 0) return selectFor(own, query.labels);
-    const ofService = exportedBy(query.serviceNamespace, query);
-    return selectFor(ofService.length > 0 ? ofService : exportedBy(root, query), undefined);
-  };
+  const rootNamespace = (): string => ctx.inputs.mesh.get("mesh")?.rootNamespace ?? "istio-system";
+  const keysOf = (query: DestinationRuleQuery): readonly string[] => chosenKeys(query, { rulesIn, root: rootNamespace() });
   return {
+    *steps(namespaces) {
+      for (const namespace of namespaces) {
+        rulesIn.try(namespace);
+        yield;
+      }
+    },
     destinationRuleKeys: keysOf,
+    destinationRuleChooser: () => {
+      const places = { rulesIn: remembered(rulesIn), root: rootNamespace() };
+      return (query) => chosenKeys(query, places);
+    },
     mergedDestinationRule: (keys, host) => merged({ keys, host }),
     destinationRule: (query) => {
       const keys = keysOf(query);
@@ -91,6 +98,21 @@ export function defineDestinationRules(ctx: Context): DestinationRuleLookups {
       compute: (namespace) => traitsIn(namespace).some(({ selector }) => selector !== undefined),
     }),
   };
+}
+
+/** Where rules are looked for. */
+interface RulePlaces {
+  readonly rulesIn: (namespace: string) => NamespaceRules;
+  readonly root: string;
+}
+
+function chosenKeys(query: DestinationRuleQuery, { rulesIn, root }: RulePlaces): readonly string[] {
+  const own = mostSpecific(rulesIn(query.clientNamespace).own, query.host);
+  if (own.length > 0) return selectFor(own, query.labels);
+  const exportedBy = (namespace: string): readonly RuleGroup[] =>
+    mostSpecific(rulesIn(namespace).exported, query.host).filter(({ exportTo }) => isVisible(exportTo, query.clientNamespace));
+  const ofService = exportedBy(query.serviceNamespace);
+  return selectFor(ofService.length > 0 ? ofService : exportedBy(root), undefined);
 }
 
 /** Whether workloads of the rule's own namespace may use it. One that selects workloads is for those alone, whatever it exports. */

@@ -1,4 +1,5 @@
 import type { GenerateContext, Lookups } from "../context.ts";
+import { definePrepareFirst } from "../prepare-first.ts";
 import { defineDestinationRules } from "./destination-rules.ts";
 import { defineExtensionChoice } from "./extension-choice.ts";
 import { defineMergedGateway } from "./merged-gateway.ts";
@@ -12,8 +13,15 @@ export function createLookups(ctx: Omit<GenerateContext, "lookups">): Lookups {
   const services = defineVisibleServices(ctx);
   const virtualServices = defineVirtualServices(ctx);
   const rules = defineDestinationRules(ctx);
+  const prepareFirst = definePrepareFirst();
+  function* scopeSteps(): Iterable<void> {
+    yield* services.steps();
+    yield* virtualServices.steps();
+    yield* rules.steps(ctx.registry.namespaces());
+  }
   return {
     scope: defineScopes({ ctx, services, virtualServices }),
+    scopeSteps: () => prepareFirst({ id: "", steps: scopeSteps, make: services.everyone }),
     virtualService: virtualServices.virtualService,
     gatewayVirtualServices: (gateway, namespace) => virtualServices.boundTo({ gateway, namespace }),
     mergedGateway: defineMergedGateway(ctx),
@@ -23,6 +31,7 @@ export function createLookups(ctx: Omit<GenerateContext, "lookups">): Lookups {
     destinationRule: rules.destinationRule,
     mergedDestinationRule: rules.mergedDestinationRule,
     destinationRuleKeys: rules.destinationRuleKeys,
+    destinationRuleChooser: rules.destinationRuleChooser,
     hasSelectiveDestinationRules: rules.hasSelectiveDestinationRules,
   };
 }

@@ -9,7 +9,7 @@ import {
   type Sidecar,
 } from "../../gen/istio/networking/v1alpha3/sidecar_pb.js";
 import type { HTTPMatchRequest } from "../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
-import type { ServiceRef } from "../../model/service.ts";
+import { refOf, type ServiceRef } from "../../model/service.ts";
 import { type EgressScope, type GenerateContext, type Scope, type ScopedService, type ScopeKey, scopeId } from "../context.ts";
 import { compareText } from "./precedence.ts";
 import { MESH_GATEWAY, type VirtualServiceLookups } from "./virtual-services.ts";
@@ -120,9 +120,9 @@ function importedServices(
 }
 
 function atPort(ctx: Context, ref: ServiceRef, port: number | undefined): readonly ScopedService[] {
-  if (port === undefined) return [{ namespace: ref.namespace, host: ref.host, ports: undefined }];
+  if (port === undefined) return [{ ...refOf(ref), ports: undefined }];
   const has = ctx.registry.service(ref)?.ports.some(({ number }) => number === port) === true;
-  return has ? [{ namespace: ref.namespace, host: ref.host, ports: [port] }] : [];
+  return has ? [{ ...refOf(ref), ports: [port] }] : [];
 }
 
 /** Destinations of imported VirtualServices are imported too, or their routes would lead to clusters the proxy does not have. */
@@ -147,9 +147,7 @@ function destinationsOf({ services, virtualServices }: Parts, keys: readonly str
   }
   return [...ports].flatMap(([host, numbers]) => {
     const ref = services.visibleService({ host, namespace: viewer });
-    return ref === undefined
-      ? []
-      : [{ namespace: ref.namespace, host, ports: numbers === undefined ? undefined : [...numbers].sort((a, b) => a - b) }];
+    return ref === undefined ? [] : [{ ...refOf(ref), ports: numbers === undefined ? undefined : [...numbers].sort((a, b) => a - b) }];
   });
 }
 
@@ -169,7 +167,7 @@ function union(egress: readonly EgressScope[]): readonly ScopedService[] {
         : seen.ports === undefined || service.ports === undefined
           ? undefined
           : [...new Set([...seen.ports, ...service.ports])].sort((a, b) => a - b);
-    merged.set(service.host, { namespace: seen?.namespace ?? service.namespace, host: service.host, ports });
+    merged.set(service.host, { ...refOf(seen ?? service), ports });
   }
   return [...merged.values()].sort((a, b) => compareText(a.host, b.host));
 }

@@ -1,5 +1,5 @@
 import type { Query } from "../../engine/index.ts";
-import type { ServiceRef } from "../../model/service.ts";
+import { refOf, type ServiceRef } from "../../model/service.ts";
 import type { GenerateContext } from "../context.ts";
 import { compareText } from "./precedence.ts";
 
@@ -29,7 +29,7 @@ export function defineServiceAliases(ctx: Context): ServiceAliases {
     compute: (namespace) =>
       ctx.registry.servicesIn(namespace).flatMap((ref) => {
         const target = ctx.registry.service(ref)?.externalName;
-        return target === undefined ? [] : [{ namespace: ref.namespace, host: ref.host, target }];
+        return target === undefined ? [] : [{ ...refOf(ref), target }];
       }),
   });
   const all: Query<"", AliasMap> = ctx.engine.query<"", AliasMap>({
@@ -50,7 +50,7 @@ function aliasMap(aliases: readonly Alias[]): AliasMap {
   const byTarget = Map.groupBy(reachable, ({ host }) => targets.get(host) ?? "");
   return {
     targets,
-    byTarget: new Map([...byTarget].map(([target, list]) => [target, list.map(({ namespace, host }) => ({ namespace, host }))])),
+    byTarget: new Map([...byTarget].map(([target, list]) => [target, list.map(refOf)])),
   };
 }
 

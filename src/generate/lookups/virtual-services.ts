@@ -16,6 +16,8 @@ export interface VirtualServiceLookups {
   readonly virtualService: Query<string, ResolvedVirtualService | undefined>;
   /** Keys of those bound to a gateway ("mesh" or "ns/name") and visible in a namespace, in order of precedence. */
   readonly boundTo: Query<BindingQuery, readonly string[]>;
+  /** The work behind `boundTo` in small steps. */
+  readonly steps: () => Iterable<void>;
 }
 
 export interface BindingQuery {
@@ -51,6 +53,12 @@ export function defineVirtualServices(ctx: Context): VirtualServiceLookups {
   });
   const fallback = (): readonly string[] => ctx.inputs.mesh.get("mesh")?.defaultVirtualServiceExportTo ?? [];
   return {
+    *steps() {
+      for (const key of ctx.inputs.objects.keys("kind", "VirtualService")) {
+        binding.try(key);
+        yield;
+      }
+    },
     virtualService: defineResolved(ctx, raw),
     boundTo: ctx.engine.query<BindingQuery, readonly string[]>({
       name: "virtualServicesBoundTo",

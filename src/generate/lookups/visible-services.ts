@@ -1,12 +1,17 @@
 import type { Query } from "../../engine/index.ts";
-import { type Service, type ServiceRef, serviceKey } from "../../model/service.ts";
+import { refOf, type Service, type ServiceRef, serviceKey } from "../../model/service.ts";
 import type { GenerateContext, ScopedService } from "../context.ts";
+import { ahead } from "../prepare-first.ts";
 import { exportRank, isExported } from "./export-to.ts";
 import { compareText } from "./precedence.ts";
 
 type Context = Pick<GenerateContext, "engine" | "registry">;
 
 export interface VisibleServices {
+  /** The work behind the others in small steps. */
+  readonly steps: () => Iterable<void>;
+  /** What everybody may see. */
+  readonly everyone: () => readonly ScopedService[];
   /** Services a namespace may see, one per host, sorted by host. */
   readonly visibleTo: Query<string, readonly ScopedService[]>;
   /** What declares a host and is visible in a namespace, in order of precedence: its own, Kubernetes, what is meant for it, the rest by age. */
@@ -31,7 +36,7 @@ export function defineVisibleServices(ctx: Context): VisibleServices {
     name: "publicServices",
     compute: () =>
       onePerHost(publicRefs(), (host, rivals) =>
-        ctx.registry.servicesByHost(host).find((ref) => rivals.some(({ namespace }) => namespace === ref.namespace)),
+        ctx.registry.servicesByHost(host).find((ref) => rivals.some((rival) => serviceKey(rival) === serviceKey(ref))),
       ),
   });
   /** Public services of hosts that several namespaces declare. Each of these namespaces means its own; nearly always there are none. */
@@ -54,9 +59,10 @@ export function defineVisibleServices(ctx: Context): VisibleServices {
         const { exportTo, isKubernetes } = standing(ref) ?? HIDDEN;
         const namespaces = { owner: ref.namespace, viewer };
         if (!isExported(exportTo, [], namespaces)) return [];
-        return [{ ref, rank: ref.namespace === viewer ? -2 : isKubernetes ? -1 : exportRank(exportTo, [], namespaces) }];
+        const width = exportRank(exportTo, [], namespaces);
+        return [{ ref, rank: ref.namespace === viewer ? -2 : isKubernetes ? -1 : width, width }];
       })
-      .sort((a, b) => a.rank - b.rank)
+      .sort((a, b) => a.rank - b.rank || a.width - b.width)
       .map(({ ref }) => ref);
   const visibleService: VisibleServices["visibleService"] = (query) => declarations(query)[0];
   const visibleTo = ctx.engine.query<string, readonly ScopedService[]>({
@@ -72,7 +78,19 @@ export function defineVisibleServices(ctx: Context): VisibleServices {
       return onePerHost([...everyone("all"), ...special], (host) => visibleService({ host, namespace: viewer }));
     },
   });
-  return { visibleTo, declarations, visibleService };
+  const steps = (): Iterable<void> => serviceSteps(ctx, (namespace) => void bucket.try(namespace));
+  return { steps, everyone: () => everyone("all"), visibleTo, declarations, visibleService };
+}
+
+function* serviceSteps({ registry }: Context, gather: (namespace: string) => void): Iterable<void> {
+  for (const namespace of registry.namespaces()) {
+    for (const ref of registry.servicesIn(namespace)) {
+      ahead(() => registry.service(ref));
+      yield;
+    }
+    gather(namespace);
+    yield;
+  }
 }
 
 /** What of a service decides between several that declare one host. */
@@ -88,12 +106,11 @@ function bucketOf(ctx: Context, namespace: string): Bucket {
     .servicesIn(namespace)
     .map((ref) => ctx.registry.service(ref))
     .filter((service): service is Service => service !== undefined);
-  const ref = ({ namespace, host }: Service): ServiceRef => ({ namespace, host });
   return {
-    everyone: services.filter(({ exportTo }) => exportTo.length === 0 || exportTo.includes("*")).map(ref),
+    everyone: services.filter(({ exportTo }) => exportTo.length === 0 || exportTo.includes("*")).map(refOf),
     restricted: services
       .filter(({ exportTo }) => exportTo.length > 0 && !exportTo.includes("*"))
-      .map((service) => ({ ref: ref(service), exportTo: service.exportTo })),
+      .map((service) => ({ ref: refOf(service), exportTo: service.exportTo })),
   };
 }
 
@@ -105,6 +122,6 @@ function onePerHost(
   const byHost = Map.groupBy(refs, (ref) => ref.host);
   return [...byHost]
     .flatMap(([host, rivals]) => (rivals.length === 1 ? undefined : choose(host, rivals)) ?? rivals[0] ?? [])
-    .map(({ namespace, host }) => ({ namespace, host, ports: undefined }))
+    .map((ref) => ({ ...refOf(ref), ports: undefined }))
     .sort((a, b) => compareText(a.host, b.host));
 }

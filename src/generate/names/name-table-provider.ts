@@ -3,7 +3,7 @@ import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { contentHash } from "../../base/hash.ts";
 import { NameTable_NameInfoSchema } from "../../gen/istio/networking/nds/v1/name_table_pb.js";
 import { type ProxyView, supportsIpv4, supportsIpv6 } from "../../model/proxy.ts";
-import { type ServiceRef, serviceKey } from "../../model/service.ts";
+import { refOf, type ServiceRef, serviceKey } from "../../model/service.ts";
 import { encode, encodedPieces, sameEncoded } from "../../wire/encode.ts";
 import type { Encoded, ResourceSet } from "../../wire/encoded.ts";
 import { NAME_TABLE_TYPE } from "../../wire/type-urls.ts";
@@ -78,10 +78,9 @@ function defineQueries(ctx: GenerateContext) {
     id: ({ scope, traits }) => `${scopeId(scope)}|${traitsId(traits)}`,
     compute: ({ scope, traits }) => {
       const imported = ctx.lookups.scope(scope).egress.flatMap(({ services }) => services);
-      const services = [...new Map(imported.map((ref) => [ref.host, ref])).values()].map(({ namespace, host }) => ({
-        namespace,
-        host,
-        id: `${serviceKey({ namespace, host })}|${traitsId(traits)}`,
+      const services = [...new Map(imported.map((ref) => [ref.host, ref])).values()].map((ref) => ({
+        ...refOf(ref),
+        id: `${serviceKey(ref)}|${traitsId(traits)}`,
         traits,
       }));
       return { id: contentHash(services.map(({ id }) => id).join("\n")), services };

@@ -84,9 +84,21 @@ export function sessionOfHost(ctx: GenerateContext, host: string, namespace: str
   return service && sessionOf(service, ctx.settings.sessions);
 }
 
-/** A service without rules of its own: everything goes to its cluster. */
+/** A service without rules of its own, as a client sees it: everything goes to its cluster. */
 export function plainHost(ctx: GenerateContext, client: RouteClient, target: ServiceRef & { readonly port: number }): VirtualHostInput {
-  const hashPolicy = destinationHash(ctx, client, { host: target.host, subset: "", port: target.port, namespace: target.namespace });
+  const { host, port, namespace } = target;
+  return hashedHost(ctx, target, {
+    headers: client.headers,
+    hashPolicy: destinationHash(ctx, client, { host, subset: "", port, namespace }),
+  });
+}
+
+/** The same where it is known already how requests are hashed. */
+export function hashedHost(
+  ctx: GenerateContext,
+  target: ServiceRef & { readonly port: number },
+  { headers, hashPolicy }: { readonly headers: RouteHeaders; readonly hashPolicy: HashPolicyInput | undefined },
+): VirtualHostInput {
   const action: ActionInput = {
     kind: "route",
     destinations: [
@@ -107,7 +119,7 @@ export function plainHost(ctx: GenerateContext, client: RouteClient, target: Ser
   const routes = [{ ...BARE_ROUTE, name: "default", action, operation: `${target.host}:${target.port}/*` }];
   const service = ctx.settings.sessions.enabled ? ctx.registry.service(target) : undefined;
   const session = service && sessionOf(service, ctx.settings.sessions);
-  return { ...virtualHost(`${target.host}:${target.port}`, routes, client.headers), ...(session !== undefined && { session }) };
+  return { ...virtualHost(`${target.host}:${target.port}`, routes, headers), ...(session !== undefined && { session }) };
 }
 
 export const virtualHost = (name: string, routes: readonly RouteInput[], headers: RouteHeaders): VirtualHostInput => ({

@@ -2,12 +2,15 @@ import type { Query } from "../../engine/index.ts";
 import type { VirtualHostInput } from "../../envoy/route/route-input.ts";
 import { type EncodedDomains, encodeDomains } from "../../envoy/route/route-table.ts";
 import { isHttp } from "../../model/protocol.ts";
-import { type ServiceRef, serviceKey } from "../../model/service.ts";
+import { hostKey, refOf, type ServiceRef, serviceKey } from "../../model/service.ts";
 import { type Outlook, outlooksOf } from "../clusters/outlook.ts";
 import type { GenerateContext, ScopeKey } from "../context.ts";
+import { assignmentsOf } from "../endpoints/assignments.ts";
+import { definePrepareFirst } from "../prepare-first.ts";
 import { domainsOf, type NamedService, type Nearness } from "./domains.ts";
-import { plainHost } from "./hosts.ts";
+import { hashedHost } from "./hosts.ts";
 import { type RouteHeaders, routeHeadersId } from "./route-headers.ts";
+import { hashPolicyOf } from "./translate/hash-policy.ts";
 
 /** A service at a port, ready to be put into any client's table. */
 export interface PlainHost extends ServiceRef {
@@ -26,6 +29,14 @@ export interface PortQuery {
   readonly headers: RouteHeaders;
 }
 
+/** The services of all ports, one list each. */
+export interface PlainHosts {
+  /** By service key. */
+  readonly at: Query<PortQuery, ReadonlyMap<string, PlainHost>>;
+  /** The work behind a list in small steps, before it is made for the first time. */
+  readonly steps: (key: PortQuery) => Iterable<void>;
+}
+
 /** No namespace has this name: it stands for clients without rules of their own. */
 const OUTSIDER = "";
 
@@ -33,25 +44,32 @@ const OUTSIDER = "";
  * Every HTTP service at a port, by service key. One list for all namespaces: a table reads it once instead of every service in it,
  * and takes the encoded parts as they are.
  */
-export function definePlainHosts(
-  ctx: GenerateContext,
-  body: Query<VirtualHostInput, Uint8Array>,
-): Query<PortQuery, ReadonlyMap<string, PlainHost>> {
+export function definePlainHosts(ctx: GenerateContext, body: Query<VirtualHostInput, Uint8Array>): PlainHosts {
   const one = ctx.engine.query<ServiceRef & PortQuery, PlainHost | undefined>({
     name: "plainHost",
     id: (key) => `${serviceKey(key)}|${key.port}|${key.dnsCapture}${routeHeadersId(key.headers)}`,
     compute: (key) => hostAt(ctx, body, key),
   });
-  return ctx.engine.query<PortQuery, ReadonlyMap<string, PlainHost>>({
+  const portId = ({ port, dnsCapture, headers }: PortQuery): string => `${port}|${dnsCapture}${routeHeadersId(headers)}`;
+  const at = ctx.engine.query<PortQuery, ReadonlyMap<string, PlainHost>>({
     name: "plainHosts",
-    id: ({ port, dnsCapture, headers }) => `${port}|${dnsCapture}${routeHeadersId(headers)}`,
+    id: portId,
     same: sameMembers,
     compute: (key) => {
-      const refs = ctx.registry.namespaces().flatMap((namespace) => ctx.registry.servicesIn(namespace));
-      const hosts = refs.map((ref) => one({ ...ref, ...key })).filter((host) => host !== undefined);
+      const hosts = servicesAt(ctx, key.port)
+        .map((ref) => one({ ...ref, ...key }))
+        .filter((host) => host !== undefined);
       return new Map(hosts.map((host) => [serviceKey(host), host]));
     },
   });
+  const prepareFirst = definePrepareFirst();
+  function* hostSteps(key: PortQuery): Iterable<void> {
+    for (const ref of servicesAt(ctx, key.port)) {
+      one.try({ ...ref, ...key });
+      yield;
+    }
+  }
+  return { at, steps: (key) => prepareFirst({ id: portId(key), steps: () => hostSteps(key), make: () => at(key) }) };
 }
 
 /** The DestinationRules that clients of a scope use for each service they see, as texts to compare. Scopes with one outlook share the answer. */
@@ -67,9 +85,14 @@ export function defineRulesIn(ctx: GenerateContext): (scope: ScopeKey) => Readon
 
 const textOf = (rules: readonly string[]): string => rules.join();
 
-/** The same for clients without rules of their own. */
-const outsidersRules = (ctx: GenerateContext, { host, namespace }: ServiceRef): string =>
-  textOf(ctx.lookups.destinationRuleKeys({ host, clientNamespace: OUTSIDER, serviceNamespace: namespace, labels: undefined }));
+/** Services that have a port, whatever they speak there: one read a namespace leaves out all others. */
+function servicesAt(ctx: GenerateContext, port: number): readonly ServiceRef[] {
+  const { traitsIn } = assignmentsOf(ctx);
+  return ctx.registry.namespaces().flatMap((namespace) => {
+    const traits = traitsIn(namespace);
+    return ctx.registry.servicesIn(namespace).filter((ref) => traits.get(hostKey(ref))?.ports.includes(port) === true);
+  });
+}
 
 function hostAt(ctx: GenerateContext, body: Query<VirtualHostInput, Uint8Array>, key: ServiceRef & PortQuery): PlainHost | undefined {
   const service = ctx.registry.service(key);
@@ -77,11 +100,17 @@ function hostAt(ctx: GenerateContext, body: Query<VirtualHostInput, Uint8Array>,
   if (service?.ports.some(({ number, protocol }) => number === key.port && (isHttp(protocol) || protocol === "Auto")) !== true)
     return undefined;
   const aliases = ctx.lookups.aliases.of(key.host);
-  return {
-    namespace: key.namespace,
+  const rules = ctx.lookups.destinationRuleKeys({
     host: key.host,
-    body: body(plainHost(ctx, { namespace: OUTSIDER, labels: undefined, headers: key.headers }, key)),
-    rules: outsidersRules(ctx, key),
+    clientNamespace: OUTSIDER,
+    serviceNamespace: key.namespace,
+    labels: undefined,
+  });
+  const rule = rules.length === 0 ? undefined : ctx.lookups.mergedDestinationRule(rules, key.host);
+  return {
+    ...refOf(key),
+    body: body(hashedHost(ctx, key, { headers: key.headers, hashPolicy: hashPolicyOf(rule, { subset: "", port: key.port }) })),
+    rules: textOf(rules),
     domains: domainsByNearness(service, key.dnsCapture),
     aliases:
       aliases.length === 0

@@ -30,6 +30,7 @@ import {
   sidecarHosts,
   type TableHosts,
   type TableParts,
+  tableSteps,
 } from "./sidecar-table.ts";
 
 /** What decides which tables a proxy has, whatever their names. */
@@ -77,13 +78,14 @@ type KeyOf = (view: ProxyView, names: NameSet) => TablesKey;
 
 const takesHosts = ({ type, metadata }: ProxyView): boolean => type === "sidecar" && metadata.vhds;
 
-function routeProvider(ctx: GenerateContext, { table, divided, tableOf, tableSet }: Tables, keyOf: KeyOf): ResourceProvider {
+function routeProvider(ctx: GenerateContext, { parts, table, divided, tableOf, tableSet }: Tables, keyOf: KeyOf): ResourceProvider {
   return {
     typeUrl: ROUTE_TYPE,
     sendAfter: [CLUSTER_TYPE],
     *prepare(view, { names }) {
       const key = keyOf(view, names);
       for (const name of names.names) {
+        if (key.owner.kind === "sidecar") yield* tableSteps(parts, { ...key.owner.table, name });
         tableOf(key, name);
         yield;
       }
@@ -173,8 +175,9 @@ function defineTables(ctx: GenerateContext) {
 
 function tableParts(ctx: GenerateContext): TableParts {
   const body = defineHostBody(ctx);
-  const plan = defineSidecarPlan(ctx, definePlainHosts(ctx, body));
-  return { ctx, body, plan, ruledHosts: defineRuledHosts(ctx, body), rulesIn: defineRulesIn(ctx) };
+  const plainHosts = definePlainHosts(ctx, body);
+  const plan = defineSidecarPlan(ctx, plainHosts.at);
+  return { ctx, body, plan, plainHosts, ruledHosts: defineRuledHosts(ctx, body), rulesIn: defineRulesIn(ctx) };
 }
 
 function defineHostSets({ engine }: GenerateContext, parts: TableParts, id: (key: TablesKey) => string) {

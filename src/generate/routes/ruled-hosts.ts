@@ -1,5 +1,6 @@
 import type { Query } from "../../engine/index.ts";
 import type { VirtualHostInput } from "../../envoy/route/route-input.ts";
+import { type ServiceRef, serviceKey } from "../../model/service.ts";
 import { outlooksOf } from "../clusters/outlook.ts";
 import type { GenerateContext } from "../context.ts";
 import { MESH_GATEWAY } from "../lookups/virtual-services.ts";
@@ -78,20 +79,18 @@ function findsOther(ctx: GenerateContext, { namespace }: RouteClient, { destinat
   const seen = outlooks.byHost(outlooks.of({ namespace, sidecar: undefined, labels: undefined }));
   return destinations.some(({ host, found }) => {
     const own = seen.get(host);
-    return found !== (own === undefined ? "" : foundText(own.service.namespace, own.rules));
+    return found !== (own === undefined ? "" : foundText(own.service, own.rules));
   });
 }
 
-const foundText = (namespace: string, rules: readonly string[]): string => `${namespace}|${rules.join()}`;
+const foundText = (service: ServiceRef, rules: readonly string[]): string => `${serviceKey(service)}|${rules.join()}`;
 
 /** The service a host means to clients without rules of their own, and the DestinationRules they use for it. */
 function foundByAnyone({ lookups }: GenerateContext, host: string): string {
-  const serviceNamespace = lookups.visibleService(host, ANYONE.namespace)?.namespace;
-  if (serviceNamespace === undefined) return "";
-  return foundText(
-    serviceNamespace,
-    lookups.destinationRuleKeys({ host, clientNamespace: ANYONE.namespace, serviceNamespace, labels: undefined }),
-  );
+  const service = lookups.visibleService(host, ANYONE.namespace);
+  if (service === undefined) return "";
+  const rules = { host, clientNamespace: ANYONE.namespace, serviceNamespace: service.namespace, labels: undefined };
+  return foundText(service, lookups.destinationRuleKeys(rules));
 }
 
 function questionsOf(ctx: GenerateContext, vs: string): Questions {

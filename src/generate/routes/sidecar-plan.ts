@@ -212,7 +212,7 @@ const serviceListIds = new WeakMap<readonly ScopedService[], string>();
 function serviceListId(services: readonly ScopedService[]): string {
   const known =
     serviceListIds.get(services) ??
-    contentHash(services.map(({ namespace, host, ports }) => `${namespace}/${host}|${ports?.join() ?? ""}`).join("\n"));
+    contentHash(services.map((service) => `${serviceKey(service)}|${service.ports?.join() ?? ""}`).join("\n"));
   serviceListIds.set(services, known);
   return known;
 }

@@ -1,9 +1,11 @@
 import type { Query } from "../../engine/index.ts";
 import type { VirtualHostInput } from "../../envoy/route/route-input.ts";
 import { sharedDomains, type TableHost } from "../../envoy/route/route-table.ts";
-import { serviceKey } from "../../model/service.ts";
+import { refOf, serviceKey } from "../../model/service.ts";
 import type { GenerateContext, ScopeKey } from "../context.ts";
+import { ahead } from "../prepare-first.ts";
 import { plainHost, type RouteClient, unknownHost } from "./hosts.ts";
+import type { PlainHosts } from "./plain-hosts.ts";
 import type { RuledHostKey, RuledHosts } from "./ruled-hosts.ts";
 import type { PlannedHost, PlannedTable, SidecarPlanKey } from "./sidecar-plan.ts";
 
@@ -17,6 +19,7 @@ export interface TableParts {
   readonly ctx: GenerateContext;
   readonly body: Query<VirtualHostInput, Uint8Array>;
   readonly plan: Query<SidecarPlanKey, PlannedTable>;
+  readonly plainHosts: PlainHosts;
   readonly ruledHosts: RuledHosts;
   /** The DestinationRules that clients of a scope use for each service they see, as texts to compare. */
   readonly rulesIn: (scope: ScopeKey) => ReadonlyMap<string, string>;
@@ -32,6 +35,21 @@ export interface TableHosts {
 export function sidecarHosts(parts: TableParts, key: SidecarTableKey): TableHosts {
   const { hosts, ignorePort } = parts.plan(key);
   return { hosts: [...madeHosts(parts, key, hosts), ...inlineHosts(parts, key)], ignorePort };
+}
+
+/** Hosts whose rules have been translated once: what changes later is little. */
+const translated = new WeakSet<PlannedHost>();
+
+/** The work behind a table in small steps. What has been done for another table, or before a change, is not walked through again. */
+export function* tableSteps(parts: TableParts, key: SidecarTableKey): Iterable<void> {
+  const port = Number(key.name);
+  if (Number.isInteger(port)) yield* parts.plainHosts.steps({ port, dnsCapture: key.dnsCapture, headers: key.headers });
+  for (const host of ahead(() => parts.plan(key).hosts) ?? []) {
+    if (host.vs.length === 0 || translated.has(host)) continue;
+    translated.add(host);
+    ahead(() => ruledBody(parts, key, host));
+    yield;
+  }
 }
 
 /** Hosts of a plan, made. One that only a VirtualService names, and for which none of its rules applies, is left out. */
@@ -92,5 +110,5 @@ function plainBody(
   const { service, port } = host;
   if (service === undefined) return undefined;
   const shared = key.labels === undefined && rules.get(serviceKey(service)) === service.rules;
-  return shared ? service.body : body(plainHost(ctx, clientOf(key), { namespace: service.namespace, host: service.host, port }));
+  return shared ? service.body : body(plainHost(ctx, clientOf(key), { ...refOf(service), port }));
 }

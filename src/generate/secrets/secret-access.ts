@@ -9,7 +9,7 @@ import type { GenerateContext } from "../context.ts";
 import type { StoredRequest } from "./secret-request.ts";
 
 /** Who asks: what it has proved, not what it says. */
-export type SecretReader = Pick<ProxyView, "namespace" | "serviceAccount">;
+export type SecretReader = Pick<ProxyView, "namespace" | "serviceAccount" | "clusterId">;
 
 /**
  * Whether a service account may read the secrets of its own namespace. Configuration in files knows no such permissions: there the namespace is

@@ -46,7 +46,7 @@ export function createSecretProvider(ctx: Pick<GenerateContext, "engine" | "inpu
     const refused = refusal(view, name, request);
     if (refused === UNDECIDED) return UNDECIDED;
     if (refused !== undefined) return { why: "refused", reason: refused };
-    const looked = lookUp(credentials, request);
+    const looked = lookUp(credentials, request, view);
     return looked.is === "found" ? encodeStored(name, looked.value) : { why: looked.is, reason: looked.reason };
   };
   return {
@@ -76,7 +76,7 @@ export function createSecretProvider(ctx: Pick<GenerateContext, "engine" | "inpu
     },
     provenance(view, name) {
       const request = readSecretName(name, view.namespace);
-      return request !== undefined && isStored(request) ? lookUp(credentials, request).objects : [];
+      return request !== undefined && isStored(request) ? lookUp(credentials, request, view).objects : [];
     },
   };
 }
@@ -97,8 +97,13 @@ const onMachineOf = ({ metadata }: ProxyView, request: FileRequest): FileRequest
 const isStored = (request: SecretRequest): request is StoredRequest => "in" in request;
 
 /** What the source has, and a value that stays the same object as long as the credential does. */
-function lookUp(credentials: CredentialSource, request: StoredRequest): Looked<StoredContent> {
-  return request.is === "roots" ? credentials.roots(request) : credentials.keyPair(request);
+function lookUp(
+  credentials: CredentialSource,
+  request: StoredRequest,
+  { clusterId: cluster }: Pick<ProxyView, "clusterId">,
+): Looked<StoredContent> {
+  const asked = { ...request, cluster };
+  return asked.is === "roots" ? credentials.roots(asked) : credentials.keyPair(asked);
 }
 
 type FoundIn<L> = L extends { readonly is: "found"; readonly value: infer V } ? V : never;

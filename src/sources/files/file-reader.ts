@@ -5,6 +5,7 @@ import { createSlice } from "../../base/slice.ts";
 import {
   countDocuments,
   type DocumentShape,
+  type DocumentShapes,
   readDocuments,
   type TextOrigin,
   unreadableText,
@@ -34,6 +35,8 @@ export interface ReaderDeps {
   readonly tree: FileTree;
   /** Name of the source, for origins. */
   readonly source: string;
+  /** Documents that are known from before the start. */
+  readonly known?: Pick<DocumentShapes, "get">;
 }
 
 interface FileRecord {
@@ -155,7 +158,8 @@ export class FileReader {
     }
     const objects: RawObject[] = [];
     const seen = { shapes: new Map<string, DocumentShape>(), documents: 0 };
-    for (const object of readDocuments(reading.text, this.#origin(path), { seen, ...(before !== undefined && { known: before.shapes }) })) {
+    const known = before?.shapes ?? this.#deps.known;
+    for (const object of readDocuments(reading.text, this.#origin(path), { seen, ...(known !== undefined && { known }) })) {
       objects.push(object);
       const rest = slice();
       if (rest !== undefined) await rest;

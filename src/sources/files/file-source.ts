@@ -3,7 +3,7 @@ import type { Log } from "../../base/log.ts";
 import type { ConfigSource, SourceEvent } from "../../config/object.ts";
 import { ChangeQueue } from "./change-queue.ts";
 import { FILE_LIMITS, FILE_TIMES, type FileLimits, type FileTimes } from "./file-limits.ts";
-import { FileReader, type ScopeChange } from "./file-reader.ts";
+import { FileReader, type ReaderDeps, type ScopeChange } from "./file-reader.ts";
 import { EmptyDirectoryError, FileTree } from "./file-tree.ts";
 import { errorCode, systemReason } from "./system-error.ts";
 
@@ -12,6 +12,8 @@ export interface FileSourceDeps {
   readonly log: Log;
   readonly limits?: Partial<FileLimits>;
   readonly times?: Partial<FileTimes>;
+  /** Documents that an earlier start has read. */
+  readonly known?: ReaderDeps["known"];
 }
 
 /** How the source is doing, for `/ready?verbose` and `/debug`. */
@@ -120,7 +122,8 @@ class DirectorySource implements FileSource {
     const limits = { ...FILE_LIMITS, ...this.#deps.limits };
     const queue = new ChangeQueue(clock);
     const tree = new FileTree(this.#dir, { limits, queue });
-    return [queue, tree, new FileReader(this.#dir, { clock, limits, times: this.#times, queue, tree, source: this.name })];
+    const deps = { clock, limits, times: this.#times, queue, tree, source: this.name };
+    return [queue, tree, new FileReader(this.#dir, { ...deps, ...(this.#deps.known !== undefined && { known: this.#deps.known }) })];
   }
 
   /** What the directory says at the start; nothing where it does not exist; undefined when the signal aborted meanwhile. */

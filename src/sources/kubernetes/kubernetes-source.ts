@@ -4,7 +4,7 @@ import type { Log } from "../../base/log.ts";
 import type { ConfigSource, RawObject, SourceEvent } from "../../config/object.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import type { ReflectorChange, ReflectorTimes } from "../../kube/reflector.ts";
-import type { ClusterSnapshot } from "./cluster-snapshot.ts";
+import type { ClusterSnapshot, SnapshotState } from "./cluster-snapshot.ts";
 import { type Content, type DiscoveryTimes, KindWatches, type WatchPlace } from "./kind-watches.ts";
 import { ServerProbe } from "./server-probe.ts";
 import { type SourceTrouble, troubleOf } from "./source-trouble.ts";
@@ -71,6 +71,9 @@ class ClusterSource implements KubernetesSource {
   /** What is said of each object, as text; of Secrets a hash only. */
   readonly #texts = new Map<string, string>();
   readonly #pending = new Map<string, Content | undefined>();
+  /** What changed since the snapshot was told. */
+  readonly #unsaved = new Set<string>();
+  readonly #saved: SnapshotState;
   #loaded = false;
   #restoredAt: number | undefined;
   #wake: () => void = () => {};
@@ -78,6 +81,7 @@ class ClusterSource implements KubernetesSource {
 
   constructor(options: KubernetesSourceOptions) {
     this.#options = options;
+    this.#saved = withoutSecrets(this.#texts);
     this.name = options.name ?? "kubernetes";
     const { client, clock, log, namespaces, kinds = WATCHED_KINDS } = options;
     const { soonMs, laterMs, probeMs, probeTimeoutMs, ...times } = { ...TIMES, ...options.times };
@@ -143,18 +147,11 @@ class ClusterSource implements KubernetesSource {
   /** All there is once it has been read, or what there was before a restart, or nothing where the cluster is not to be had; undefined when stopped. */
   async #first(signal: AbortSignal): Promise<SourceEvent | undefined> {
     const { clock, patienceMs, snapshot, log } = this.#options;
-    const saved = await snapshot?.load();
-    const wait = saved === undefined ? patienceMs : Math.min(patienceMs ?? SNAPSHOT_AFTER_MS, SNAPSHOT_AFTER_MS);
-    let patient = true;
-    const cancel = afterOrNever(clock, wait, () => {
-      patient = false;
-      this.#wake();
-    });
-    try {
-      while (!this.#loaded && !signal.aborted && (patient || !this.#isAway())) await this.#woken();
-    } finally {
-      cancel();
-    }
+    const began = clock.monotonic();
+    if (snapshot !== undefined) await this.#readWithin(Math.min(patienceMs ?? SNAPSHOT_AFTER_MS, SNAPSHOT_AFTER_MS), signal);
+    // Reading what was kept takes as long as reading a list: it is left where it is while there is hope.
+    const saved = this.#loaded || signal.aborted ? undefined : await snapshot?.load();
+    if (saved === undefined) await this.#readWithin(patienceMs && Math.max(0, began + patienceMs - clock.monotonic()), signal);
     if (signal.aborted) return undefined;
     if (!this.#loaded && saved !== undefined) {
       log.warn(
@@ -166,6 +163,20 @@ class ClusterSource implements KubernetesSource {
     }
     if (!this.#mayTell) return { type: "reset", objects: [] };
     return { type: "reset", objects: this.#takePending().flatMap(([scope, content]) => this.#documents(scope, content)) };
+  }
+
+  /** Resolves when everything has been read, or when the cluster is away after so long; undefined waits for ever. */
+  async #readWithin(ms: number | undefined, signal: AbortSignal): Promise<void> {
+    let patient = true;
+    const cancel = afterOrNever(this.#options.clock, ms, () => {
+      patient = false;
+      this.#wake();
+    });
+    try {
+      while (!this.#loaded && !signal.aborted && (patient || !this.#isAway())) await this.#woken();
+    } finally {
+      cancel();
+    }
   }
 
   /** Whether something is refused or not answered at all. A cluster that is merely slow is not away. */
@@ -201,6 +212,7 @@ class ClusterSource implements KubernetesSource {
     if (text === undefined) this.#texts.delete(scope);
     else this.#texts.set(scope, text);
     this.#pending.set(scope, content);
+    if (!isSecret(scope)) this.#unsaved.add(scope);
   }
 
   #forget(which: (scope: string) => boolean): void {
@@ -222,13 +234,12 @@ class ClusterSource implements KubernetesSource {
       this.#loaded = true;
       this.#restoredAt = undefined;
     }
-    if (this.#loaded && this.#pending.size > 0) this.#options.snapshot?.save(() => this.#saved());
+    if (this.#loaded && this.#unsaved.size > 0) {
+      this.#options.snapshot?.save(this.#unsaved, this.#saved);
+      this.#unsaved.clear();
+    }
     this.#tell();
     this.#wake();
-  }
-
-  *#saved(): Iterable<readonly [string, string]> {
-    for (const entry of this.#texts) if (!isSecret(entry[0])) yield entry;
   }
 
   /** The log says when the cluster is lost and when it is back, once. */
@@ -255,7 +266,14 @@ class ClusterSource implements KubernetesSource {
   #documents(scope: string, content: Content | undefined): readonly RawObject[] {
     if (content === undefined) return [];
     const { cluster } = this.#options;
-    return [{ origin: { source: this.name }, slot: scope, scope, content, ...(cluster !== undefined && { cluster }) }];
+    const json = this.#saved.get(scope);
+    return [
+      {
+        ...{ origin: { source: this.name }, slot: scope, scope, content },
+        ...(json !== undefined && { json }),
+        ...(cluster !== undefined && { cluster }),
+      },
+    ];
   }
 
   #woken(): Promise<void> {
@@ -271,6 +289,16 @@ const SNAPSHOT_AFTER_MS = 3_000;
 const isSecret = (scope: string): boolean => scope.startsWith("Secret/");
 const textOf = (scope: string, content: Content): string =>
   isSecret(scope) ? contentHash(JSON.stringify(content)) : JSON.stringify(content);
+
+const withoutSecrets = (texts: ReadonlyMap<string, string>): SnapshotState => ({
+  get size() {
+    return texts.size;
+  },
+  get: (scope) => (isSecret(scope) ? undefined : texts.get(scope)),
+  *[Symbol.iterator]() {
+    for (const entry of texts) if (!isSecret(entry[0])) yield entry;
+  },
+});
 
 /** Whether an object is one of those a watch is for. */
 function isIn(scope: string, { kind: { def }, namespace }: WatchPlace): boolean {

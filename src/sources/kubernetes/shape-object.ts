@@ -1,4 +1,5 @@
 import type { KindDef } from "../../config/kind-def.ts";
+import { statusOfOthers } from "../../config/status/wanted-status.ts";
 import type { KubeObject } from "../../kube/resource-type.ts";
 
 /** A document with what is read of an object and nothing else; undefined where nothing of it is. */
@@ -34,7 +35,8 @@ export const shapeConfig =
       generation: object.metadata.generation,
     },
     ...(object.spec !== undefined && { spec: object.spec }),
-    ...(def.observe !== undefined && object.status !== undefined && { status: object.status }),
+    // What we write there ourselves must not look like a change.
+    ...(def.observe !== undefined && object.status !== undefined && { status: statusOfOthers(object.status) }),
   });
 
 /** A kind of Kubernetes' own, of which `parts` picks what is read besides labels and the annotations of the mesh. */
@@ -52,7 +54,24 @@ export function servicePart(object: KubeObject): Json {
   return { spec, status: { loadBalancer: jsonOf(object.status).loadBalancer } };
 }
 
+/** What `shapeCore` itself reads, and the reflector. */
+export const METADATA_PATHS: readonly string[] = [
+  ...["name", "namespace", "labels", "annotations", "creationTimestamp", "deletionTimestamp", "uid", "resourceVersion"].map(
+    (name) => `metadata.${name}`,
+  ),
+];
+
+/** What `slicePart` reads. */
+export const SLICE_PATHS: readonly string[] = ["addressType", "endpoints", "ports"];
+
 export const slicePart = ({ addressType, endpoints, ports }: KubeObject): Json => ({ addressType, endpoints, ports });
+
+/** What `podPart` reads. */
+export const POD_PATHS: readonly string[] = [
+  ...["nodeName", "hostNetwork", "serviceAccountName", "hostname", "subdomain"].map((name) => `spec.${name}`),
+  ...["name", "ports.name", "ports.containerPort", "ports.protocol"].map((name) => `spec.containers.${name}`),
+  ...["phase", "podIP", "podIPs", "conditions.type", "conditions.status"].map((name) => `status.${name}`),
+];
 
 /** A pod that has ended serves nobody; one that has no address yet is kept, since what is written of it may be asked by name. */
 export function podPart({ spec, status }: KubeObject): Json {
@@ -68,6 +87,9 @@ export function podPart({ spec, status }: KubeObject): Json {
     },
   };
 }
+
+/** What `nodePart` reads. */
+export const NODE_PATHS: readonly string[] = ["status.addresses", "status.nodeInfo.kubeletVersion"];
 
 export const nodePart = ({ status }: KubeObject): Json => {
   const { addresses, nodeInfo } = jsonOf(status);

@@ -1,11 +1,16 @@
 import type { KindDef } from "../../config/kind-def.ts";
 import { KINDS } from "../../config/kinds/index.ts";
+import { type Picked, pickOnly } from "../../kube/json-bytes.ts";
 import {
+  METADATA_PATHS,
+  NODE_PATHS,
   nodePart,
   nothingMore,
+  POD_PATHS,
   podPart,
   rootsPart,
   type Shape,
+  SLICE_PATHS,
   secretPart,
   servicePart,
   shapeConfig,
@@ -24,6 +29,8 @@ export interface WatchedKind {
    */
   readonly dispensable: boolean;
   readonly fieldSelector?: string;
+  /** What `shape` reads of its objects, where that is known and little. */
+  readonly picked?: Picked;
   /** Objects of it may be for another revision of the control plane (label `istio.io/rev`). */
   readonly revisioned: boolean;
   readonly shape: (version: string) => Shape;
@@ -31,13 +38,18 @@ export interface WatchedKind {
 
 /** What of Kubernetes' own kinds is read. Pods that have ended and Secrets of tools are not even sent to us. */
 const CORE: Readonly<
-  Record<string, Pick<WatchedKind, "fieldSelector" | "dispensable"> & { readonly part: Parameters<typeof shapeCore>[1] }>
+  Record<string, Pick<WatchedKind, "fieldSelector" | "dispensable" | "picked"> & { readonly part: Parameters<typeof shapeCore>[1] }>
 > = {
   Service: { part: servicePart, dispensable: false },
-  EndpointSlice: { part: slicePart, dispensable: false },
-  Pod: { part: podPart, dispensable: false, fieldSelector: "status.phase!=Succeeded,status.phase!=Failed" },
-  Node: { part: nodePart, dispensable: true },
-  Namespace: { part: nothingMore, dispensable: true },
+  EndpointSlice: { part: slicePart, dispensable: false, picked: pickOnly([...METADATA_PATHS, ...SLICE_PATHS]) },
+  Pod: {
+    part: podPart,
+    dispensable: false,
+    fieldSelector: "status.phase!=Succeeded,status.phase!=Failed",
+    picked: pickOnly([...METADATA_PATHS, ...POD_PATHS]),
+  },
+  Node: { part: nodePart, dispensable: true, picked: pickOnly([...METADATA_PATHS, ...NODE_PATHS]) },
+  Namespace: { part: nothingMore, dispensable: true, picked: pickOnly(METADATA_PATHS) },
   Secret: {
     part: secretPart,
     dispensable: true,
@@ -56,15 +68,18 @@ const FOREIGN: ReadonlySet<string> = new Set(["ReferenceGrant"]);
 /** Every kind that is read from a cluster, from the table of kinds. */
 export const WATCHED_KINDS: readonly WatchedKind[] = KINDS.flatMap((def) => watched(def) ?? []);
 
-/** What is read from other clusters: who serves there. Their configuration is their own. */
+/**
+ * What is read from other clusters: who serves there, machines among them, and what their gateways show. Their other configuration is their own. Where machines may not be
+ * seen, there are none: nobody who reads clusters for their pods needs the right to.
+ */
 export const REMOTE_KINDS: readonly WatchedKind[] = WATCHED_KINDS.filter(({ def }) =>
-  ["Service", "EndpointSlice", "Pod", "Node", "Namespace"].includes(def.kind),
-);
+  ["Service", "EndpointSlice", "Pod", "Node", "Namespace", "Secret", "WorkloadEntry"].includes(def.kind),
+).map((kind) => (kind.def.kind === "WorkloadEntry" ? { ...kind, dispensable: true } : kind));
 
 function watched(def: KindDef): WatchedKind | undefined {
   const core = Object.hasOwn(CORE, def.kind) ? CORE[def.kind] : undefined;
   if (core !== undefined) {
-    const { part, dispensable, fieldSelector } = core;
+    const { part, dispensable, fieldSelector, picked } = core;
     return {
       def,
       served: "always",
@@ -72,6 +87,7 @@ function watched(def: KindDef): WatchedKind | undefined {
       revisioned: false,
       shape: () => shapeCore(def, part),
       ...(fieldSelector !== undefined && { fieldSelector }),
+      ...(picked !== undefined && { picked }),
     };
   }
   if (def.custom === undefined && !FOREIGN.has(def.kind)) return undefined;

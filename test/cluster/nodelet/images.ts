@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { findEnvoy } from "../../../src/agent/find-envoy.ts";
 import { findIptables } from "../../support/iptables.ts";
+import { programArgs } from "../../support/program-args.ts";
 import type { Image } from "./image.ts";
 
 const root = join(import.meta.dirname, "../../..");
@@ -24,7 +25,7 @@ export const idleImage: Image = {
 export function programImage(program: "istio-agent" | "istiod" | "istiod-vm" | "istioctl"): Image {
   const iptables = findIptables();
   return {
-    entrypoint: [NODE, `/opt/istio/dist/${program}.mjs`],
+    entrypoint: [NODE, ...programArgs(program, { dist: join(root, "dist"), seenAs: "/opt/istio/dist" })],
     env: { ENVOY_PATH: "/usr/local/bin/envoy", ...(typeof iptables === "string" ? {} : iptables) },
     files: {
       ...node,

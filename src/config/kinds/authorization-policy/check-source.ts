@@ -3,34 +3,11 @@ import { subnetFault } from "../../checks/address.ts";
 import { trustDomainFault } from "../../checks/host-name.ts";
 import type { Place } from "../../checks/place.ts";
 import { quote } from "../../checks/quote.ts";
+import { HTTP_OPERATION, HTTP_SOURCE, TCP_OPERATION, TCP_SOURCE } from "./attributes.ts";
 import { pathTemplateFault } from "./path-template.ts";
 
-const SOURCE_LISTS = [
-  "principals",
-  "notPrincipals",
-  "requestPrincipals",
-  "notRequestPrincipals",
-  "namespaces",
-  "notNamespaces",
-  "serviceAccounts",
-  "notServiceAccounts",
-  "ipBlocks",
-  "notIpBlocks",
-  "remoteIpBlocks",
-  "notRemoteIpBlocks",
-  "trustDomains",
-  "notTrustDomains",
-] as const satisfies readonly (keyof Source)[];
-const OPERATION_LISTS = [
-  "hosts",
-  "notHosts",
-  "ports",
-  "notPorts",
-  "methods",
-  "notMethods",
-  "paths",
-  "notPaths",
-] as const satisfies readonly (keyof Operation)[];
+const SOURCE_LISTS = [...TCP_SOURCE, ...HTTP_SOURCE];
+const OPERATION_LISTS = [...TCP_OPERATION, ...HTTP_OPERATION];
 
 /** Who calls. */
 export function checkSource(source: Source | undefined, place: Place): void {

@@ -1,22 +1,5 @@
-import type { Operation, Rule, Source } from "../../../gen/istio/security/v1beta1/authorization_policy_pb.js";
-
-const HTTP_SOURCE = ["requestPrincipals", "notRequestPrincipals"] as const satisfies readonly (keyof Source)[];
-const TCP_SOURCE = [
-  "principals",
-  "notPrincipals",
-  "namespaces",
-  "notNamespaces",
-  "serviceAccounts",
-  "notServiceAccounts",
-  "ipBlocks",
-  "notIpBlocks",
-  "remoteIpBlocks",
-  "notRemoteIpBlocks",
-  "trustDomains",
-  "notTrustDomains",
-] as const satisfies readonly (keyof Source)[];
-const HTTP_OPERATION = ["hosts", "notHosts", "methods", "notMethods", "paths", "notPaths"] as const satisfies readonly (keyof Operation)[];
-const TCP_OPERATION = ["ports", "notPorts"] as const satisfies readonly (keyof Operation)[];
+import type { Rule } from "../../../gen/istio/security/v1beta1/authorization_policy_pb.js";
+import { HTTP_OPERATION, HTTP_SOURCE, TCP_OPERATION, TCP_SOURCE } from "./attributes.ts";
 
 /**
  * Whether a DENY rule takes all TCP traffic by accident: on TCP its HTTP attributes are left out, as Istio documents,

@@ -18,7 +18,13 @@ export interface KubernetesSecret {
   readonly fingerprint: string;
 }
 
-const FINGERPRINT_KEY = randomBytes(32);
+/** Made at first use and not when this module is loaded: a snapshot of the process (`tools/snapshot.mjs`) would give every process the same. */
+let madeKey: Buffer | undefined;
+function fingerprintKey(): Buffer {
+  madeKey ??= randomBytes(32);
+  return madeKey;
+}
+
 const BASE64 = /^[A-Za-z0-9+/\s]*={0,2}\s*$/;
 
 export const secret = kubeKind<KubernetesSecret>({
@@ -30,7 +36,7 @@ export const secret = kubeKind<KubernetesSecret>({
   shortNames: [],
   read(document) {
     const data: Record<string, Secret> = {};
-    const fingerprint = createHmac("sha256", FINGERPRINT_KEY);
+    const fingerprint = createHmac("sha256", fingerprintKey());
     const texts = new Map(Object.entries(document.map("stringData")).map(([name, text]) => [name, Buffer.from(text)]));
     for (const [name, text] of Object.entries(document.map("data"))) {
       if (!BASE64.test(text)) document.wrong(["data", name], "base64");

@@ -1,7 +1,8 @@
 import { contentHash } from "../../../base/hash.ts";
 import type { Query } from "../../../engine/index.ts";
 import { type EgressScope, type GenerateContext, type ScopeKey, scopeId } from "../../context.ts";
-import type { PlacementTraits, Slot, SlotQuery } from "./slots.ts";
+import { definePrepareFirst } from "../../prepare-first.ts";
+import { type PlacementTraits, type Slot, type SlotQuery, slotQueries } from "./slots.ts";
 
 /** What of a scope decides which listeners there are. Namespaces that see the same services share it, and with it the whole index. */
 export interface IndexKey {
@@ -24,6 +25,8 @@ export interface SlotGroup {
 /** Which services stand on which outbound listener of a scope. */
 export interface ListenerIndex {
   readonly keyOf: Query<PlacedScope, IndexKey>;
+  /** The work behind an index in small steps, before it is done for the first time. */
+  readonly steps: (key: IndexKey) => Iterable<void>;
   /** Names of all listeners, sorted. */
   readonly names: Query<IndexKey, readonly string[]>;
   /** The slots of one listener. Does not change with slots of other listeners. */
@@ -42,7 +45,9 @@ export function defineListenerIndex(
     id: ({ id }) => id,
     compute: (key) => indexOf(key, slotsOf),
   });
+  const prepareFirst = definePrepareFirst();
   return {
+    steps: (key) => prepareFirst({ id: key.id, steps: () => slotSteps(key, slotsOf), make: () => index(key) }),
     keyOf: engine.query<PlacedScope, IndexKey>({
       name: "outboundListenerIndexKey",
       id: ({ scope, ...placement }) => `${scopeId(scope)}#${JSON.stringify(placement)}`,
@@ -78,6 +83,16 @@ export function defineListenerIndex(
   };
 }
 
+function* slotSteps({ egress: listeners, placement }: IndexKey, slotsOf: Query<SlotQuery, readonly Slot[]>): Iterable<void> {
+  for (const [egress, { services, ...listener }] of listeners.entries()) {
+    const queryFor = slotQueries({ egress, listener, ...placement });
+    for (const service of services) {
+      slotsOf.try(queryFor(service));
+      yield;
+    }
+  }
+}
+
 function indexOf(
   { egress: listeners, placement }: IndexKey,
   slotsOf: Query<SlotQuery, readonly Slot[]>,
@@ -85,9 +100,8 @@ function indexOf(
   const byName = new Map<string, Slot[]>();
   const claimed = new Set<string>();
   listeners.forEach(({ services, ...listener }, egress) => {
-    const slots = services.flatMap(({ namespace, host, ports }) =>
-      slotsOf({ service: { namespace, host }, ports, egress, listener, ...placement }),
-    );
+    const queryFor = slotQueries({ egress, listener, ...placement });
+    const slots = services.flatMap((service) => slotsOf(queryFor(service)));
     // A port a Sidecar names is for the services it names there: what comes in by another listener is not added to it.
     for (const slot of slots.filter((one) => !claimed.has(one.listener))) {
       const list = byName.get(slot.listener);

@@ -31,6 +31,8 @@ const NO_SLOTS: SlotGroup = { id: "", slots: [] };
 /** The outbound listeners of scopes. */
 export interface Outbound {
   traitsOf(view: ProxyView, settings: SettingsTraits): OutboundTraits;
+  /** The work behind `names` in small steps. */
+  steps(traits: OutboundTraits): Iterable<void>;
   names(traits: OutboundTraits): readonly string[];
   readonly listener: Query<ListenerKey, Encoded | undefined>;
   listenerKey(traits: OutboundTraits, name: string): ListenerKey;
@@ -71,6 +73,7 @@ export function defineOutbound(tools: ListenerTools): Outbound {
   };
   return {
     traitsOf: (view, settings) => outboundTraits({ ctx, sourceLabelKeys: rules.sourceLabelKeys }, view, settings),
+    steps: (traits) => index.steps(keyOf(traits)),
     names,
     listener,
     listenerKey,

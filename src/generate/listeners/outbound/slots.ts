@@ -1,8 +1,9 @@
 import { ipFamily, isIp } from "../../../base/address.ts";
+import { contentHash } from "../../../base/hash.ts";
 import type { Query } from "../../../engine/index.ts";
 import { isHttp, type Protocol, parseProtocol } from "../../../model/protocol.ts";
-import type { Service, ServicePort, ServiceRef } from "../../../model/service.ts";
-import type { EgressScope, GenerateContext } from "../../context.ts";
+import { refOf, type Service, type ServicePort, type ServiceRef, serviceKey } from "../../../model/service.ts";
+import type { EgressScope, GenerateContext, ScopedService } from "../../context.ts";
 import { reservedPorts } from "../reserved-ports.ts";
 import { type Families, listenerName, loopbacks, wildcards } from "../traits.ts";
 
@@ -50,18 +51,30 @@ export interface Slot {
   readonly egress: number;
 }
 
-export interface SlotQuery extends PlacementTraits {
-  readonly service: ServiceRef;
-  readonly ports: readonly number[] | undefined;
+/** Where slots are looked for: the same for all services of an egress listener. */
+export interface SlotSite extends PlacementTraits {
   readonly egress: number;
   readonly listener: Pick<EgressScope, "port" | "bind" | "captureMode">;
+}
+
+export interface SlotQuery extends SlotSite {
+  /** Stands for the site. */
+  readonly siteId: string;
+  readonly service: ServiceRef;
+  readonly ports: readonly number[] | undefined;
+}
+
+/** Asks for the slots of services at one site. */
+export function slotQueries(site: SlotSite): (service: ScopedService) => SlotQuery {
+  const siteId = contentHash(JSON.stringify(site));
+  return (service) => ({ ...site, siteId, service: refOf(service), ports: service.ports });
 }
 
 /** Where the ports of one service listen, by the rules of Istio's outbound listeners: HTTP on the port, TCP on the service's address and port. */
 export function defineSlots(ctx: Context): Query<SlotQuery, readonly Slot[]> {
   return ctx.engine.query<SlotQuery, readonly Slot[]>({
     name: "outboundSlots",
-    id: JSON.stringify,
+    id: ({ service, ports, siteId }) => `${serviceKey(service)}|${ports?.join() ?? ""}|${siteId}`,
     compute: (query) => {
       const service = ctx.registry.service(query.service);
       if (service === undefined || service.resolution === "alias") return [];
@@ -90,7 +103,7 @@ function slotsOf(ctx: Context, placing: Placing): readonly Slot[] {
     bindToPort,
     kind: kindOf(protocol, ctx.settings.sniffOutbound),
     protocol,
-    service: { namespace: service.namespace, host: service.host },
+    service: refOf(service),
     port: number,
     ranges: [],
     ...(service.resolution === "dynamicDns" && { byName: true as const }),

@@ -19,9 +19,8 @@ export function providerLookup({ registry }: Pick<GenerateContext, "registry">, 
     const slash = service.indexOf("/");
     const host = service.slice(slash + 1);
     const declared = registry.servicesByHost(host).filter(({ namespace }) => slash < 0 || namespace === service.slice(0, slash));
-    const [only, ...others] = declared;
-    if (only === undefined || others.length > 0 || unreachable.includes(host)) return undefined;
-    const known = registry.service(only)?.ports.some(({ number }) => number === port) === true;
+    if (new Set(declared.map(({ namespace }) => namespace)).size !== 1 || unreachable.includes(host)) return undefined;
+    const known = declared.some((ref) => registry.service(ref)?.ports.some(({ number }) => number === port) === true);
     return known ? { cluster: `outbound|${port}||${host}`, host } : undefined;
   };
 }

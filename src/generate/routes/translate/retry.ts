@@ -16,7 +16,7 @@ export function translateRetry(
   if (policy === undefined) {
     return {
       attempts: DEFAULT_ATTEMPTS,
-      ...conditions(DEFAULT_RETRY_ON),
+      ...DEFAULT_CONDITIONS,
       perTryTimeoutMs: undefined,
       otherLocalities: false,
       avoidPreviousHosts: !options.hashed,
@@ -26,7 +26,7 @@ export function translateRetry(
   if (policy.attempts <= 0) return undefined;
   return {
     attempts: policy.attempts,
-    ...conditions(policy.retryOn || DEFAULT_RETRY_ON),
+    ...conditionsOf(policy),
     perTryTimeoutMs: policy.perTryTimeout === undefined ? undefined : msOfDuration(policy.perTryTimeout),
     otherLocalities: policy.retryRemoteLocalities === true,
     avoidPreviousHosts: policy.retryIgnorePreviousHosts ?? !options.hashed,
@@ -34,8 +34,19 @@ export function translateRetry(
   };
 }
 
+const known = new WeakMap<HTTPRetry, Conditions>();
+
+/** Worked out once for a policy: that of the mesh stands in nearly all routes. */
+function conditionsOf(policy: HTTPRetry): Conditions {
+  const found = known.get(policy) ?? (policy.retryOn === "" ? DEFAULT_CONDITIONS : conditions(policy.retryOn));
+  known.set(policy, found);
+  return found;
+}
+
+type Conditions = Pick<RetryInput, "retryOn" | "statusCodes">;
+
 /** Status codes may stand among the conditions; Envoy wants them in a list of their own. */
-function conditions(retryOn: string): Pick<RetryInput, "retryOn" | "statusCodes"> {
+function conditions(retryOn: string): Conditions {
   const tokens = retryOn
     .split(",")
     .map((token) => token.trim())
@@ -45,3 +56,5 @@ function conditions(retryOn: string): Pick<RetryInput, "retryOn" | "statusCodes"
   if (statusCodes.length > 0 && !names.includes("retriable-status-codes")) names.push("retriable-status-codes");
   return { retryOn: names.join(","), statusCodes };
 }
+
+const DEFAULT_CONDITIONS = conditions(DEFAULT_RETRY_ON);

@@ -1,0 +1,65 @@
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import fc from "fast-check";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { buildCsr, buildServerCsr, CsrError } from "./csr.ts";
+import { readCsrClaims } from "./csr-claims.ts";
+import { generateKeys } from "./keys.ts";
+import { readPem, writePem } from "./pem.ts";
+
+const ID = "spiffe://cluster.local/ns/shop/sa/cart";
+let dir = "";
+beforeAll(() => {
+  dir = mkdtempSync(join(tmpdir(), "claims-"));
+});
+afterAll(() => rmSync(dir, { recursive: true }));
+
+/** A request made by openssl. */
+function opensslCsr(subject: string, ...extensions: readonly string[]): string {
+  const csr = join(dir, "req.pem");
+  const key = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", join(dir, "key.pem")];
+  execFileSync("openssl", ["req", "-new", ...key, "-subj", subject, ...extensions.flatMap((one) => ["-addext", one]), "-out", csr], {
+    stdio: "ignore",
+  });
+  return readFileSync(csr, "utf8");
+}
+
+describe("what a request asks for", () => {
+  it("is one name, as agents write it", async () => {
+    const keys = await generateKeys("P-256");
+    expect(readCsrClaims(buildCsr(keys, ID))).toMatchObject({ hasSubject: false, names: [{ type: "uri", value: ID }], hasMore: false });
+    const names = ["istiod.istio-system.svc", "istiod"].map((value) => ({ type: "dns", value }));
+    expect(readCsrClaims(buildServerCsr(keys, ["istiod.istio-system.svc", "istiod"]))).toMatchObject({ names, hasMore: false });
+  });
+
+  it.for([
+    ["nothing", "/", [], { hasSubject: false, names: [], hasMore: false }],
+    ["a subject", "/O=evil", [], { hasSubject: true }],
+    ["several names", "/", [`subjectAltName=URI:${ID},DNS:istiod`], { names: [{ type: "uri" }, { type: "dns" }] }],
+    ["the rights of a CA", "/", [`subjectAltName=URI:${ID}`, "basicConstraints=CA:TRUE"], { hasMore: true }],
+  ] as const)("by openssl: %s", ([, subject, extensions, want]) => {
+    expect(readCsrClaims(opensslCsr(subject, ...extensions))).toMatchObject(want);
+  });
+
+  it("is given on without anything around it", async () => {
+    const csr = buildCsr(await generateKeys("P-256"), ID);
+    expect(readCsrClaims(`another text\n${csr}and more`).pem).toBe(csr);
+  });
+
+  it("is read or refused as such, whatever byte is changed", async () => {
+    const bytes = readPem(buildCsr(await generateKeys("P-256"), ID))[0]?.bytes ?? Buffer.alloc(0);
+    fc.assert(
+      fc.property(fc.nat(bytes.length - 1), fc.nat(255), (at, value) => {
+        const changed = Buffer.from(bytes);
+        changed[at] = value;
+        try {
+          readCsrClaims(writePem("CERTIFICATE REQUEST", changed));
+        } catch (error) {
+          expect(error).toBeInstanceOf(CsrError);
+        }
+      }),
+    );
+  });
+});

@@ -1,0 +1,62 @@
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { tempDir } from "../../test/support/cleanup.ts";
+import { manualClock } from "../../test/support/manual-clock.ts";
+import { eventually } from "../../test/support/wait.ts";
+import { silentLog } from "../base/log.ts";
+import { defineInputs } from "../config/inputs.ts";
+import type { ConfigObject } from "../config/object.ts";
+import { createEngine } from "../engine/index.ts";
+import { openReceipts } from "./kept-receipts.ts";
+
+const object = (hash: string): ConfigObject => ({
+  ...{ kind: "Thing", group: "", version: "v1", namespace: "a", name: "b", labels: {}, annotations: {} },
+  ...{ createdAt: 0, generation: 0, spec: {}, hash },
+});
+
+/** A control plane on a directory, with one object in force. */
+async function start(baseDir: string, { hash = "1", settings = {}, build = "b1" } = {}) {
+  const engine = createEngine();
+  const inputs = defineInputs(engine);
+  inputs.objects.set("Thing/a/b", object(hash));
+  const clock = manualClock();
+  return { inputs, clock, file: await openReceipts({ baseDir, build, world: { engine, inputs }, settings, clock, log: silentLog }) };
+}
+
+const path = (dir: string): string => join(dir, "var/lib/istio/receipts");
+
+describe("receipts on disk", () => {
+  it("are written when it is quiet, and hold for the same program and inputs only", async () => {
+    const dir = await tempDir();
+    const first = await start(dir);
+    first.file.follow({ receipts: () => ["r1", undefined, "r2"] });
+    first.file.stirred();
+    first.clock.advance(500);
+    first.file.stirred();
+    first.clock.advance(500);
+    await expect(readFile(path(dir))).rejects.toThrow();
+    first.clock.advance(500);
+    await eventually("they are written", async () => (await readFile(path(dir), "utf8")).endsWith("r1\nr2"));
+
+    expect((await start(dir)).file.has("r1")).toBe(true);
+    expect((await start(dir)).file.has("r3")).toBe(false);
+    expect((await start(dir, { hash: "2" })).file.has("r1")).toBe(false);
+    expect((await start(dir, { settings: { another: 1 } })).file.has("r1")).toBe(false);
+    expect((await start(dir, { build: "b2" })).file.has("r1")).toBe(false);
+    const later = await start(dir);
+    expect(later.file.has("r1")).toBe(true);
+    later.inputs.names.set("host", ["10.0.0.1"]);
+    expect(later.file.has("r1")).toBe(false);
+    later.inputs.names.delete("host");
+    expect(later.file.has("r1"), "what was once out of date is forgotten").toBe(false);
+  });
+
+  it("that cannot be read are none", async () => {
+    const dir = await tempDir();
+    expect((await start(dir)).file.has("")).toBe(false);
+    await mkdir(join(dir, "var/lib/istio"), { recursive: true });
+    await writeFile(path(dir), Buffer.from([0xff, 0xfe, 0, 10, 1]));
+    expect((await start(dir)).file.has("")).toBe(false);
+  });
+});

@@ -1,0 +1,111 @@
+import { readFile, stat } from "node:fs/promises";
+import { join } from "node:path";
+import type { Clock } from "../base/clock.ts";
+import { messageOf } from "../base/errors.ts";
+import { contentHash } from "../base/hash.ts";
+import type { Log } from "../base/log.ts";
+import { runSliced } from "../base/slice.ts";
+import { writeWholeFile } from "../base/whole-file.ts";
+import { inputsDigest } from "../config/inputs.ts";
+import type { World } from "../generate/world.ts";
+import type { KeptReceipts } from "../xds/receipts.ts";
+import type { XdsServer } from "../xds/server.ts";
+
+export interface ReceiptOptions {
+  readonly baseDir: string;
+  /** Which program this is. */
+  readonly build: string;
+  readonly world: Pick<World, "engine" | "inputs">;
+  /** All else that decides what is offered. */
+  readonly settings: unknown;
+  readonly clock: Clock;
+  readonly log: Log;
+}
+
+/** What proxies were offered and hold, kept on disk for the next start of the same program on the same inputs. */
+export interface ReceiptFile extends KeptReceipts {
+  /** From now on the receipts of this server are written whenever nothing has happened for a while. Ends with the returned function. */
+  follow(xds: Pick<XdsServer, "receipts">): () => void;
+}
+
+const QUIET_MS = 800;
+/** A longer file was not written by us. */
+const MAX_FILE_BYTES = 64 * 1024 * 1024;
+
+/** What the file says: from what, and what. */
+interface Kept {
+  readonly origin: string;
+  readonly receipts: ReadonlySet<string>;
+}
+
+export async function openReceipts({ baseDir, build, world, settings, clock, log }: ReceiptOptions): Promise<ReceiptFile> {
+  const path = join(baseDir, "var/lib/istio/receipts");
+  const program = contentHash(`${build}\n${JSON.stringify(settings)}`);
+  const origins = { at: -1, digest: "" };
+  /** Program and inputs, as of now. */
+  const origin = (): string => {
+    const { revision } = world.engine;
+    if (origins.at !== revision) Object.assign(origins, { at: revision, digest: contentHash(`${program}\n${inputsDigest(world.inputs)}`) });
+    return origins.digest;
+  };
+  let kept = await readKept(path);
+
+  let source: Pick<XdsServer, "receipts"> | undefined;
+  let stirredAt = 0;
+  let cancel: (() => void) | undefined;
+  /** Writes if it has been quiet for long enough, and looks again later if not. */
+  const look = (): void => {
+    const rest = stirredAt + QUIET_MS - clock.monotonic();
+    cancel = rest > 0 ? clock.after(rest, look) : undefined;
+    if (rest <= 0) void write();
+  };
+  const write = async (): Promise<void> => {
+    if (source === undefined) return;
+    const [since, revision] = [stirredAt, world.engine.revision];
+    const found = new Set<string>();
+    try {
+      await runSliced(collect(source.receipts(), found), clock);
+      if (stirredAt === since && world.engine.revision === revision) await writeWholeFile(path, [origin(), ...found].join("\n"));
+    } catch (error) {
+      log.warn({ path, reason: messageOf(error) }, "cannot keep what proxies were sent; after a restart all of it is worked out again");
+    }
+  };
+
+  return {
+    has(receipt) {
+      if (kept !== undefined && kept.origin !== origin()) kept = undefined;
+      return kept?.receipts.has(receipt) === true;
+    },
+    drop() {
+      kept = undefined;
+    },
+    stirred() {
+      stirredAt = clock.monotonic();
+      if (source !== undefined && cancel === undefined) cancel = clock.after(QUIET_MS, look);
+    },
+    follow(xds) {
+      source = xds;
+      return () => {
+        source = undefined;
+        cancel?.();
+      };
+    },
+  };
+}
+
+function* collect(receipts: Iterable<string | undefined>, found: Set<string>): Iterable<void> {
+  for (const receipt of receipts) {
+    if (receipt === undefined) yield;
+    else found.add(receipt);
+  }
+}
+
+async function readKept(path: string): Promise<Kept | undefined> {
+  try {
+    if ((await stat(path)).size > MAX_FILE_BYTES) return undefined;
+    const [origin = "", ...receipts] = (await readFile(path, "utf8")).split("\n");
+    return { origin, receipts: new Set(receipts) };
+  } catch {
+    return undefined;
+  }
+}

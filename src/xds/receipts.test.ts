@@ -1,0 +1,120 @@
+import fc from "fast-check";
+import { describe, expect, it, vi } from "vitest";
+import { manualClock } from "../../test/support/manual-clock.ts";
+import { connect, envoyProviders, resource, testView } from "../../test/support/xds-model.ts";
+import { silentLog } from "../base/log.ts";
+import { CLUSTER_TYPE, ENDPOINT_TYPE } from "../wire/type-urls.ts";
+import type { KeptReceipts } from "./receipts.ts";
+import { createXdsServer } from "./server.ts";
+import { listedVersions, setVersion } from "./set-version.ts";
+
+const NODE = "sidecar~10.0.0.1~a.default~default.svc.cluster.local";
+
+/** One control plane after another, with what each leaves behind. */
+function rig(kept: readonly string[] = []) {
+  const clock = manualClock();
+  const table = envoyProviders();
+  let receipts: ReadonlySet<string> | undefined = new Set(kept);
+  const looks = table.all.map((provider) => vi.spyOn(provider, "prepare"));
+  const file: KeptReceipts = {
+    has: (receipt) => receipts?.has(receipt) === true,
+    drop: () => {
+      receipts = undefined;
+    },
+    stirred: () => {},
+  };
+  const server = createXdsServer({ providers: table.all, viewOf: (node) => testView(node.id), clock, log: silentLog, receipts: file });
+  return {
+    ...{ clock, server, ...table },
+    /** How often resources were worked out. */
+    asked: () => looks.reduce((sum, { mock }) => sum + mock.calls.length, 0),
+    inputsChanged: file.drop,
+    left: () => [...server.receipts()].filter((receipt) => receipt !== undefined),
+  };
+}
+
+async function served() {
+  const first = rig();
+  first.clusters.set("alpha", "1");
+  first.endpoints.set("alpha", "1");
+  const connection = connect(first.server, { variant: "delta", node: NODE });
+  const { client } = connection;
+  client.subscribe(CLUSTER_TYPE);
+  await first.server.idle();
+  client.subscribe(ENDPOINT_TYPE, ["alpha"]);
+  await first.server.idle();
+  return { first, client, receipts: first.left(), comeBackTo: ({ server }: ReturnType<typeof rig>) => connection.again(undefined, server) };
+}
+
+describe("a proxy that comes back after a restart", () => {
+  it("with all it had is sent nothing and nothing is worked out, until it is quiet", async () => {
+    const { receipts, client, comeBackTo } = await served();
+    expect(receipts).toHaveLength(2);
+    const second = rig(receipts);
+    second.clusters.set("alpha", "1");
+    second.endpoints.set("alpha", "1");
+    const seen = client.seen.length;
+    comeBackTo(second);
+    await second.server.idle();
+    expect(second.asked()).toBe(0);
+    expect(second.server.state()[0]?.types.every(({ inSync }) => inSync)).toBe(true);
+    expect(second.left().sort()).toEqual([...receipts].sort());
+    second.clock.advance(6_000);
+    await second.server.idle();
+    expect(second.asked()).toBe(2);
+    expect(client.seen.length).toBe(seen);
+    second.endpoints.set("alpha", "2");
+    second.server.push("a change");
+    await second.server.idle();
+    expect(client.seen.slice(seen).map(({ typeUrl, names }) => [typeUrl, names])).toEqual([[ENDPOINT_TYPE, ["alpha"]]]);
+  });
+
+  it("is sent what changed meanwhile", async () => {
+    const { receipts, client, comeBackTo } = await served();
+    const second = rig(receipts);
+    second.clusters.set("alpha", "1");
+    second.endpoints.set("alpha", "2");
+    second.inputsChanged();
+    comeBackTo(second);
+    await second.server.idle();
+    expect(client.held(ENDPOINT_TYPE).get("alpha")).toBe(resource(ENDPOINT_TYPE, "alpha", "2").version);
+  });
+
+  it("with something else than it had is looked at, as is one of another kind", async () => {
+    const { receipts, client, comeBackTo } = await served();
+    const second = rig(receipts);
+    second.clusters.set("alpha", "1");
+    second.endpoints.set("alpha", "1");
+    client.forget(ENDPOINT_TYPE, "alpha");
+    comeBackTo(second);
+    await second.server.idle();
+    expect(client.held(ENDPOINT_TYPE).get("alpha")).toBe(resource(ENDPOINT_TYPE, "alpha", "1").version);
+    const other = connect(second.server, { variant: "delta", node: NODE.replace("a.default", "b.default") }).client;
+    other.subscribe(CLUSTER_TYPE);
+    await second.server.idle();
+    expect([...other.held(CLUSTER_TYPE).keys()]).toEqual(["alpha"]);
+  });
+
+  it("that refuses something leaves no receipt of that type", async () => {
+    const only = rig();
+    only.clusters.set("alpha", "1");
+    const { client } = connect(only.server, { variant: "delta", node: NODE, judge: () => "no" });
+    client.subscribe(CLUSTER_TYPE);
+    await only.server.idle();
+    expect(only.left()).toEqual([]);
+  });
+});
+
+describe("the version of a set", () => {
+  it("is the same from resources and from names and versions, in any order", () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), fc.string()), fc.nat(), (contents, turn) => {
+        const resources = Object.entries(contents).map(([name, content]) => resource(CLUSTER_TYPE, name, content));
+        const set = { resources: new Map(resources.map((one) => [one.name, one])), failed: [] };
+        const at = turn % Math.max(1, resources.length);
+        const listed = [...resources.slice(at), ...resources.slice(0, at)].map(({ name, version }) => [name, version] as const);
+        expect(listedVersions()(new Map(listed))).toBe(setVersion(set));
+      }),
+    );
+  });
+});

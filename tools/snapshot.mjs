@@ -1,0 +1,94 @@
+// Makes snapshots of programs: the process as it is once all modules are read, which a start then takes up instead of reading them.
+// Node's documents call this a user-land start-up snapshot. It is a matter of speed alone: without it `bin/run` starts the bundle.
+import { execFileSync } from "node:child_process";
+import { mkdirSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const here = dirname(fileURLToPath(import.meta.url));
+
+/**
+ * Stands in for the modules of Node until somebody uses one of their names: some hold handles of the running process and cannot be part of a
+ * snapshot (`node:http`, `node:http2`), others read the environment. An `import` binds names without reading them, so it loads nothing.
+ */
+const lateBuiltins = (names) => ({
+  name: "late-builtins",
+  setup(build) {
+    build.onResolve({ filter: /^[a-z_:0-9/]+$/ }, ({ path }) => {
+      const name = path.startsWith("node:") ? path : `node:${path}`;
+      return name in names ? { path: name, namespace: "builtin" } : undefined;
+    });
+    build.onLoad({ filter: /.*/, namespace: "builtin" }, ({ path }) => ({
+      contents: `let loaded;
+        for (const name of ${JSON.stringify(names[path])})
+          Object.defineProperty(exports, name, {
+            enumerable: true,
+            get: () => (loaded ??= process.getBuiltinModule(${JSON.stringify(path)}))[name],
+          });`,
+    }));
+  },
+});
+
+/** Stands in for a module of prom-client that is a function and asks for the time while it is loaded, until somebody calls it. */
+const lateDefaultMetrics = {
+  name: "late-default-metrics",
+  setup(build) {
+    build.onResolve({ filter: /^\.\/lib\/defaultMetrics$/ }, ({ resolveDir }) => ({
+      path: join(resolveDir, "lib/defaultMetrics.js"),
+      namespace: "late",
+    }));
+    build.onLoad({ filter: /.*/, namespace: "late" }, ({ path }) => ({
+      contents: `module.exports = (...args) => require(${JSON.stringify(path)})(...args);`,
+      resolveDir: dirname(path),
+    }));
+  },
+};
+
+/**
+ * Writes `<out>/<program>.blob` from `src/bin/<program>.ts`, and beside it the sizes of the Node that made it and of the blob itself: `bin/run`
+ * takes a snapshot only where both are still those. Node alone would end with an error where it is another Node's, or cut off.
+ */
+export async function snapshot({ root, out, program, build }) {
+  const node = join(root, "node_modules/.bin/node");
+  const work = join(root, ".cache/snapshot");
+  const script = join(work, `${program}.cjs`);
+  mkdirSync(work, { recursive: true });
+  await build({
+    absWorkingDir: root,
+    stdin: {
+      contents: `import { liftGuard } from ${JSON.stringify(join(here, "snapshot-guard.mjs"))}; import "./src/bin/${program}.ts"; liftGuard();`,
+      resolveDir: root,
+    },
+    outfile: script,
+    bundle: true,
+    platform: "node",
+    format: "cjs",
+    target: "node24",
+    minifyWhitespace: true,
+    minifySyntax: true,
+    legalComments: "none",
+    logLevel: "warning",
+    // protobuf-es asks whether to do without big integers, for engines that have none.
+    define: { "process.env.BUF_BIGINT_DISABLE": '""' },
+    plugins: [lateBuiltins(namesOfBuiltins(node)), lateDefaultMetrics],
+  });
+  const blob = join(out, `${program}.blob`);
+  try {
+    execFileSync(node, ["--snapshot-blob", `${blob}.tmp`, "--build-snapshot", script], { cwd: root, stdio: "pipe" });
+  } catch ({ stderr }) {
+    // Without the line of the script, which is all of the program.
+    const lines = String(stderr).split("\n");
+    throw new Error(`no snapshot of ${program} could be made\n${lines.filter((line) => line.length < 500).join("\n")}`);
+  }
+  renameSync(`${blob}.tmp`, blob);
+  writeFileSync(`${blob}.sizes`, `${statSync(node).size}\n${statSync(blob).size}\n`);
+}
+
+/** What each module of Node exports. Asked of the Node that runs the program: this script may run on another. */
+function namesOfBuiltins(node) {
+  const script = `const names = {};
+    for (const name of require("node:module").builtinModules.filter((name) => !name.startsWith("_")))
+      names[name.startsWith("node:") ? name : "node:" + name] = Object.getOwnPropertyNames(require(name));
+    process.stdout.write(JSON.stringify(names));`;
+  return JSON.parse(execFileSync(node, ["--no-warnings", "-e", script], { encoding: "utf8" }));
+}
