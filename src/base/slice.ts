@@ -40,5 +40,16 @@ export async function runSliced(
   measured(clock.monotonic() - start);
 }
 
+/** The same for steps that come to a result. */
+export async function finishSliced<T>(steps: Iterator<void, T>, clock: Pick<Clock, "monotonic">): Promise<T> {
+  for (let start = clock.monotonic(); ; ) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+    if (clock.monotonic() - start < SLICE_MS) continue;
+    await nextTurn();
+    start = clock.monotonic();
+  }
+}
+
 /** Resolves after the events that are waiting have been handled. */
 export const nextTurn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));

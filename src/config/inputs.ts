@@ -1,5 +1,6 @@
 import { toBinary } from "@bufbuild/protobuf";
 import { contentHash } from "../base/hash.ts";
+import { MarkSum, markOf } from "../base/mark-sum.ts";
 import type { Engine, Table } from "../engine/index.ts";
 import { type MeshConfig, MeshConfigSchema } from "../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import { type MeshNetworks, MeshNetworksSchema } from "../gen/istio/mesh/v1alpha1/mesh_networks_pb.js";
@@ -49,21 +50,25 @@ const ROW_DIGESTS: { readonly [T in keyof Inputs]: (row: RowOf<Inputs[T]>) => st
   health: String,
 };
 
-/** Equal where everything configuration is computed from is equal, in this process and in any other. */
-export function inputsDigest({ objects, mesh, networks, names, keySets, health }: Inputs): string {
-  const tables = [
-    linesOf(objects, ROW_DIGESTS.objects),
-    linesOf(mesh, ROW_DIGESTS.mesh),
-    linesOf(networks, ROW_DIGESTS.networks),
-    linesOf(names, ROW_DIGESTS.names),
-    linesOf(keySets, ROW_DIGESTS.keySets),
-    linesOf(health, ROW_DIGESTS.health),
-  ];
-  return contentHash(JSON.stringify(tables));
+/** Equal where everything configuration is computed from is equal, in this process and in any other. In steps, since there may be many rows. */
+export function* inputsDigest({ objects, mesh, networks, names, keySets, health }: Inputs): Generator<void, string> {
+  const sum = new MarkSum();
+  yield* addRows(sum, objects, ROW_DIGESTS.objects);
+  yield* addRows(sum, mesh, ROW_DIGESTS.mesh);
+  yield* addRows(sum, networks, ROW_DIGESTS.networks);
+  yield* addRows(sum, names, ROW_DIGESTS.names);
+  yield* addRows(sum, keySets, ROW_DIGESTS.keySets);
+  yield* addRows(sum, health, ROW_DIGESTS.health);
+  return sum.text;
 }
 
-function linesOf<V>(table: Table<V>, digest: (row: V) => string): readonly string[] {
-  const lines: string[] = [];
-  for (const [key, row] of table.rows()) lines.push(`${key} ${digest(row)}`);
-  return lines.sort();
+const ROWS_A_STEP = 100;
+
+function* addRows<V>(sum: MarkSum, table: Table<V>, digest: (row: V) => string): Iterable<void> {
+  let added = 0;
+  for (const [key, row] of table.rows()) {
+    sum.add(markOf(`${table.name} ${key} ${digest(row)}`));
+    added += 1;
+    if (added % ROWS_A_STEP === 0) yield;
+  }
 }

@@ -122,7 +122,10 @@ export class InputTable<V> implements Table<V>, InputOwner {
     const before = this.#rows.get(key);
     if (this.sameRow(before, value)) return false;
     const moves: [TableIndex<V>, IndexMove][] = [];
-    for (const index of this.#indexes.values()) moves.push([index, index.move(key, before, value)]);
+    for (const index of this.#indexes.values()) {
+      const move = index.move(key, before, value);
+      if (move.before.size + move.after.size > 0) moves.push([index, move]);
+    }
     const { graph } = this.#host;
     const mark = (node: InputNode | undefined) => graph.mark(node);
     if (value === undefined) this.#rows.delete(key);

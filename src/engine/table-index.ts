@@ -8,6 +8,9 @@ export interface IndexMove {
   readonly after: ReadonlySet<string>;
 }
 
+/** Where a row stands of which an index knows nothing, as most indexes do of most rows. */
+const NO_PLACE: ReadonlySet<string> = new Set();
+
 /** One named index of a table: index key → bucket, and the sorted set of index keys that have rows. */
 export class TableIndex<V> {
   readonly name: string;
@@ -105,6 +108,7 @@ export class TableIndex<V> {
   }
 
   #place(key: string, value: V | undefined): ReadonlySet<string> {
-    return new Set(value === undefined ? NOTHING : this.#keysOf(value, key));
+    const keys = value === undefined ? NOTHING : this.#keysOf(value, key);
+    return keys.length === 0 ? NO_PLACE : new Set(keys);
   }
 }

@@ -17,7 +17,8 @@ export interface Assembled {
   readonly parts: Parts;
   /** Resolves at the first commit after every source has loaded. */
   readonly loaded: Promise<void>;
-  readonly stopLoop: () => void;
+  /** Resolves when what was being written is on disk. */
+  readonly stopLoop: () => Promise<void>;
 }
 
 /** Makes all rooms of the house and wires them: configuration, streams, and what follows both. */
@@ -61,8 +62,8 @@ export async function assemble(options: ControlPlaneOptions, mesh: MeshState, li
   return {
     parts,
     loaded,
-    stopLoop() {
-      for (const stop of stops) stop();
+    async stopLoop() {
+      await Promise.all(stops.map((stop) => stop()));
     },
   };
 }

@@ -124,14 +124,14 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     abort.abort();
     parts.sources.stop();
     link?.stop();
-    stopLoop();
+    const written = stopLoop();
     parts.outside.stop();
     const registered = parts.registrations.stop();
     parts.xds.drain();
     parts.identity.stop();
     letGo();
     const ends = [grpc.plain.drain(DRAIN_MS), grpc.secure.drain(DRAIN_MS), ...grpc.closing.map((close) => close())];
-    await Promise.all([...ends, ...opened.map(closeHttp), parts.store.flush(), registered]);
+    await Promise.all([...ends, ...opened.map(closeHttp), parts.store.flush(), registered, written]);
   }
 }
 

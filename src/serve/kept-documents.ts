@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import { nextTurn, SLICE_MS } from "../base/slice.ts";
+import { finishSliced } from "../base/slice.ts";
 import { writeWholeFile } from "../base/whole-file.ts";
 import { KeptReadings, type Reading, readingOf, readReadings, writeReadings } from "../config/documents/kept-readings.ts";
 import type { ConfigStore } from "../config/store/store-types.ts";
@@ -19,7 +19,7 @@ export interface KeptDocumentsOptions {
 export interface KeptDocuments {
   readonly readings: KeptReadings;
   /** Once the first configuration is in force all is read, and what was read is written now and then. Ends with the returned function. */
-  follow(store: Pick<ConfigStore, "judged">, inForce: Promise<void>): () => void;
+  follow(store: Pick<ConfigStore, "judged">, inForce: Promise<void>): () => Promise<void>;
   /** Something else is in force. */
   changed(): void;
 }
@@ -40,19 +40,22 @@ export async function openDocuments({ baseDir, clock, log }: KeptDocumentsOption
   let store: Pick<ConfigStore, "judged"> | undefined;
   let stopped = false;
   let cancel: (() => void) | undefined;
+  let writing = Promise.resolve();
   const write = async (): Promise<void> => {
     cancel = undefined;
     if (store === undefined) return;
     try {
-      const bytes = await finish(writeReadings(build, worthKeeping(store)), clock);
-      if (bytes.length <= MAX_FILE_BYTES) await writeWholeFile(path, bytes);
+      const bytes = await finishSliced(writeReadings(build, worthKeeping(store)), clock);
+      if (bytes.length <= MAX_FILE_BYTES && !stopped) await writeWholeFile(path, bytes);
       letGo(bytes);
     } catch (error) {
       log.warn({ path, reason: messageOf(error) }, "cannot keep what documents say; after a restart all of them are read again");
     }
   };
   const writeIn = (ms: number): void => {
-    cancel ??= clock.after(ms, () => void write());
+    cancel ??= clock.after(ms, () => {
+      writing = write();
+    });
   };
   return {
     readings,
@@ -71,6 +74,7 @@ export async function openDocuments({ baseDir, clock, log }: KeptDocumentsOption
         stopped = true;
         store = undefined;
         cancel?.();
+        return writing;
       };
     },
     changed() {
@@ -83,17 +87,6 @@ function* worthKeeping(store: Pick<ConfigStore, "judged">): Iterable<Reading> {
   for (const judged of store.judged()) {
     const reading = readingOf(judged);
     if (reading !== undefined) yield reading;
-  }
-}
-
-/** Runs steps to their end and gives their result; other events have their turn in between. */
-async function finish<T>(steps: Iterator<void, T>, clock: Pick<Clock, "monotonic">): Promise<T> {
-  for (let start = clock.monotonic(); ; ) {
-    const step = steps.next();
-    if (step.done === true) return step.value;
-    if (clock.monotonic() - start < SLICE_MS) continue;
-    await nextTurn();
-    start = clock.monotonic();
   }
 }
 

@@ -4,7 +4,7 @@ import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import { contentHash } from "../base/hash.ts";
 import type { Log } from "../base/log.ts";
-import { runSliced } from "../base/slice.ts";
+import { finishSliced, runSliced } from "../base/slice.ts";
 import { writeWholeFile } from "../base/whole-file.ts";
 import { inputsDigest } from "../config/inputs.ts";
 import type { World } from "../generate/world.ts";
@@ -24,8 +24,8 @@ export interface ReceiptOptions {
 
 /** What proxies were offered and hold, kept on disk for the next start of the same program on the same inputs. */
 export interface ReceiptFile extends KeptReceipts {
-  /** From now on the receipts of this server are written whenever nothing has happened for a while. Ends with the returned function. */
-  follow(xds: Pick<XdsServer, "receipts">): () => void;
+  /** From now on the receipts of this server are written whenever nothing has happened for a while. Ends with the returned function, which waits for a write. */
+  follow(xds: Pick<XdsServer, "receipts">): () => Promise<void>;
 }
 
 const QUIET_MS = 800;
@@ -43,21 +43,28 @@ export async function openReceipts({ baseDir, build, world, settings, clock, log
   const program = contentHash(`${build}\n${JSON.stringify(settings)}`);
   const origins = { at: -1, digest: "" };
   /** Program and inputs, as of now. */
-  const origin = (): string => {
+  function* originSteps(): Generator<void, string> {
     const { revision } = world.engine;
-    if (origins.at !== revision) Object.assign(origins, { at: revision, digest: contentHash(`${program}\n${inputsDigest(world.inputs)}`) });
-    return origins.digest;
+    if (origins.at === revision) return origins.digest;
+    const digest = contentHash(`${program}\n${yield* inputsDigest(world.inputs)}`);
+    if (world.engine.revision === revision) Object.assign(origins, { at: revision, digest });
+    return digest;
+  }
+  const origin = (): string => {
+    const steps = originSteps();
+    for (let step = steps.next(); ; step = steps.next()) if (step.done === true) return step.value;
   };
   let kept = await readKept(path);
 
   let source: Pick<XdsServer, "receipts"> | undefined;
   let stirredAt = 0;
   let cancel: (() => void) | undefined;
+  let writing = Promise.resolve();
   /** Writes if it has been quiet for long enough, and looks again later if not. */
   const look = (): void => {
     const rest = stirredAt + QUIET_MS - clock.monotonic();
     cancel = rest > 0 ? clock.after(rest, look) : undefined;
-    if (rest <= 0) void write();
+    if (rest <= 0) writing = write();
   };
   const write = async (): Promise<void> => {
     if (source === undefined) return;
@@ -65,7 +72,8 @@ export async function openReceipts({ baseDir, build, world, settings, clock, log
     const found = new Set<string>();
     try {
       await runSliced(collect(source.receipts(), found), clock);
-      if (stirredAt === since && world.engine.revision === revision) await writeWholeFile(path, [origin(), ...found].join("\n"));
+      const from = await finishSliced(originSteps(), clock);
+      if (stirredAt === since && world.engine.revision === revision) await writeWholeFile(path, [from, ...found].join("\n"));
     } catch (error) {
       log.warn({ path, reason: messageOf(error) }, "cannot keep what proxies were sent; after a restart all of it is worked out again");
     }
@@ -88,6 +96,7 @@ export async function openReceipts({ baseDir, build, world, settings, clock, log
       return () => {
         source = undefined;
         cancel?.();
+        return writing;
       };
     },
   };

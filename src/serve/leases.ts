@@ -92,6 +92,12 @@ function leased(engine: Engine, provider: ResourceProvider, byProxy: Map<string,
   };
   return {
     ...provider,
+    isPrepared(view, wanted) {
+      if (provider.asksAnew === true) return false;
+      const held = heldOf(view.id);
+      if (provider.isLastResult?.(view) === true) renew(held, view, wanted);
+      return known(held, view, wanted) !== undefined;
+    },
     *prepare(view, wanted) {
       const held = heldOf(view.id);
       if (isSameQuestion(held.answer, view, wanted)) yield* held.lease.refresh();

@@ -21,6 +21,8 @@ export interface ResourceProvider {
   readonly typeUrl: string;
   /** Computes what `offered` will need in small steps; the caller may pause between steps so that no slice of work is long. */
   prepare(view: ProxyView, wanted: Wanted): Iterable<void>;
+  /** Whether `offered` has all it needs and `prepare` nothing to do: told without working anything out. */
+  isPrepared?(view: ProxyView, wanted: Wanted): boolean;
   /** What `offered` said last to the same question, if all behind that is as it was: told without working anything out. */
   standing?(view: ProxyView, wanted: Wanted): ResourceSet | undefined;
   /** What the proxy should hold now. The same object as long as nothing changed, and for all proxies that share it. */

@@ -1,28 +1,5 @@
-import { contentHash } from "../base/hash.ts";
+import { type Mark, markOf, sumOf } from "../base/mark-sum.ts";
 import type { Encoded, ResourceSet } from "../wire/encoded.ts";
-
-/** Two numbers of 48 bits that stand for a name, or a name and a version, in sums: a set of a thousand costs a thousand additions, not sorting. */
-interface Mark {
-  readonly high: number;
-  readonly low: number;
-}
-
-const MARK_BYTES = 6;
-const MARK_LIMIT = 2 ** (8 * MARK_BYTES);
-
-function markOf(text: string): Mark {
-  const hash = Buffer.from(contentHash(text), "base64url");
-  return { high: hash.readUIntBE(0, MARK_BYTES), low: hash.readUIntBE(MARK_BYTES, MARK_BYTES) };
-}
-
-function sumOf(marks: Iterable<Mark>): string {
-  let [high, low] = [0, 0];
-  for (const mark of marks) {
-    high = (high + mark.high) % MARK_LIMIT;
-    low = (low + mark.low) % MARK_LIMIT;
-  }
-  return `${high.toString(36)}${low.toString(36).padStart(10, "0")}`;
-}
 
 const setVersions = new WeakMap<ResourceSet, string>();
 const resourceMarks = new WeakMap<Encoded, Mark>();

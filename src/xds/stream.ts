@@ -274,9 +274,11 @@ export class XdsStream implements DiscoveryStreamEvents {
     if (!this.#open || !channel.ready || wanted === undefined || view === undefined) return;
     const startedAt = this.#deps.clock.monotonic();
     try {
-      for (const _ of channel.provider.prepare(view, wanted)) {
-        yield;
-        if (!this.#open || !channel.ready) return;
+      if (channel.provider.isPrepared?.(view, wanted) !== true) {
+        for (const _ of channel.provider.prepare(view, wanted)) {
+          yield;
+          if (!this.#open || !channel.ready) return;
+        }
       }
       if (!this.#isStill(view)) return;
       const outgoing = channel.outgoing(view, this.#removalsWait(channel) > 0);

@@ -1,0 +1,36 @@
+import { contentHash } from "./hash.ts";
+
+/** Two numbers of 48 bits that stand for a text in sums: a set of a thousand costs a thousand additions, not sorting. */
+export interface Mark {
+  readonly high: number;
+  readonly low: number;
+}
+
+const MARK_BYTES = 6;
+const MARK_LIMIT = 2 ** (8 * MARK_BYTES);
+
+export function markOf(text: string): Mark {
+  const hash = Buffer.from(contentHash(text), "base64url");
+  return { high: hash.readUIntBE(0, MARK_BYTES), low: hash.readUIntBE(MARK_BYTES, MARK_BYTES) };
+}
+
+/** Stands for a set of texts, in whatever order they are added. */
+export class MarkSum {
+  #high = 0;
+  #low = 0;
+
+  add({ high, low }: Mark): void {
+    this.#high = (this.#high + high) % MARK_LIMIT;
+    this.#low = (this.#low + low) % MARK_LIMIT;
+  }
+
+  get text(): string {
+    return `${this.#high.toString(36)}${this.#low.toString(36).padStart(10, "0")}`;
+  }
+}
+
+export function sumOf(marks: Iterable<Mark>): string {
+  const sum = new MarkSum();
+  for (const mark of marks) sum.add(mark);
+  return sum.text;
+}
