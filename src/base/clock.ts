@@ -39,6 +39,17 @@ export function holdProcess(): () => void {
   return () => clearInterval(timer);
 }
 
+/** Resolves when the promise does, or after `ms`: for what is better known, and need not be waited for. */
+export async function waitAtMost(clock: Pick<Clock, "after">, ms: number, promise: Promise<unknown>): Promise<void> {
+  const late = Promise.withResolvers<void>();
+  const cancel = clock.after(ms, late.resolve);
+  try {
+    await Promise.race([promise, late.promise]);
+  } finally {
+    cancel();
+  }
+}
+
 /** `after` for a time that may have no end: then nothing is ever called. */
 export const afterOrNever = (clock: Pick<Clock, "after">, ms: number | undefined, done: () => void): (() => void) =>
   ms === undefined ? () => {} : clock.after(ms, done);

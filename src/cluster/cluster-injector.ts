@@ -1,4 +1,4 @@
-import type { Clock } from "../base/clock.ts";
+import { type Clock, waitAtMost } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { InjectionTexts } from "../inject/read-injection.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
@@ -47,11 +47,7 @@ export function followInjector({ client, namespace, revision, clock, log }: Clus
     get current() {
       return current;
     },
-    async ready() {
-      const cancel = clock.after(PATIENCE_MS, () => known.resolve());
-      await known.promise;
-      cancel();
-    },
+    ready: () => waitAtMost(clock, PATIENCE_MS, known.promise),
     follow(call) {
       changed = call;
     },

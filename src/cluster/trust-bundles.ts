@@ -1,4 +1,4 @@
-import type { Clock } from "../base/clock.ts";
+import { type Clock, waitAtMost } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { PublishedBundle } from "../ca/certificate-api.ts";
 import { installedKinds, wantedKey } from "../kube/discovery.ts";
@@ -59,11 +59,7 @@ export function followTrustBundle({ client, signer, clock, log }: TrustBundleOpt
     get current() {
       return current;
     },
-    async ready() {
-      const cancel = clock.after(PATIENCE_MS, () => known.resolve());
-      await known.promise;
-      cancel();
-    },
+    ready: () => waitAtMost(clock, PATIENCE_MS, known.promise),
     follow: (changed) => void followers.add(changed),
   };
 }

@@ -1,6 +1,6 @@
 import type { Server } from "node:http";
 import type { Caller } from "../authn/authenticator.ts";
-import { type Clock, holdProcess } from "../base/clock.ts";
+import { type Clock, holdProcess, waitAtMost } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { watchMesh } from "../config/mesh/mesh-source.ts";
 import type { ConfigStore } from "../config/store/store-types.ts";
@@ -109,7 +109,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     parts.sources.set(load.config.process.configSources);
     const pagePorts = await openPages(parts, opened, debugToken);
     await loaded; // A proxy that came back would take a world that is half read for the removal of all the rest.
-    await Promise.race([parts.outside.asked(), new Promise<void>((resolve) => options.clock.after(FIRST_ANSWERS_MS, resolve))]);
+    await waitAtMost(clock, FIRST_ANSWERS_MS, parts.outside.asked());
     const ports = { ...pagePorts, ...(await openGrpc(parts, grpc)), webhooks: await openWebhooks(parts, { opened, cluster: link }) };
     openRest(parts, { grpc, ports, opened, cluster: link, ending: abort.signal });
     parts.serving.yes = true;

@@ -77,10 +77,16 @@ describe("leases of proxies", () => {
       return direct.providers[0]?.offered(view, wanted);
     };
     const first = look();
+    expect(direct.providers[0]?.isPrepared?.(view, wanted)).toBe(true);
     names.set("a", "two");
+    expect(direct.providers[0]?.isPrepared?.(view, wanted), "nobody has worked it out yet").toBe(false);
     const second = look();
     expect(second).not.toBe(first);
     expect(second).toBe(set("a"));
+    names.set("a", "three");
+    const third = set("a");
+    expect(direct.providers[0]?.isPrepared?.(view, wanted), "another proxy has").toBe(true);
+    expect(direct.providers[0]?.offered(view, wanted)).toBe(third);
     expect(asked).toEqual(["r1"]);
     names.set("a", "one");
     direct.release(new Set());

@@ -9,8 +9,8 @@ interface Tally {
 }
 
 /**
- * A histogram for what happens at every response to every proxy: an observation is a look-up and three additions. prom-client's own takes its labels
- * apart each time, which at a push to 500 proxies is more than sending to them.
+ * A histogram for what happens at every response to every proxy: an observation is a look-up and two additions. prom-client's own takes its labels
+ * apart each time.
  */
 export class QuickHistogram extends Histogram<Label> {
   readonly #name: string;

@@ -9,6 +9,7 @@ import {
   programImage,
   startNodeCluster,
 } from "../cluster/start-node-cluster.ts";
+import { serviceYaml } from "../support/cluster-objects.ts";
 import { startIstiod } from "../support/istiod.ts";
 import { freePort } from "../support/ports.ts";
 import { eventually } from "../support/wait.ts";
@@ -37,11 +38,7 @@ const SHOP = `
 apiVersion: v1
 kind: Namespace
 metadata: {name: shop, labels: {istio-injection: enabled}}
----
-apiVersion: v1
-kind: Service
-metadata: {name: catalog, namespace: shop}
-spec: {selector: {app: catalog}, ports: [{name: http, port: 80, targetPort: 8080}]}
+${serviceYaml("catalog")}
 ---
 apiVersion: security.istio.io/v1
 kind: PeerAuthentication

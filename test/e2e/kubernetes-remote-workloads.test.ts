@@ -2,7 +2,7 @@ import { X509Certificate } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Cluster, clusterImpossible, startCluster } from "../cluster/start-cluster.ts";
 import { createCertificateIssuer, tlsSecret } from "../support/certificates.ts";
-import { addNamespaces, addPod } from "../support/cluster-objects.ts";
+import { addNamespaces, addPod, secretReaderYaml } from "../support/cluster-objects.ts";
 import { askCertificate } from "../support/identity.ts";
 import { type Istiod, startIstiod } from "../support/istiod.ts";
 import { tellOfCluster } from "../support/remote-secret.ts";
@@ -40,19 +40,6 @@ const EDGE = `
 {apiVersion: v1, kind: ServiceAccount, metadata: {name: edge, namespace: shop}}
 `;
 
-const MAY_READ = `
-apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata: {name: secrets, namespace: shop}
-rules: [{apiGroups: [""], resources: [secrets], verbs: [get, list, watch]}]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: secrets, namespace: shop}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: secrets}
-subjects: [{kind: ServiceAccount, name: edge, namespace: shop}]
-`;
-
 const INJECTOR = `
 apiVersion: admissionregistration.k8s.io/v1
 kind: MutatingWebhookConfiguration
@@ -82,7 +69,7 @@ describe.skipIf(reason !== undefined)("workloads of other clusters", () => {
       await cluster.client.apply(EDGE);
     }
     await west.client.apply(READER);
-    await west.client.apply(MAY_READ);
+    await west.client.apply(secretReaderYaml("edge"));
     const token = await west.createServiceAccountToken("istio-system", "reader");
     await tellOfCluster(east, { name: "west", cluster: west, user: { token } });
   });

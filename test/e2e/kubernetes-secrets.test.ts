@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Cluster, clusterImpossible, startCluster } from "../cluster/start-cluster.ts";
 import { createCertificateIssuer, tlsSecret } from "../support/certificates.ts";
-import { addNamespaces } from "../support/cluster-objects.ts";
+import { addNamespaces, secretReaderYaml } from "../support/cluster-objects.ts";
 import { startIstiod } from "../support/istiod.ts";
 import { eventually } from "../support/wait.ts";
 import { watchSecret } from "../support/watched-secret.ts";
@@ -20,18 +20,7 @@ describe.skipIf(reason !== undefined)("credentials in a cluster", () => {
 {apiVersion: v1, kind: ServiceAccount, metadata: {name: edge, namespace: shop}}
 ---
 {apiVersion: v1, kind: ServiceAccount, metadata: {name: other, namespace: shop}}
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: Role
-metadata: {name: secrets, namespace: shop}
-rules: [{apiGroups: [""], resources: [secrets], verbs: [get, list, watch]}]
----
-apiVersion: rbac.authorization.k8s.io/v1
-kind: RoleBinding
-metadata: {name: secrets, namespace: shop}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: secrets}
-subjects: [{kind: ServiceAccount, name: edge, namespace: shop}]
-`);
+${secretReaderYaml("edge")}`);
   });
   afterAll(() => cluster?.stop());
 

@@ -23,6 +23,21 @@ export async function installCrds(cluster: Cluster, kinds?: readonly string[]): 
   await cluster.client.apply(chosen.map((item) => dump(item, { lineWidth: -1, noRefs: true })).join("---\n"));
 }
 
+/** Lets a service account read the Secrets of its namespace. */
+export const secretReaderYaml = (account: string, namespace = "shop"): string => `
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: secrets, namespace: ${namespace}}
+rules: [{apiGroups: [""], resources: [secrets], verbs: [get, list, watch]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: secrets, namespace: ${namespace}}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: secrets}
+subjects: [{kind: ServiceAccount, name: ${account}, namespace: ${namespace}}]
+`;
+
 /** A Service with one HTTP port. */
 export const serviceYaml = (name: string, { namespace = "shop", port = 80 } = {}): string => `
 ---
