@@ -143,6 +143,8 @@ ${workload("catalog")}${workload("catalog", { version: "v2" })}${workload("clien
     const certificate = rewritten.headers["x-forwarded-client-cert"];
     expect(certificate).toContain("By=spiffe://cluster.local/ns/shop/sa/catalog");
     expect(certificate).toContain("URI=spiffe://cluster.local/ns/shop/sa/client");
+    // A pod is ready before its endpoint has come to the client's proxy.
+    await eventually("an answer of v2", () => call("/", "-H", "end-user: jason"));
     for (let turn = 0; turn < 5; turn++) expect((await call("/", "-H", "end-user: jason")).pod).toMatch(/^catalog-v2-/);
     for (let turn = 0; turn < 5; turn++) expect((await call("/")).pod).toMatch(/^catalog-v1-/);
     await expect(fetch(`http://${first?.status?.podIP}:8080/`), "without a certificate of the mesh").rejects.toThrow();
