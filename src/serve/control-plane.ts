@@ -8,9 +8,10 @@ import type { World } from "../generate/world.ts";
 import type { HostPort } from "../settings/host-port.ts";
 import type { Peer } from "../wire/discovery-stream.ts";
 import type { XdsServer } from "../xds/server.ts";
-import { assemble } from "./assemble.ts";
-import { type ConnectCluster, linkCluster } from "./cluster-link.ts";
+import { type Assembled, assemble } from "./assemble.ts";
+import { type ClusterLink, type ConnectCluster, linkCluster } from "./cluster-link.ts";
 import { ensureDebugToken } from "./debug-token.ts";
+import type { EarlyPorts } from "./early-ports.ts";
 import { createGrpcPorts } from "./grpc-ports.ts";
 import type { HealthCheck } from "./health.ts";
 import type { Identity } from "./identity.ts";
@@ -18,7 +19,7 @@ import type { ProxyLeases } from "./leases.ts";
 import { createMeshState, type MeshState } from "./mesh-state.ts";
 import type { ControlPlaneMetrics } from "./metrics.ts";
 import type { ObjectReports } from "./object-reports.ts";
-import { closeHttp, openGrpc, openPages } from "./open-ports.ts";
+import { closeHttp, openEarlyPorts, openGrpc, openPages } from "./open-ports.ts";
 import { openRest } from "./open-rest.ts";
 import { putMesh } from "./open-store.ts";
 import type { Outside } from "./outside.ts";
@@ -94,16 +95,15 @@ const FIRST_ANSWERS_MS = 5_000;
 /** Starts the control plane and resolves when the first configuration is in force and every port is open. */
 export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
   const { load, link } = await linkCluster(options);
-  const debugToken = await ensureDebugToken(options.baseDir);
-  const assembled = assemble(options, createMeshState(load.config, options.log), link);
-  assembled.catch(() => link?.stop()); // One that is still followed would keep a process that has failed.
-  const { parts, loaded, stopLoop } = await assembled;
+  const begun = begin(options, load.config, link);
+  begun.catch(() => link?.stop()); // One that is still followed would keep a process that has failed.
+  const { parts, loaded, stopLoop, early, debugToken } = await begun;
   const letGo = holdProcess();
   const { baseDir, env, clock } = options;
   const watch = watchMesh({ baseDir, env, clock, since: load, cluster: () => link?.mesh() });
   link?.meshChanged(watch.rescan);
   const abort = new AbortController();
-  const grpc = createGrpcPorts(parts);
+  const grpc = createGrpcPorts(parts, early);
   const opened: Server[] = [];
   try {
     parts.sources.set(load.config.process.configSources);
@@ -111,6 +111,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     await loaded; // A proxy that came back would take a world that is half read for the removal of all the rest.
     await waitAtMost(clock, FIRST_ANSWERS_MS, parts.outside.asked());
     const ports = { ...pagePorts, ...(await openGrpc(parts, grpc)), webhooks: await openWebhooks(parts, { opened, cluster: link }) };
+    early.close();
     openRest(parts, { grpc, ports, opened, cluster: link, ending: abort.signal });
     parts.serving.yes = true;
     void followMesh(parts, watch.loads(abort.signal));
@@ -122,6 +123,7 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
 
   async function stop(): Promise<void> {
     abort.abort();
+    early.close();
     parts.sources.stop();
     link?.stop();
     const written = stopLoop();
@@ -132,6 +134,22 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     letGo();
     const ends = [grpc.plain.drain(DRAIN_MS), grpc.secure.drain(DRAIN_MS), ...grpc.closing.map((close) => close())];
     await Promise.all([...ends, ...opened.map(closeHttp), parts.store.flush(), registered, written]);
+  }
+}
+
+/** What is done before anything is read: the ports for proxies first. */
+async function begin(
+  options: ControlPlaneOptions,
+  config: MeshState["current"],
+  link: ClusterLink | undefined,
+): Promise<Assembled & { readonly early: EarlyPorts; readonly debugToken: string }> {
+  const early = await openEarlyPorts(config.process, options.clock);
+  try {
+    const debugToken = await ensureDebugToken(options.baseDir);
+    return { ...(await assemble(options, createMeshState(config, options.log), link)), early, debugToken };
+  } catch (error) {
+    early.close();
+    throw error;
   }
 }
 

@@ -5,11 +5,14 @@ import { GRPC_STATUS } from "../wire/grpc-status.ts";
 import type { Misbehaviour } from "../wire/misbehaviour.ts";
 import { authenticatedStreams } from "./authenticated-streams.ts";
 import type { Parts } from "./control-plane.ts";
+import type { EarlyPorts } from "./early-ports.ts";
 import { forwardedPeer } from "./front/forwarded-peer.ts";
 import { isLocal } from "./view-of-node.ts";
 
-/** The two gRPC servers; nothing is bound yet. */
+/** The two gRPC servers. */
 export interface GrpcPorts {
+  /** The ports that they are to serve. */
+  readonly early: EarlyPorts;
   /** Discovery alone: for this machine, and for others by token. */
   readonly plain: GrpcServer;
   /** Discovery, secrets and the CA, for callers who have proved who they are. */
@@ -23,7 +26,8 @@ const REFUSALS_PER_SECOND = 20;
 
 type PortParts = Pick<Parts, "options" | "mesh" | "sources" | "xds" | "identity" | "callers" | "metrics">;
 
-export function createGrpcPorts(parts: PortParts): GrpcPorts {
+/** Makes the servers; they serve nobody yet. */
+export function createGrpcPorts(parts: PortParts, early: EarlyPorts): GrpcPorts {
   const { mesh, xds, identity, callers, metrics, sources } = parts;
   const { clock, log } = parts.options;
   const { keepaliveMs, keepaliveTimeoutMs, maxRequestBytes, maxStreams } = mesh.current.settings;
@@ -50,6 +54,7 @@ export function createGrpcPorts(parts: PortParts): GrpcPorts {
     (request, peer) => method(request, behind(peer)),
   ]);
   return {
+    early,
     closing: [],
     plain: createGrpcServer({ ...shared, accept: (stream) => (isLocal(stream.peer.address) ? xds.accept(stream) : accept(stream)) }),
     secure: createGrpcServer({

@@ -1,10 +1,12 @@
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { Clock } from "../base/clock.ts";
 import { EdgeError } from "../base/errors.ts";
+import type { ProcessConfig } from "../config/mesh/process-config.ts";
 import { type HostPort, parseHostPort } from "../settings/host-port.ts";
 import type { GrpcServer } from "../wire/grpc-server.ts";
-import type { TlsCredentials } from "../wire/tls-listener.ts";
 import type { Parts, Ports } from "./control-plane.ts";
+import { type EarlyPorts, openEarly } from "./early-ports.ts";
 import { startFront } from "./front/front.ts";
 import type { GrpcPorts } from "./grpc-ports.ts";
 import { listenHttp } from "./http-server.ts";
@@ -24,30 +26,41 @@ export async function openPages(parts: Parts, opened: Server[], debugToken: stri
   return { http: await open(listen.httpAddr), monitoring: await open(listen.monitoringAddr) };
 }
 
-/** Opens the ports for proxies. */
+/** Binds the ports for proxies, where this process serves them itself and not an Envoy in front of it. */
+export function openEarlyPorts({ listen, services, sidecar }: ProcessConfig, clock: Clock): Promise<EarlyPorts> {
+  const plain = services.xds && !sidecar ? [listen.grpcAddr] : [];
+  const secure = (services.xds || services.ca) && !sidecar ? [listen.secureGrpcAddr] : [];
+  return openEarly([...plain, ...secure].flatMap((address) => addressOf(address) ?? []).map(bindable), clock);
+}
+
+/** Serves proxies on their ports. */
 export async function openGrpc(parts: Parts, grpc: GrpcPorts): Promise<Pick<Ports, "grpc" | "secureGrpc">> {
   const { listen, services, sidecar } = parts.mesh.current.process;
   return {
-    grpc: services.xds && !sidecar ? await open(listen.grpcAddr, grpc.plain) : undefined,
+    grpc: services.xds && !sidecar ? await open(listen.grpcAddr, grpc.plain, grpc.early) : undefined,
     secureGrpc: await openSecure(parts, grpc),
   };
 }
 
-/** Opens the port for proxies that prove who they are, where there is a certificate to show to them. */
+/** Serves proxies that prove who they are, where there is a certificate to show to them. */
 export async function openSecure({ mesh, identity, options }: Parts, grpc: GrpcPorts): Promise<HostPort | undefined> {
   const { listen, services, sidecar } = mesh.current.process;
+  const { tls } = identity;
   if (listen.secureGrpcAddr === "" || !(services.xds || services.ca)) return undefined;
-  if (identity.tls === undefined) {
+  if (tls === undefined) {
     if (!identity.isIncomplete) options.log.warn("the secure port stays closed: there is neither a CA nor a certificate in etc/certs");
     return undefined;
   }
-  return sidecar ? openFront({ mesh, identity, options }, grpc) : open(listen.secureGrpcAddr, grpc.secure, identity.tls);
+  if (sidecar) return openFront({ mesh, identity, options }, grpc);
+  return open(listen.secureGrpcAddr, { listen: (port) => grpc.secure.listen(port, tls) }, grpc.early);
 }
 
-async function open(address: string, server: GrpcServer, tls?: TlsCredentials): Promise<HostPort | undefined> {
+async function open(address: string, server: Pick<GrpcServer, "listen">, early: EarlyPorts): Promise<HostPort | undefined> {
   const at = addressOf(address);
-  return at === undefined ? undefined : { host: at.host, port: await server.listen(`${at.host || "[::]"}:${at.port}`, tls) };
+  return at === undefined ? undefined : { host: at.host, port: await server.listen(await early.take(bindable(at))) };
 }
+
+const bindable = ({ host, port }: HostPort): string => `${host || "[::]"}:${port}`;
 
 /** Puts an Envoy on the ports for proxies; gives the first of its addresses. */
 async function openFront(

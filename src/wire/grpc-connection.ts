@@ -99,6 +99,7 @@ export class GrpcConnection {
    */
   #keepAlive(settings: ConnectionSettings, misbehaved: (how: Misbehaviour) => void): void {
     this.#after(settings.keepaliveMs, () => {
+      if (this.#session.destroyed) return; // It has said goodbye already.
       if (this.#calls.open === 0 && !this.#calls.any) {
         if (this.#calls.ever) void this.retire(AGE_GRACE_MS);
         else {
@@ -119,7 +120,7 @@ export class GrpcConnection {
   #after(ms: number, fn: () => void): () => void {
     const cancel = this.#clock.after(ms, () => {
       this.#timers.delete(cancel);
-      if (!this.#session.destroyed) fn();
+      fn();
     });
     this.#timers.add(cancel);
     return () => {

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { once } from "node:events";
 import http2 from "node:http2";
 import net from "node:net";
 import { Client, credentials, type ServiceError } from "@grpc/grpc-js";
@@ -176,6 +177,14 @@ describe("discovery streams", () => {
     ]);
     assert.deepEqual(rude, ["silent"]);
     used.destroy();
+  });
+
+  it("are not waited for when all that is left is a client that reads nothing", async () => {
+    const silent = net.connect(port, "127.0.0.1");
+    await once(silent, "connect");
+    assert.equal(String(await ask(SECRET, "a word")), "a word from undefined"); // By then the server knows of the other one too.
+    await server.drain(50);
+    silent.destroy();
   });
 
   it("go with their connection when nobody answers on it", async () => {

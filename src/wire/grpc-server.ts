@@ -7,10 +7,10 @@ import type { DiscoveryStream, DiscoveryStreamEvents, DiscoveryVariant, Peer } f
 import { GrpcCall } from "./grpc-call.ts";
 import { GrpcConnection } from "./grpc-connection.ts";
 import { GRPC_STATUS } from "./grpc-status.ts";
-import { type Listener, openListener } from "./listener.ts";
+import { type Listener, type OpenPort, openPort } from "./listener.ts";
 import type { Misbehaviour } from "./misbehaviour.ts";
 import { SharedPace } from "./shared-pace.ts";
-import { openTlsListener, type TlsCredentials } from "./tls-listener.ts";
+import { serveTls, type TlsCredentials } from "./tls-listener.ts";
 import { SECRET_TYPE } from "./type-urls.ts";
 
 /** Limits and timings of a gRPC server; the defaults follow Istio's where Istio has the setting. */
@@ -58,8 +58,8 @@ export interface GrpcServerOptions {
 
 /** A gRPC server with the aggregated discovery service and health on it. */
 export interface GrpcServer {
-  /** Binds `host:port` or `unix:path`, with TLS where credentials are given; gives the port. May be called for several addresses. */
-  listen(address: string, tls?: TlsCredentials): Promise<number>;
+  /** Serves a port that is open, or binds `host:port` or `unix:path`; with TLS where credentials are given. Gives the port. May be called for several. */
+  listen(at: string | OpenPort, tls?: TlsCredentials): Promise<number>;
   /** Stops accepting, lets calls finish for `ms`, then cuts them. */
   drain(ms: number): Promise<void>;
   /** Discovery streams open now. */
@@ -118,7 +118,7 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     serve(new GrpcCall({ stream, headers, connection: peer, maxRequestBytes, clock, misbehaved, ...paced }), connection);
   };
   return {
-    async listen(address, tls) {
+    async listen(at, tls) {
       const accept = (socket: Socket): void => {
         const connection = new GrpcConnection(socket, {
           settings,
@@ -129,9 +129,9 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
         });
         connections.add(connection);
       };
-      const listener = await (tls === undefined
-        ? openListener(address, settings.maxConnections, accept)
-        : openTlsListener({ address, maxConnections: settings.maxConnections, tls, accept, misbehaved }));
+      const port = typeof at === "string" ? await openPort(at, settings.maxConnections) : at;
+      if (tls === undefined) port.serve(accept);
+      const listener = tls === undefined ? port : serveTls({ port, tls, accept, misbehaved });
       listeners.push(listener);
       return listener.port;
     },

@@ -9,9 +9,10 @@ export interface Listener {
   close(): void;
 }
 
-/** Binds `host:port`, `[v6]:port`, `:port` (all addresses) or `unix:path` and hands connections on. Those beyond the limit are dropped as they come. */
-export function openListener(address: string, maxConnections: number, accept: (socket: Socket) => void): Promise<Listener> {
-  return bind(createServer({ noDelay: true }, accept), address, maxConnections);
+/** A port that nobody serves yet. Closed before it is served, those who wait are cut. */
+export interface OpenPort extends Listener {
+  /** Hands on those who wait and all who come from now on. Called once. */
+  serve(accept: (socket: Socket) => void): void;
 }
 
 /**
@@ -20,15 +21,41 @@ export function openListener(address: string, maxConnections: number, accept: (s
  */
 const BACKLOG = 4_096;
 
-/** Binds a server made elsewhere. */
-export function bind(server: Server, address: string, maxConnections: number): Promise<Listener> {
+/**
+ * Binds `host:port`, `[v6]:port`, `:port` (all addresses) or `unix:path`. Who connects is held, unread, until there is somebody to serve it, so that a
+ * port can be open before its server is there. Connections beyond the limit are dropped as they come.
+ */
+export function openPort(address: string, maxConnections: number): Promise<OpenPort> {
+  const held = new Set<Socket>();
+  const hold = (socket: Socket): void => {
+    held.add(socket);
+    socket.once("error", () => {}).once("close", () => held.delete(socket));
+  };
+  const server = createServer({ noDelay: true, pauseOnConnect: true }).on("connection", hold);
   server.maxConnections = maxConnections;
   return new Promise((resolve, reject) => {
     server.once("error", (error) => {
       const hint = "another process may hold the address; set another one";
       reject(new EdgeError("port_taken", `cannot listen on ${address}: ${messageOf(error)}`, { cause: error, hint }));
     });
-    server.listen({ ...listenOptions(address), backlog: BACKLOG }, () => resolve({ port: portOf(server), close: () => server.close() }));
+    server.listen({ ...listenOptions(address), backlog: BACKLOG }, () =>
+      resolve({
+        port: portOf(server),
+        serve(accept) {
+          const begin = (socket: Socket): void => {
+            socket.read(0); // It begins to be read, and whoever takes it over has the first byte.
+            accept(socket);
+          };
+          server.off("connection", hold).on("connection", begin);
+          for (const socket of held) if (!socket.destroyed) begin(socket);
+          held.clear();
+        },
+        close() {
+          server.close();
+          for (const socket of held) socket.destroy();
+        },
+      }),
+    );
   });
 }
 

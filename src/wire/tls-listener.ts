@@ -2,7 +2,7 @@ import { constants } from "node:crypto";
 import type { Socket } from "node:net";
 import { createServer, type SecureContextOptions } from "node:tls";
 import type { Secret } from "../base/secret.ts";
-import { bind, type Listener } from "./listener.ts";
+import type { Listener, OpenPort } from "./listener.ts";
 import type { Misbehaviour } from "./misbehaviour.ts";
 
 /** Certificates in PEM as they are at the moment; `changed` is called with the new ones from then on. */
@@ -20,9 +20,8 @@ export interface TlsMaterial {
   readonly clientRoots: readonly string[];
 }
 
-export interface TlsListenerOptions {
-  readonly address: string;
-  readonly maxConnections: number;
+export interface TlsOptions {
+  readonly port: OpenPort;
   readonly tls: TlsCredentials;
   accept(socket: Socket): void;
   misbehaved(how: Misbehaviour): void;
@@ -45,17 +44,16 @@ const CIPHERS: readonly string[] = [
 const HANDSHAKE_MS = 5_000;
 
 /**
- * Binds an address for HTTP/2 over TLS. New certificates count for new connections at once. Sessions are not resumed: each connection shows its
+ * Serves a port with HTTP/2 over TLS. New certificates count for new connections at once. Sessions are not resumed: each connection shows its
  * certificate anew, so that one that was good under old roots is judged by those in force.
  */
-export async function openTlsListener({ address, maxConnections, tls, accept, misbehaved }: TlsListenerOptions): Promise<Listener> {
+export function serveTls({ port, tls, accept, misbehaved }: TlsOptions): Listener {
   const server = createServer({
     ...contextOf(tls.current),
     requestCert: true,
     rejectUnauthorized: false,
     ALPNProtocols: ["h2"],
     handshakeTimeout: HANDSHAKE_MS,
-    noDelay: true,
   });
   server.on("secureConnection", accept);
   server.on("tlsClientError", (error: NodeJS.ErrnoException, socket) => {
@@ -63,19 +61,14 @@ export async function openTlsListener({ address, maxConnections, tls, accept, mi
     socket.destroy();
   });
   const stop = tls.follow((material) => server.setSecureContext(contextOf(material)));
-  try {
-    const listener = await bind(server, address, maxConnections);
-    return {
-      port: listener.port,
-      close() {
-        stop();
-        listener.close();
-      },
-    };
-  } catch (error) {
-    stop();
-    throw error;
-  }
+  port.serve((socket) => server.emit("connection", socket));
+  return {
+    port: port.port,
+    close() {
+      stop();
+      port.close();
+    },
+  };
 }
 
 const contextOf = ({ chain, key, clientRoots }: TlsMaterial): SecureContextOptions => ({
