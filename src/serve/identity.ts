@@ -74,14 +74,65 @@ export interface Identity {
 /** Loads or makes the CA, gets the server its certificate and knows whose tokens are believed. Throws `EdgeError` where what is on disk cannot be used. */
 export async function startIdentity(options: IdentityOptions): Promise<Identity> {
   const { baseDir, clock, log } = options;
-  let mesh = options.mesh;
-  const issuers = tokenIssuers({ baseDir, clock, proxies: mesh.settings });
-  const signs = options.secure && mesh.process.services.ca;
+  const signs = options.secure && options.mesh.process.services.ca;
   const joinTokens = signs ? await openJoinTokens(baseDir, clock) : undefined;
+  const callers = believedCallers(options, joinTokens);
+  let shown: ShownCertificate | undefined;
+  const rootsChanged = (): void => {
+    shown?.current?.refresh();
+    options.rootsChanged();
+  };
+  const signing = options.secure ? await startSigning(options, { signs, rootsChanged }) : NOBODY_SIGNS;
+  const { ca, delegated, cluster } = signing;
+  shown = await showCertificate(options, signing, rootsChanged);
+  const server = shown;
+  ca?.follow(rootsChanged);
+  const signer = delegated ?? ca;
+  const roots = (): string => delegated?.roots() ?? (ca?.authority === undefined ? "" : bundlePem(ca.authority.material.roots));
+  return {
+    get tls() {
+      return server.current;
+    },
+    get isIncomplete() {
+      return server.isAwaited;
+    },
+    whenComplete: server.whenThere,
+    methods: signer === undefined ? {} : { [CREATE_CERTIFICATE]: signingMethod(options, signer, callers.authenticate) },
+    authenticate: callers.authenticate,
+    joinTokens,
+    roots,
+    publishedRoots: () => mergeBundles([roots(), server.current?.roots() ?? ""]),
+    checks: () => [
+      ...(ca?.checks() ?? []),
+      ...(delegated?.checks() ?? []),
+      ...(server.current ? [serverCheck(server.current, clock)] : []),
+    ],
+    meshChanged(next) {
+      if (next.process.ca.address !== callers.mesh.process.ca.address) log.warn("ca.address changed; that takes effect at the next start");
+      callers.meshChanged(next);
+      cluster?.meshChanged(next);
+    },
+    stop() {
+      ca?.stop();
+      delegated?.stop();
+      cluster?.stop();
+      server.current?.stop();
+    },
+  };
+}
+
+interface BelievedCallers extends Pick<Identity, "authenticate" | "meshChanged"> {
+  readonly mesh: LoadedMesh;
+}
+
+/** Who is believed: owners of our certificates and of tokens whose issuers the mesh knows. */
+function believedCallers({ baseDir, clock, cluster, ...options }: IdentityOptions, joinTokens: JoinTokens | undefined): BelievedCallers {
+  let { mesh } = options;
+  const issuers = tokenIssuers({ baseDir, clock, proxies: mesh.settings });
   const verifiersOf = (): readonly TokenVerifier[] => [
     ...(joinTokens ? [joinTokens.verifier] : []),
     ...issuers(mesh.process.tokenIssuers),
-    ...(options.cluster ? [options.cluster] : []),
+    ...(cluster ? [cluster] : []),
   ];
   let verifiers = verifiersOf();
   const authenticator = createAuthenticator({
@@ -89,61 +140,56 @@ export async function startIdentity(options: IdentityOptions): Promise<Identity>
     verifiers: () => verifiers,
     trustDomains: () => [mesh.mesh.trustDomain, ...mesh.mesh.trustDomainAliases],
   });
-  let server: ServerCertificate | undefined;
-  const changed = (): void => {
-    server?.refresh();
-    options.rootsChanged();
-  };
-  const signing = options.secure ? await startSigning(options, { signs, rootsChanged: changed }) : NOBODY_SIGNS;
-  const { ca, delegated, cluster } = signing;
-  const { promise: completion, resolve: complete } = Promise.withResolvers<void>();
-  let isIncomplete = ca !== undefined && ca.authority === undefined;
-  if (options.secure) server = await serverCertificate(options, signing);
-  ca?.follow(changed);
-  const completeNow = async (): Promise<void> => {
-    server ??= await serverCertificate(options, signing);
-    isIncomplete = false;
-    changed();
-    complete();
-  };
-  ca?.whenFound(
-    () => void completeNow().catch((error: unknown) => log.error({ reason: messageOf(error) }, "there is no certificate for this server")),
-  );
-  const authenticate = ({ certificate, certificateFault, header }: Peer): Promise<Caller> =>
-    authenticator.authenticate({
-      certificate,
-      authorization: header("authorization"),
-      cluster: header("clusterid"),
-      ...(certificateFault !== undefined && { certificateFault }),
-    });
-  const signer = delegated ?? ca;
-  const roots = (): string => delegated?.roots() ?? (ca?.authority === undefined ? "" : bundlePem(ca.authority.material.roots));
   return {
-    get tls() {
-      return server;
+    get mesh() {
+      return mesh;
     },
-    get isIncomplete() {
-      return isIncomplete;
-    },
-    whenComplete: (done) => void completion.then(done),
-    methods: signer === undefined ? {} : { [CREATE_CERTIFICATE]: signingMethod(options, signer, authenticate) },
-    authenticate,
-    joinTokens,
-    roots,
-    publishedRoots: () => mergeBundles([roots(), server?.roots() ?? ""]),
-    checks: () => [...(ca?.checks() ?? []), ...(delegated?.checks() ?? []), ...(server === undefined ? [] : [serverCheck(server, clock)])],
+    authenticate: ({ certificate, certificateFault, header }) =>
+      authenticator.authenticate({
+        certificate,
+        authorization: header("authorization"),
+        cluster: header("clusterid"),
+        ...(certificateFault !== undefined && { certificateFault }),
+      }),
     meshChanged(next) {
-      if (next.process.ca.address !== mesh.process.ca.address) log.warn("ca.address changed; that takes effect at the next start");
       mesh = next;
       verifiers = verifiersOf();
-      cluster?.meshChanged(next);
     },
-    stop() {
-      ca?.stop();
-      delegated?.stop();
-      cluster?.stop();
-      server?.stop();
+  };
+}
+
+/** The certificate of this server. */
+interface ShownCertificate {
+  readonly current: ServerCertificate | undefined;
+  /** There is none yet because the CA is still looked for. */
+  readonly isAwaited: boolean;
+  /** Calls back once one that was awaited is there. */
+  whenThere(done: () => void): void;
+}
+
+/** Gets the server a certificate, now or when the CA is found. */
+async function showCertificate(options: IdentityOptions, signing: Signing, changed: () => void): Promise<ShownCertificate> {
+  const there = Promise.withResolvers<void>();
+  let isAwaited = signing.ca !== undefined && signing.ca.authority === undefined;
+  let current = options.secure ? await serverCertificate(options, signing) : undefined;
+  const found = async (): Promise<void> => {
+    current ??= await serverCertificate(options, signing);
+    isAwaited = false;
+    changed();
+    there.resolve();
+  };
+  signing.ca?.whenFound(
+    () =>
+      void found().catch((error: unknown) => options.log.error({ reason: messageOf(error) }, "there is no certificate for this server")),
+  );
+  return {
+    get current() {
+      return current;
     },
+    get isAwaited() {
+      return isAwaited;
+    },
+    whenThere: (done) => void there.promise.then(done),
   };
 }
 
