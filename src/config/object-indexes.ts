@@ -28,6 +28,9 @@ export const OBJECT_INDEXES = {
         .map((address) => `${object.namespace}/${canonicalAddress(address)}${elsewhere(object)}`),
     ),
   ],
+  /** Other clusters, by the namespaces they have: `west` */
+  remoteCluster: (object: ConfigObject): readonly string[] =>
+    object.kind === "Namespace" && object.cluster !== undefined ? [object.cluster] : [],
   /** Objects of other clusters by the key of the one of that name here: `Service/shop/cart` */
   counterpart: (object: ConfigObject): readonly string[] =>
     object.cluster === undefined ? [] : [`${object.kind}/${object.namespace}/${object.name}`],

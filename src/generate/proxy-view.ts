@@ -16,7 +16,7 @@ import { proxyConfigText } from "./proxy-config.ts";
 export interface NodeFacts {
   /** Node id and a hash of all that was said: equal facts are the same proxy saying the same. */
   readonly key: string;
-  readonly view: Omit<ProxyView, "sidecar">;
+  readonly view: Omit<ProxyView, "sidecar" | "remoteCluster">;
 }
 
 export type NodeRefusal = { readonly refused: string };
@@ -83,12 +83,14 @@ export function defineProxyView(ctx: Pick<GenerateContext, "engine" | "inputs" |
     name: "proxyView",
     id: (facts) => facts.key,
     compute: ({ view }) => {
+      const remoteCluster = ctx.registry.isRemote(view.clusterId) ? view.clusterId : "";
       const known = view.addresses
-        .map((address) => ctx.registry.workloadAt(address, view.namespace))
+        .map((address) => ctx.registry.workloadAt(address, view.namespace, remoteCluster))
         .find((workload) => workload !== undefined);
       const labels = known === undefined ? view.labels : withStatic(known.labels, view.metadata.staticLabels);
       const merged = {
         ...view,
+        remoteCluster,
         labels,
         serviceAccount: view.serviceAccount || known?.serviceAccount || "",
         locality: labelledLocality(labels) ?? view.locality,

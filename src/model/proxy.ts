@@ -21,6 +21,8 @@ export interface ProxyView {
   readonly locality: Locality;
   readonly network: string;
   readonly clusterId: string;
+  /** The other cluster of the mesh it runs in, whose addresses count for it; empty where it runs in this one, or in none. */
+  readonly remoteCluster: string;
   readonly nodeName: string;
   readonly interception: Interception;
   /** Agent DNS proxying is on: host names resolve to auto-allocated addresses. */

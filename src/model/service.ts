@@ -35,6 +35,8 @@ export interface Service extends ServiceRef {
   readonly ports: readonly ServicePort[];
   /** Virtual addresses or CIDR ranges; empty when it has none. */
   readonly addresses: readonly string[];
+  /** Those it has in other clusters, where clients resolve its name to them, by cluster; absent where it has none there. */
+  readonly remoteAddresses?: Readonly<Record<string, readonly string[]>>;
   /** Address given by us (240.240.0.0/16, 2001:2::/48) to a host that has none, so that TCP ports can be told apart. */
   readonly autoAddresses: readonly string[];
   readonly resolution: Resolution;
@@ -60,6 +62,12 @@ export interface Service extends ServiceRef {
   readonly declaredAccounts: readonly string[];
   readonly createdAt: number;
 }
+
+/** The addresses that clients in a cluster call a service by: those it has there, else those that it has here. "" is this cluster. */
+export const addressesIn = (
+  { addresses, remoteAddresses }: Pick<Service, "addresses" | "remoteAddresses">,
+  cluster: string,
+): readonly string[] => remoteAddresses?.[cluster] ?? addresses;
 
 /** Names a service among those of its namespace. */
 export const hostKey = ({ host, edition }: ServiceRef): string => (edition === undefined ? host : `${host}#${edition}`);

@@ -16,15 +16,19 @@ import { kindOfKey, serviceOfSlice } from "./stored-object.ts";
 export interface AddressKey {
   readonly namespace: string;
   readonly address: string;
+  /** Where the workload is: another cluster of the mesh, or "". */
+  readonly cluster: string;
 }
 
 /** Queries that start from an address. */
 export interface AddressQueries {
   readonly instancesAt: Query<AddressKey, readonly ServiceInstance[]>;
   readonly workloadAt: Query<AddressKey, Workload | undefined>;
+  readonly isRemote: Query<string, boolean>;
 }
 
-const addressId = (key: AddressKey): string => `${key.namespace}/${canonicalAddress(key.address)}`;
+const addressId = ({ namespace, address }: Omit<AddressKey, "cluster">): string => `${namespace}/${canonicalAddress(address)}`;
+const placeId = (key: AddressKey): string => `${addressId(key)}${inCluster(key.cluster)}`;
 
 /**
  * Defines the queries. They find the objects that name the address through the store's index and follow only those, so a change of an
@@ -69,23 +73,32 @@ export function defineAddressQueries(context: RegistryContext, catalog: CatalogQ
   return {
     instancesAt: engine.query<AddressKey, readonly ServiceInstance[]>({
       name: "registry.instancesAt",
-      id: addressId,
+      id: placeId,
       compute: (at) => {
         const refs = new Map<string, ServiceRef>();
-        for (const key of keysAt(context, at)) {
+        const keys = keysAt(context, at);
+        for (const key of keys) {
           for (const ref of refsAt(key, at.namespace)) refs.set(ref.host, ref);
         }
         const address = canonicalAddress(at.address);
-        return [...refs.values()].sort((a, b) => (a.host < b.host ? -1 : 1)).flatMap((ref) => served(ref).get(address) ?? []);
+        const clusters = new Set(keys.map((key) => clusterOfKey(key) || context.settings.clusterId));
+        return [...refs.values()]
+          .sort((a, b) => (a.host < b.host ? -1 : 1))
+          .flatMap((ref) => served(ref).get(address) ?? [])
+          .filter(({ endpoint }) => clusters.has(endpoint.clusterId));
       },
     }),
     workloadAt: engine.query<AddressKey, Workload | undefined>({
       name: "registry.workloadAt",
-      id: addressId,
+      id: placeId,
       compute: (at) => {
         const member = memberAt(canonicalAddress(at.address), keysAt(context, at), members);
         return member === undefined ? undefined : workloadOf(member);
       },
+    }),
+    isRemote: engine.query<string, boolean>({
+      name: "registry.isRemote",
+      compute: (cluster) => inputs.objects.keys("remoteCluster", cluster).length > 0,
     }),
   };
 }
@@ -105,11 +118,27 @@ function memberAt(address: string, keys: readonly string[], members: MemberQueri
   return undefined;
 }
 
-/** Objects that name an address. Those of other clusters count where nothing here has it: they may use the same addresses. */
+/**
+ * Objects that name an address. Clusters may use the same addresses: of a workload in another cluster count what that cluster says, else what was
+ * written here by hand; of any other what is here, and only where nothing is, what is elsewhere.
+ */
 function keysAt({ inputs }: RegistryContext, at: AddressKey): readonly string[] {
-  const here = inputs.objects.keys("address", addressId(at));
-  return here.length > 0 ? here : inputs.objects.keys("address", `${addressId(at)}@`);
+  const elsewhere = (): readonly string[] => inputs.objects.keys("address", `${addressId(at)}@`);
+  const here = (): readonly string[] => inputs.objects.keys("address", addressId(at));
+  if (at.cluster === "") return firstOf(here, elsewhere);
+  const there = (): readonly string[] => elsewhere().filter((key) => clusterOfKey(key) === at.cluster);
+  return firstOf(there, () => here().filter((key) => WRITTEN_BY_HAND.has(kindOfKey(key))));
 }
+
+const WRITTEN_BY_HAND: ReadonlySet<string> = new Set(["ServiceEntry", "WorkloadEntry"]);
+
+const firstOf = (...finds: readonly (() => readonly string[])[]): readonly string[] => {
+  for (const find of finds) {
+    const found = find();
+    if (found.length > 0) return found;
+  }
+  return [];
+};
 
 /** The endpoints of all ports of a service, by address. */
 function servedBy(ref: ServiceRef, catalog: CatalogQueries, members: MemberQueries): ReadonlyMap<string, readonly ServiceInstance[]> {

@@ -1,5 +1,6 @@
 import assert from "node:assert/strict";
 import { describe, it } from "vitest";
+import { addressesIn } from "../model/service.ts";
 import { registryFixture } from "./registry-fixture.ts";
 
 const service = (address: string, more = ""): string => `
@@ -78,6 +79,32 @@ describe("services of several clusters", () => {
     );
     put(pod("10.1.0.1", "here"));
     assert.equal(registry.workloadAt("10.1.0.1", "shop")?.serviceAccount, "here");
+  });
+
+  it("are served by each workload as its own cluster says, although another one has the same address", () => {
+    const { registry, put } = whole();
+    const accounts = (cluster?: string): readonly unknown[] => [
+      registry.workloadAt("10.1.0.1", "shop", cluster)?.serviceAccount,
+      ...registry.instancesAt("10.1.0.1", "shop", cluster).map(({ endpoint }) => endpoint.serviceAccount),
+    ];
+    assert.deepEqual([accounts(), accounts("west"), accounts("east")], [["here", "here"], ["there", "there"], [undefined]]);
+    assert.deepEqual(
+      ["west", "east", ""].map((cluster) => registry.isRemote(cluster)),
+      [true, false, false],
+    );
+    put(`{kind: WorkloadEntry, metadata: {name: vm, labels: {app: web}}, spec: {address: 10.1.0.1, serviceAccount: machine}}`);
+    assert.equal(accounts("east")[0], "machine");
+  });
+
+  it("have an address of their own in each", () => {
+    const { registry, put } = whole();
+    const addresses = (): readonly unknown[] => {
+      const found = registry.service(web) ?? assert.fail("no service");
+      return [addressesIn(found, ""), addressesIn(found, "west"), addressesIn(found, "east")];
+    };
+    assert.deepEqual(addresses(), [["10.96.0.1"], ["10.96.9.9"], ["10.96.0.1"]]);
+    put(service("10.96.9.8"), "west");
+    assert.deepEqual(addresses()[1], ["10.96.9.8"]);
   });
 
   it("remain when they are elsewhere only, and go with the cluster", () => {

@@ -20,7 +20,8 @@ export function createRegistry(engine: Engine, inputs: Inputs, settings: Partial
     servicesByHost: catalog.servicesByHost,
     endpoints: (ref, port) => members.endpoints({ ref, port }),
     serviceAccounts: (ref, port) => members.serviceAccounts({ ref, port }),
-    instancesAt: (address, namespace) => addresses.instancesAt({ address, namespace }),
-    workloadAt: (address, namespace) => addresses.workloadAt({ address, namespace }),
+    instancesAt: (address, namespace, cluster = "") => addresses.instancesAt({ address, namespace, cluster }),
+    workloadAt: (address, namespace, cluster = "") => addresses.workloadAt({ address, namespace, cluster }),
+    isRemote: addresses.isRemote,
   };
 }

@@ -45,18 +45,32 @@ export function contributors(declarations: readonly Declaration[]): readonly Dec
 
 /**
  * One service out of all that declare its host in its namespace, in order of precedence. The first declaration decides everything; ports
- * and addresses that only later ServiceEntries have are added (Istio does so for ports). A Kubernetes Service is taken as it is.
+ * and addresses that only later ServiceEntries have are added (Istio does so for ports). A Kubernetes Service is taken as it is, with the addresses
+ * that it has in other clusters beside its own.
  */
 export function mergeDeclarations(host: string, declarations: readonly [Declaration, ...Declaration[]]): Omit<Service, "autoAddresses"> {
   const { hosts: _hosts, wantsAddress: _wantsAddress, ...first } = declarations[0];
+  const remoteAddresses = first.source === "Kubernetes" ? addressesElsewhere(declarations) : [];
   const ports = new Map<number, ServicePort>();
   const addresses = new Set<string>();
   for (const part of first.source === "Kubernetes" ? [first] : contributors(declarations)) {
     for (const { targetPort: _, ...port } of part.ports) if (!ports.has(port.number)) ports.set(port.number, port);
     for (const address of part.addresses) addresses.add(address);
   }
-  return { ...first, host, ports: [...ports.values()], addresses: [...addresses] };
+  return {
+    ...first,
+    host,
+    ports: [...ports.values()],
+    addresses: [...addresses],
+    ...(remoteAddresses.length > 0 && { remoteAddresses: Object.fromEntries(remoteAddresses) }),
+  };
 }
+
+/** The addresses that other clusters have given to a Service, by cluster. */
+const addressesElsewhere = (declarations: readonly Declaration[]): readonly (readonly [string, readonly string[]])[] =>
+  contributors(declarations)
+    .map(({ objectKey, addresses }) => [clusterOfKey(objectKey), addresses] as const)
+    .filter(([cluster, addresses]) => cluster !== "" && addresses.length > 0);
 
 /** Whether a host, declared so, gets an address from us: it has none, and somebody can ask for it; for a wildcard only where proxies resolve names themselves. */
 export function needsAddress(host: string, declarations: readonly Declaration[]): boolean {

@@ -24,11 +24,14 @@ export interface Registry {
   serviceAccounts(ref: ServiceRef, portNumber: number): readonly string[];
   /**
    * Service ports served at an address: what inbound configuration of the proxy there is made from. Sorted by host and port. Only services
-   * of the given namespace: another namespace cannot make a workload serve something.
+   * of the given namespace: another namespace cannot make a workload serve something. Several clusters may use one address: `cluster` says where
+   * the workload is, "" is here.
    */
-  instancesAt(address: string, namespace: string): readonly ServiceInstance[];
+  instancesAt(address: string, namespace: string, cluster?: string): readonly ServiceInstance[];
   /** The workload at an address: a Pod, a WorkloadEntry or an endpoint written into a ServiceEntry, in this order; undefined where none is known. */
-  workloadAt(address: string, namespace: string): Workload | undefined;
+  workloadAt(address: string, namespace: string, cluster?: string): Workload | undefined;
+  /** Whether it is another cluster of the mesh, whose objects are known here. */
+  isRemote(cluster: string): boolean;
 }
 
 /** Who runs at an address. */

@@ -39,8 +39,8 @@ export interface TestMesh {
   /** Asked anew each time: a change may give a proxy other labels or another Sidecar. */
   readonly proxies: readonly TestProxy[];
   readonly problems: readonly Problem[];
-  /** Puts documents in force and takes objects (by key) out, as one change. */
-  change(change: { readonly put?: string; readonly remove?: readonly string[] }): void;
+  /** Puts documents in force, of this cluster or another, and takes objects (by key) out, as one change. */
+  change(change: { readonly put?: string; readonly cluster?: string; readonly remove?: readonly string[] }): void;
   /** What a proxy is offered, type by type, in the order in which it would ask: names found in one type are asked of the next. */
   resources(proxy: TestProxy): Promise<ReadonlyMap<string, ResourceSet>>;
   json(proxy: TestProxy): Promise<Readonly<Record<string, JsonObject>>>;
@@ -103,11 +103,12 @@ export function meshFrom(text: string): TestMesh {
 export function meshOf(parts: MeshParts): TestMesh {
   const world = createWorld({ ...PLAIN_SETTINGS, ...parts.settings }, { recheck: true });
   const problems: Problem[] = [];
-  const put = (text: string, scope: string): void => {
+  const put = (text: string, scope: string, cluster?: string): void => {
     for (const raw of readDocuments(text, { source: "test", file: "input.yaml", scope })) {
-      const read = readObject(raw);
-      problems.push(...read.problems);
-      if (read.object !== undefined) world.inputs.objects.set(objectKey(read.object), read.object);
+      const { object: read, problems: found } = readObject(raw);
+      problems.push(...found);
+      const object = read === undefined || cluster === undefined ? read : { ...read, cluster, hash: `${read.hash}@${cluster}` };
+      if (object !== undefined) world.inputs.objects.set(objectKey(object), object);
     }
   };
   world.engine.batch(() => {
@@ -139,10 +140,10 @@ export function meshOf(parts: MeshParts): TestMesh {
       return world.patchReport(reported);
     },
     problems,
-    change({ put: text = "", remove = [] }) {
+    change({ put: text = "", cluster, remove = [] }) {
       world.engine.batch(() => {
         for (const key of remove) world.inputs.objects.delete(key);
-        put(text, "change.yaml");
+        put(text, "change.yaml", cluster);
       });
     },
     resources,

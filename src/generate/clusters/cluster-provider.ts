@@ -83,6 +83,7 @@ export function createClusterProvider(ctx: GenerateContext): ResourceProvider {
   const inboundOf = (view: ProxyView, { family, preserveHeaderCase }: ClientTraits): InboundKey => ({
     client: clientClassOf(ctx, view),
     addresses: view.type === "sidecar" ? view.addresses : [],
+    remoteCluster: view.remoteCluster,
     family,
     preserveHeaderCase,
     captured: view.interception !== "NONE",

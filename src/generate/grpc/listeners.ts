@@ -4,6 +4,7 @@ import { outboundClusterName } from "../../envoy/cluster/index.ts";
 import { buildGrpcTarget, type GrpcTargetInput } from "../../envoy/grpc/client-listener.ts";
 import { ListenerSchema } from "../../gen/envoy/config/listener/v3/listener_pb.js";
 import type { ProxyView } from "../../model/proxy.ts";
+import { addressesIn } from "../../model/service.ts";
 import { encoded, sameEncoded } from "../../wire/encode.ts";
 import type { Encoded } from "../../wire/encoded.ts";
 import { LISTENER_TYPE } from "../../wire/type-urls.ts";
@@ -16,6 +17,8 @@ import { fullNames, parseTargetName, SERVER_PREFIX } from "./target-name.ts";
 interface ListenerOwner {
   readonly scope: ScopeKey;
   readonly dnsDomain: string;
+  /** The other cluster whose addresses of services count. */
+  readonly remoteCluster: string;
   /** Only of workloads that open a server: all others of a scope share what they dial. */
   readonly server: ServerWorkload | undefined;
 }
@@ -29,11 +32,13 @@ export function grpcListeners(ctx: GenerateContext, hosts: DialledHosts): NamedR
     ownerOf: (view, names) => ({
       scope: { namespace: view.namespace, sidecar: view.sidecar },
       dnsDomain: view.dnsDomain,
+      remoteCluster: view.remoteCluster,
       server: [...names].some(isServerName) ? workloadOf(view) : undefined,
     }),
-    ownerId: ({ scope, dnsDomain, server }) => JSON.stringify([scopeId(scope), dnsDomain, ...Object.values(server ?? {})]),
-    find: ({ scope, dnsDomain, server }, name) => {
-      if (!isServerName(name)) return target({ ctx, hosts, built, scope, dnsDomain }, name);
+    ownerId: ({ scope, dnsDomain, remoteCluster, server }) =>
+      JSON.stringify([scopeId(scope), dnsDomain, remoteCluster, ...Object.values(server ?? {})]),
+    find: ({ server, ...client }, name) => {
+      if (!isServerName(name)) return target({ ctx, hosts, built, ...client }, name);
       return server === undefined ? undefined : servers(server, name);
     },
     all: ({ scope }) => hosts.all(scope),
@@ -42,10 +47,11 @@ export function grpcListeners(ctx: GenerateContext, hosts: DialledHosts): NamedR
 
 const isServerName = (name: string): boolean => name.startsWith(SERVER_PREFIX);
 
-const workloadOf = ({ namespace, labels, addresses, hasIdentity }: ProxyView): ServerWorkload => ({
+const workloadOf = ({ namespace, labels, addresses, remoteCluster, hasIdentity }: ProxyView): ServerWorkload => ({
   namespace,
   labels,
   addresses,
+  remoteCluster,
   hasIdentity,
 });
 
@@ -58,14 +64,14 @@ function defineTargets(ctx: GenerateContext): Query<GrpcTargetInput, Encoded> {
   });
 }
 
-interface TargetParts extends Pick<ListenerOwner, "scope" | "dnsDomain"> {
+interface TargetParts extends Omit<ListenerOwner, "server"> {
   readonly ctx: GenerateContext;
   readonly hosts: DialledHosts;
   readonly built: Query<GrpcTargetInput, Encoded>;
 }
 
 /** Short names mean what they mean to the workload's resolver; the name of an ExternalName Service means the service it leads to. */
-function target({ ctx, hosts, built, scope, dnsDomain }: TargetParts, name: string): Found {
+function target({ ctx, hosts, built, scope, dnsDomain, remoteCluster }: TargetParts, name: string): Found {
   const wanted = parseTargetName(name);
   if (wanted === undefined) return undefined;
   for (const candidate of fullNames(wanted.host, dnsDomain)) {
@@ -73,7 +79,7 @@ function target({ ctx, hosts, built, scope, dnsDomain }: TargetParts, name: stri
     const dialled = hosts.find(scope, host, wanted.port);
     const service = dialled === undefined ? undefined : ctx.registry.service(dialled.service);
     if (service === undefined) continue;
-    const address = service.addresses.find(isIp) ?? "0.0.0.0";
+    const address = addressesIn(service, remoteCluster).find(isIp) ?? "0.0.0.0";
     const routes = outboundClusterName({ port: wanted.port, subset: "", host });
     return { resource: built({ name, routes, address, port: wanted.port }), objects: [service.objectKey] };
   }

@@ -20,6 +20,7 @@ export interface ServerWorkload {
   readonly namespace: string;
   readonly labels: Labels;
   readonly addresses: readonly string[];
+  readonly remoteCluster: string;
   readonly hasIdentity: boolean;
 }
 
@@ -42,7 +43,7 @@ export function defineServers(ctx: GenerateContext): (workload: ServerWorkload, 
   });
   const servedBy = (workload: ServerWorkload, port: number): readonly string[] =>
     workload.addresses
-      .flatMap((address) => ctx.registry.instancesAt(address, workload.namespace))
+      .flatMap((address) => ctx.registry.instancesAt(address, workload.namespace, workload.remoteCluster))
       .filter(({ endpoint }) => endpoint.port === port)
       .flatMap(({ service }) => ctx.registry.service(service)?.objectKey ?? []);
   return (workload, name) => {

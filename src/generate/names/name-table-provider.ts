@@ -53,6 +53,7 @@ export function createNameTableProvider(ctx: GenerateContext): ResourceProvider 
       families: [...(supportsIpv4(view) ? ([4] as const) : []), ...(supportsIpv6(view) ? ([6] as const) : [])],
       network: view.network,
       clusterId: view.clusterId,
+      remoteCluster: view.remoteCluster,
     },
   });
   return {

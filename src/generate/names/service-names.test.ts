@@ -39,7 +39,7 @@ const endpoint = (address: string, fields: Partial<Endpoint> = {}): Endpoint => 
   ...fields,
 });
 
-const TRAITS: ResolverTraits = { autoAddresses: true, families: [4], network: "near", clusterId: "here" };
+const TRAITS: ResolverTraits = { autoAddresses: true, families: [4], network: "near", clusterId: "here", remoteCluster: "" };
 
 const ips = (endpoints: readonly Endpoint[], traits = TRAITS): Readonly<Record<string, readonly string[]>> =>
   Object.fromEntries(namesOf(HEADLESS, traits, () => endpoints).map((entry) => [entry.host, entry.ips]));

@@ -1,6 +1,6 @@
 import { ipFamily, isIp } from "../../base/address.ts";
 import type { Endpoint } from "../../model/endpoint.ts";
-import type { Service } from "../../model/service.ts";
+import { addressesIn, type Service } from "../../model/service.ts";
 
 /** What of a workload decides the addresses its resolver gives out. */
 export interface ResolverTraits {
@@ -10,6 +10,8 @@ export interface ResolverTraits {
   readonly families: readonly (4 | 6)[];
   readonly network: string;
   readonly clusterId: string;
+  /** The other cluster whose addresses count. */
+  readonly remoteCluster: string;
 }
 
 /** A name and what it resolves to. */
@@ -39,10 +41,10 @@ export function namesOf(service: Service, traits: ResolverTraits, endpoints: () 
 }
 
 /** Undefined where the service has none at all. Ranges are no answer. What a user wrote is given to all; what a cluster gave, to those of its family. */
-function virtualAddresses(service: Service, { autoAddresses, families }: ResolverTraits): readonly string[] | undefined {
+function virtualAddresses(service: Service, { autoAddresses, families, remoteCluster }: ResolverTraits): readonly string[] | undefined {
   const usable = (address: string): boolean => families.some((family) => family === ipFamily(address));
-  if (service.addresses.length > 0)
-    return service.addresses.filter((address) => isIp(address) && (service.source === "External" || usable(address)));
+  const addresses = addressesIn(service, remoteCluster);
+  if (addresses.length > 0) return addresses.filter((address) => isIp(address) && (service.source === "External" || usable(address)));
   const given = autoAddresses ? service.autoAddresses.filter(usable) : [];
   return given.length === 0 ? undefined : given;
 }

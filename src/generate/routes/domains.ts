@@ -1,5 +1,6 @@
 import { isIp } from "../../base/address.ts";
-import type { Service } from "../../model/service.ts";
+import { inCluster } from "../../config/object.ts";
+import { addressesIn, type Service } from "../../model/service.ts";
 
 /**
  * How a client's resolver completes short names: `own` for services of its namespace, `foreign` for those of others in the same
@@ -8,16 +9,28 @@ import type { Service } from "../../model/service.ts";
 export type Nearness = "own" | "foreign" | "none";
 
 /** A service as far as its names matter. */
-export type NamedService = Pick<Service, "host" | "addresses" | "autoAddresses" | "headless" | "source">;
+export type NamedService = Pick<Service, "host" | "addresses" | "remoteAddresses" | "autoAddresses" | "headless" | "source">;
+
+/** Which of a service's addresses its clients call. */
+export interface Addressing {
+  /** Names resolve to the addresses we allocate. */
+  readonly dnsCapture: boolean;
+  /** The other cluster whose addresses of services count. */
+  readonly remoteCluster: string;
+}
+
+/** Clients that agree on it share what is made. */
+export const addressingId = ({ dnsCapture, remoteCluster }: Addressing): string => `${dnsCapture}${inCluster(remoteCluster)}`;
 
 /**
  * The names under which clients reach a service: the full one, with and without the trailing dot, the short ones their resolver
  * would complete, and its virtual addresses. Pods behind a headless Service of Kubernetes have names below each of its names.
  * Ports are not listed: route tables ignore them.
  */
-export function domainsOf(service: NamedService, nearness: Nearness, dnsCapture: boolean): readonly string[] {
+export function domainsOf(service: NamedService, nearness: Nearness, { dnsCapture, remoteCluster }: Addressing): readonly string[] {
   const { host } = service;
-  const addresses = service.addresses.length > 0 || !dnsCapture ? service.addresses : service.autoAddresses;
+  const own = addressesIn(service, remoteCluster);
+  const addresses = own.length > 0 || !dnsCapture ? own : service.autoAddresses;
   const names = [host, `${host}.`, ...shortNames(host, nearness)];
   const pods = service.headless && service.source === "Kubernetes" ? names.map((name) => `*.${name}`) : [];
   return [...names, ...pods, ...(addresses.length === 1 ? addresses : addresses.filter(isIp)).map(literal)];

@@ -7,7 +7,7 @@ import { type Outlook, outlooksOf } from "../clusters/outlook.ts";
 import type { GenerateContext, ScopeKey } from "../context.ts";
 import { assignmentsOf } from "../endpoints/assignments.ts";
 import { definePrepareFirst } from "../prepare-first.ts";
-import { domainsOf, type NamedService, type Nearness } from "./domains.ts";
+import { type Addressing, addressingId, domainsOf, type NamedService, type Nearness } from "./domains.ts";
 import { hashedHost } from "./hosts.ts";
 import { type RouteHeaders, routeHeadersId } from "./route-headers.ts";
 import { hashPolicyOf } from "./translate/hash-policy.ts";
@@ -23,9 +23,8 @@ export interface PlainHost extends ServiceRef {
   readonly aliases: readonly Pick<PlainHost, "host" | "domains">[] | undefined;
 }
 
-export interface PortQuery {
+export interface PortQuery extends Addressing {
   readonly port: number;
-  readonly dnsCapture: boolean;
   readonly headers: RouteHeaders;
 }
 
@@ -37,6 +36,8 @@ export interface PlainHosts {
   readonly steps: (key: PortQuery) => Iterable<void>;
 }
 
+const portId = ({ port, headers, ...addressing }: PortQuery): string => `${port}|${addressingId(addressing)}${routeHeadersId(headers)}`;
+
 /** No namespace has this name: it stands for clients without rules of their own. */
 const OUTSIDER = "";
 
@@ -47,10 +48,9 @@ const OUTSIDER = "";
 export function definePlainHosts(ctx: GenerateContext, body: Query<VirtualHostInput, Uint8Array>): PlainHosts {
   const one = ctx.engine.query<ServiceRef & PortQuery, PlainHost | undefined>({
     name: "plainHost",
-    id: (key) => `${serviceKey(key)}|${key.port}|${key.dnsCapture}${routeHeadersId(key.headers)}`,
+    id: (key) => `${serviceKey(key)}|${portId(key)}`,
     compute: (key) => hostAt(ctx, body, key),
   });
-  const portId = ({ port, dnsCapture, headers }: PortQuery): string => `${port}|${dnsCapture}${routeHeadersId(headers)}`;
   const at = ctx.engine.query<PortQuery, ReadonlyMap<string, PlainHost>>({
     name: "plainHosts",
     id: portId,
@@ -111,18 +111,16 @@ function hostAt(ctx: GenerateContext, body: Query<VirtualHostInput, Uint8Array>,
     ...refOf(key),
     body: body(hashedHost(ctx, key, { headers: key.headers, hashPolicy: hashPolicyOf(rule, { subset: "", port: key.port }) })),
     rules: textOf(rules),
-    domains: domainsByNearness(service, key.dnsCapture),
+    domains: domainsByNearness(service, key),
     aliases:
-      aliases.length === 0
-        ? undefined
-        : aliases.map(({ host }) => ({ host, domains: domainsByNearness({ ...NO_ADDRESSES, host }, key.dnsCapture) })),
+      aliases.length === 0 ? undefined : aliases.map(({ host }) => ({ host, domains: domainsByNearness({ ...NO_ADDRESSES, host }, key) })),
   };
 }
 
 const NO_ADDRESSES: Omit<NamedService, "host"> = { addresses: [], autoAddresses: [], headless: false, source: "Kubernetes" };
 
-function domainsByNearness(service: NamedService, dnsCapture: boolean): PlainHost["domains"] {
-  const domains = (nearness: Nearness): EncodedDomains => encodeDomains(domainsOf(service, nearness, dnsCapture));
+function domainsByNearness(service: NamedService, addressing: Addressing): PlainHost["domains"] {
+  const domains = (nearness: Nearness): EncodedDomains => encodeDomains(domainsOf(service, nearness, addressing));
   return { own: domains("own"), foreign: domains("foreign"), none: domains("none") };
 }
 

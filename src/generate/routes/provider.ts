@@ -16,6 +16,7 @@ import { keyListId } from "../lookups/key-list.ts";
 import { gatewayQueryOf } from "../lookups/merged-gateway.ts";
 import { definePrepareOnce } from "../prepare-once.ts";
 import { createCollector, objectsBehind, sameResourceSet } from "../resource-set.ts";
+import { addressingId } from "./domains.ts";
 import { type GatewayTableKey, gatewayHosts } from "./gateway-table.ts";
 import { defineHostBody } from "./hosts.ts";
 import { definePlainHosts, defineRulesIn } from "./plain-hosts.ts";
@@ -237,9 +238,9 @@ function routerHosts({ ctx, body }: TableParts, key: GatewayTableKey): TableHost
 
 function ownerId(owner: TableOwner): string {
   if (owner.kind === "router") return `router|${JSON.stringify(owner.query)}${routeHeadersId(owner.headers)}`;
-  const { scope, dnsDomain, dnsCapture, labels, headers } = owner.table;
+  const { scope, dnsDomain, labels, headers, ...addressing } = owner.table;
   const who = labels === undefined ? "" : JSON.stringify(labels);
-  return `sidecar|${scopeId(scope)}|${dnsDomain}|${dnsCapture}|${who}${routeHeadersId(headers)}`;
+  return `sidecar|${scopeId(scope)}|${dnsDomain}|${addressingId(addressing)}|${who}${routeHeadersId(headers)}`;
 }
 
 /** A workload's labels split tables only where some rule in its scope asks for them. */
@@ -269,6 +270,7 @@ function defineOwner(ctx: GenerateContext): (view: ProxyView) => TableOwner {
     if (view.type === "router") return { kind: "router", query: gatewayQueryOf(ctx, view), headers };
     const scope: ScopeKey = { namespace: view.namespace, sidecar: view.sidecar };
     const labels = asksForLabels(scope) ? view.labels : undefined;
-    return { kind: "sidecar", table: { scope, dnsDomain: view.dnsDomain, dnsCapture: view.dnsCapture, labels, headers } };
+    const { dnsDomain, dnsCapture, remoteCluster } = view;
+    return { kind: "sidecar", table: { scope, dnsDomain, dnsCapture, remoteCluster, labels, headers } };
   };
 }

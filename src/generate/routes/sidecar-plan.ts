@@ -7,16 +7,15 @@ import { type ServiceRef, serviceKey } from "../../model/service.ts";
 import { type EgressScope, type GenerateContext, type Scope, type ScopedService, type ScopeKey, scopeId } from "../context.ts";
 import { keyListId } from "../lookups/key-list.ts";
 import { compareText } from "../lookups/precedence.ts";
-import { homeOf, nearnessOf, splitDomain } from "./domains.ts";
+import { type Addressing, addressingId, homeOf, nearnessOf, splitDomain } from "./domains.ts";
 import type { PlainHost, PortQuery } from "./plain-hosts.ts";
 import { type RouteHeaders, routeHeadersId } from "./route-headers.ts";
 
 /** What decides which hosts a sidecar's route table has. */
-export interface SidecarPlanKey {
+export interface SidecarPlanKey extends Addressing {
   readonly scope: ScopeKey;
   readonly name: string;
   readonly dnsDomain: string;
-  readonly dnsCapture: boolean;
   readonly headers: RouteHeaders;
 }
 
@@ -89,7 +88,7 @@ interface CommonKey extends Naming {
 }
 
 /** What of a client decides which names its hosts go by. */
-type Naming = Pick<SidecarPlanKey, "dnsDomain" | "dnsCapture" | "headers">;
+type Naming = Pick<SidecarPlanKey, "dnsDomain" | "dnsCapture" | "remoteCluster" | "headers">;
 
 /** The hosts of a port as clients see them that are at home with none of them. */
 interface CommonPlan {
@@ -122,16 +121,16 @@ export function defineSidecarPlan(
   });
   const common: PlanParts["common"] = ctx.engine.query<CommonKey, CommonPlan>({
     name: "routeTableCommonPlan",
-    id: ({ port, services, virtualServices, dnsDomain, dnsCapture, headers }) =>
-      `${port}|${serviceListId(services)}|${keyListId(virtualServices)}|${dnsDomain}|${dnsCapture}${routeHeadersId(headers)}`,
+    id: ({ port, services, virtualServices, dnsDomain, headers, ...addressing }) =>
+      `${port}|${serviceListId(services)}|${keyListId(virtualServices)}|${dnsDomain}|${addressingId(addressing)}${routeHeadersId(headers)}`,
     same: (a, b) => (a.taken === undefined) === (b.taken === undefined) && sameHosts(a.hosts, b.hosts),
     compute: (key) => planCommon(parts, key),
   });
   const parts: PlanParts = { ctx, plainHosts, claimants, common };
   return ctx.engine.query<SidecarPlanKey, PlannedTable>({
     name: "routeTablePlan",
-    id: ({ scope, name, dnsDomain, dnsCapture, headers }) =>
-      `${name}|${scopeId(scope)}|${dnsDomain}|${dnsCapture}${routeHeadersId(headers)}`,
+    id: ({ scope, name, dnsDomain, headers, ...addressing }) =>
+      `${name}|${scopeId(scope)}|${dnsDomain}|${addressingId(addressing)}${routeHeadersId(headers)}`,
     same: samePlan,
     compute: (key) => planTable(parts, key),
   });
@@ -168,10 +167,10 @@ function planTable(parts: PlanParts, key: SidecarPlanKey): PlannedTable {
 /** The hosts of a port out of the plan that namespaces have in common; undefined where that cannot be: names clash, or one host alone is meant. */
 function sharedPlan(parts: PlanParts, key: SidecarPlanKey, { port, host, egress }: PortSubject): readonly PlannedHost[] | undefined {
   if (host !== undefined || egress === undefined) return undefined;
-  const { dnsCapture, headers } = key;
+  const { dnsCapture, remoteCluster, headers } = key;
   const { namespace, suffix } = splitDomain(key.dnsDomain);
   const { services, virtualServices } = egress;
-  const { hosts, homes, taken } = parts.common({ port, services, virtualServices, dnsDomain: suffix, dnsCapture, headers });
+  const { hosts, homes, taken } = parts.common({ port, services, virtualServices, dnsDomain: suffix, dnsCapture, remoteCluster, headers });
   const own = homes.get(namespace);
   if (taken === undefined || own === undefined) return taken && hosts;
   const added = new Set<string>();
@@ -294,7 +293,7 @@ function planned(host: PlannedHost): PlannedHost {
 }
 
 function servicesAt({ plainHosts }: PlanParts, key: Naming, { egress, host: only, port }: PortSubject): readonly PlainHost[] {
-  const atPort = plainHosts({ port, dnsCapture: key.dnsCapture, headers: key.headers });
+  const atPort = plainHosts({ port, dnsCapture: key.dnsCapture, remoteCluster: key.remoteCluster, headers: key.headers });
   return (egress?.services ?? [])
     .filter(({ host, ports }) => (only === undefined || only === host) && (ports === undefined || ports.includes(port)))
     .map((ref) => atPort.get(serviceKey(ref)))

@@ -43,7 +43,8 @@ const translated = new WeakSet<PlannedHost>();
 /** The work behind a table in small steps. What has been done for another table, or before a change, is not walked through again. */
 export function* tableSteps(parts: TableParts, key: SidecarTableKey): Iterable<void> {
   const port = Number(key.name);
-  if (Number.isInteger(port)) yield* parts.plainHosts.steps({ port, dnsCapture: key.dnsCapture, headers: key.headers });
+  const { dnsCapture, remoteCluster, headers } = key;
+  if (Number.isInteger(port)) yield* parts.plainHosts.steps({ port, dnsCapture, remoteCluster, headers });
   for (const host of ahead(() => parts.plan(key).hosts) ?? []) {
     if (host.vs.length === 0 || translated.has(host)) continue;
     translated.add(host);

@@ -27,6 +27,7 @@ export const inboundTraits = (view: ProxyView, settings: SettingsTraits): Inboun
     sidecar: view.sidecar,
     interception: view.interception,
     addresses: view.addresses,
+    remoteCluster: view.remoteCluster,
     hasIdentity: view.hasIdentity,
   },
   families: familiesOf(view),

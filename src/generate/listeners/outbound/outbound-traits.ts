@@ -40,6 +40,7 @@ export function outboundTraits({ ctx, sourceLabelKeys }: TraitSources, view: Pro
       families: familiesOf(view),
       bindsPorts: view.interception === "NONE",
       dnsCapture: view.dnsCapture,
+      remoteCluster: view.remoteCluster,
       unprivileged: view.metadata.unprivilegedPod,
       bootstrapPorts: view.metadata.bootstrapPorts,
     },

@@ -2,7 +2,7 @@ import { ipFamily, isIp } from "../../../base/address.ts";
 import { contentHash } from "../../../base/hash.ts";
 import type { Query } from "../../../engine/index.ts";
 import { isHttp, type Protocol, parseProtocol } from "../../../model/protocol.ts";
-import { refOf, type Service, type ServicePort, type ServiceRef, serviceKey } from "../../../model/service.ts";
+import { addressesIn, refOf, type Service, type ServicePort, type ServiceRef, serviceKey } from "../../../model/service.ts";
 import type { EgressScope, GenerateContext, ScopedService } from "../../context.ts";
 import { reservedPorts } from "../reserved-ports.ts";
 import { type Families, listenerName, loopbacks, wildcards } from "../traits.ts";
@@ -16,6 +16,8 @@ export interface PlacementTraits {
   readonly bindsPorts: boolean;
   /** Names resolve to the addresses we allocate, so those can be told apart by. */
   readonly dnsCapture: boolean;
+  /** The other cluster whose addresses of services count. */
+  readonly remoteCluster: string;
   /** The proxy may not open ports below 1024. */
   readonly unprivileged: boolean;
   /** Ports of the listeners in the proxy's bootstrap. */
@@ -162,8 +164,8 @@ function addressBindings(service: Service, addresses: readonly string[], { at, e
 }
 
 /** Addresses a client connects to; of those nobody wrote for this proxy, only the ones of its families. A range of one is an address. */
-function addressesFor(service: Service, { families, dnsCapture }: PlacementTraits): readonly string[] {
-  const own = service.addresses.map((address) =>
+function addressesFor(service: Service, { families, dnsCapture, remoteCluster }: PlacementTraits): readonly string[] {
+  const own = addressesIn(service, remoteCluster).map((address) =>
     address.endsWith(address.includes(":") ? "/128" : "/32") ? address.slice(0, address.lastIndexOf("/")) : address,
   );
   const known = own.length > 0 || !dnsCapture ? own : service.autoAddresses;
