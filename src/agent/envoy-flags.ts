@@ -33,9 +33,22 @@ async function readOverride(file: string, hostIp: string, log: Log): Promise<str
     const text = (await readFile(file, "utf8")).replaceAll("[$(HOST_IP)]", host).replaceAll("$(HOST_IP)", host);
     const value = await parseYaml(text);
     if (typeof value !== "object" || value === null || Array.isArray(value)) throw new Error("it is not an object");
-    return JSON.stringify(value);
+    return JSON.stringify(withEviction(value));
   } catch (error) {
     log.warn({ file }, `ISTIO_BOOTSTRAP_OVERRIDE cannot be read and is left out: ${messageOf(error)}`);
     return undefined;
   }
+}
+
+const FLUSHES = ["stats_flush_interval", "statsFlushInterval"];
+const EVICTIONS = ["stats_eviction_interval", "statsEvictionInterval"];
+const EVICTION_MS = 600_000;
+
+/** Envoy does not start where statistics are dropped at another time than at a flush: who sets the one without the other gets one that fits. */
+function withEviction(bootstrap: object): object {
+  const said = new Map<string, unknown>(Object.entries(bootstrap));
+  const flush = FLUSHES.map((name) => said.get(name)).find((value) => value !== undefined);
+  const flushMs = Math.round(Number.parseFloat(String(flush)) * 1_000);
+  if (!(flushMs > 0) || EVICTIONS.some((name) => said.has(name))) return bootstrap;
+  return { ...bootstrap, stats_eviction_interval: `${(Math.ceil(EVICTION_MS / flushMs) * flushMs) / 1_000}s` };
 }

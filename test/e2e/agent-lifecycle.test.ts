@@ -130,7 +130,7 @@ describe("the Envoy of an agent", () => {
     const mesh = "defaultConfig: {concurrency: 1, drainDuration: 21s, terminationDrainDuration: 250ms, fileFlushInterval: 3s}\n";
     const istiod = await startIstiod({ files: { "mesh.yaml": meshBelieving(issuer) + mesh } });
     const override = join(await tempDir(), "custom_bootstrap.json");
-    await writeFile(override, "stats_flush_interval: 10s\nflags_path: '$(HOST_IP):9411'\n");
+    await writeFile(override, "stats_flush_interval: 7s\nflags_path: '$(HOST_IP):9411'\n");
     const agent = await startAgentProcess({
       name: "tuned",
       address: "127.0.0.15",
@@ -142,8 +142,10 @@ describe("the Envoy of an agent", () => {
     });
     const { command_line_options: options } = JSON.parse(await agent.admin("/server_info"));
     expect(options).toMatchObject({ concurrency: 1, drain_time: "22s", drain_strategy: "Immediate", file_flush_interval: "3s" });
-    const { configs } = JSON.parse(await agent.admin("/config_dump?resource=&mask=bootstrap.stats_flush_interval,bootstrap.flags_path"));
-    expect(JSON.stringify(configs)).toContain('"stats_flush_interval":"10s"');
+    const mask = ["stats_flush_interval", "stats_eviction_interval", "flags_path"].map((field) => `bootstrap.${field}`).join();
+    const { configs } = JSON.parse(await agent.admin(`/config_dump?resource=&mask=${mask}`));
+    expect(JSON.stringify(configs)).toContain('"stats_flush_interval":"7s"');
+    expect(JSON.stringify(configs)).toContain('"stats_eviction_interval":"602s"'); // Envoy demands a multiple.
     expect(JSON.stringify(configs)).toContain('"flags_path":"[fd00::7]:9411"');
     const { node } = JSON.parse(await agent.admin("/server_info"));
     expect(node.id).toContain("~127.0.0.15~tuned.shop~");
