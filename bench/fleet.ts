@@ -30,7 +30,7 @@ export interface Propagation {
 
 /** After the last awaited response this long nothing may come for a change to be over. */
 const QUIET_MS = 300;
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 240_000;
 /** The middle of what Envoy waits before it tries again the first time. */
 const AGAIN_MS = 250;
 

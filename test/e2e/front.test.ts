@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { startAgentProcess } from "../support/agent.ts";
 import { meshBelieving, tokenFor } from "../support/agent-mesh.ts";
+import { endProcess } from "../support/cleanup.ts";
 import { httpEcho } from "../support/echo.ts";
 import { answersTls, askCertificate, rootOf, type Signed } from "../support/identity.ts";
 import { type Istiod, runIstiod, startIstiod } from "../support/istiod.ts";
@@ -24,7 +25,7 @@ async function startBehindFront(): Promise<{ readonly istiod: Istiod; readonly o
   onTestFinished(async () => {
     const pid = await envoyPid().catch(() => 0);
     await istiod.stop("SIGKILL");
-    if (pid > 1) process.kill(pid, "SIGKILL");
+    if (pid > 1) endProcess(pid);
   });
   return { istiod, olderPort, envoyPid };
 }
@@ -35,7 +36,7 @@ const forwarding = ({ chain }: Signed): Readonly<Record<string, string>> => ({
 });
 
 describe("istiod behind an Envoy of its own", () => {
-  it("serves agents, believes nobody's own word on certificates, and keeps its Envoy running", { timeout: 90_000 }, async () => {
+  it("serves agents, believes nobody's own word on certificates, and keeps its Envoy running", async () => {
     const { istiod, olderPort, envoyPid } = await startBehindFront();
     for (const socket of ["istiod.sock", "secrets.sock"])
       expect((await stat(join(istiod.home, "var/run/istiod", socket))).mode & 0o777).toBe(0o600);
@@ -90,7 +91,7 @@ describe("istiod behind an Envoy of its own", () => {
     expect(await answersTls(olderPort)).toBe(false);
   });
 
-  it("ends with one sentence where its Envoy cannot be had, or cannot have the ports", { timeout: 60_000 }, async () => {
+  it("ends with one sentence where its Envoy cannot be had, or cannot have the ports", async () => {
     const files = { "mesh.yaml": "sidecar: true\n" };
     const without = await runIstiod({ files, env: { ENVOY_PATH: "/nowhere/envoy" } });
     expect([without.status, without.log]).toEqual([1, expect.stringContaining("ENVOY_PATH names /nowhere/envoy")]);
@@ -100,7 +101,7 @@ describe("istiod behind an Envoy of its own", () => {
     expect([late.status, late.log]).toEqual([1, expect.stringContaining(`takes no calls on port ${taken.port}`)]);
   });
 
-  it("gives its Envoy new roots as soon as they count", { timeout: 60_000 }, async () => {
+  it("gives its Envoy new roots as soon as they count", async () => {
     const [{ istiod }, other] = [await startBehindFront(), await startIstiod({ files: { "mesh.yaml": meshBelieving(issuer) } })];
     const foreign = await askCertificate(other, { token: tokenFor(issuer, "cart") });
     await expect(askCertificate(istiod, { certificate: foreign })).rejects.toMatchObject({ code: 14 });

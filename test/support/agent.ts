@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { onTestFinished } from "vitest";
 import { askAdmin } from "../../src/agent/admin-client.ts";
 import { findEnvoy } from "../../src/agent/find-envoy.ts";
-import { tempDir } from "./cleanup.ts";
+import { endProcess, tempDir } from "./cleanup.ts";
 import { type MeshHost, PROXY_USER } from "./netns.ts";
 import { freePort } from "./ports.ts";
 import { eventually } from "./wait.ts";
@@ -94,6 +94,10 @@ export async function startAgentProcess(options: AgentRunOptions): Promise<Runni
   });
   const admin = (path: string): Promise<string> =>
     host === undefined ? askAdmin(ports.admin, path) : host.ask("fetch", { url: `http://127.0.0.1:${ports.admin}${path}` });
+  const stat = async (name: string): Promise<number> => {
+    const pattern = `^${name.replaceAll(/[.|]/g, "\\$&")}$`;
+    return Number(/: (\d+)/.exec(await admin(`/stats?filter=${encodeURIComponent(pattern)}`))?.[1] ?? 0);
+  };
   const statusPage = async (): Promise<string> => {
     const url = `http://127.0.0.1:${ports.status}/healthz/ready`;
     return host === undefined ? (await fetch(url)).text() : host.ask("fetch", { url });
@@ -103,6 +107,9 @@ export async function startAgentProcess(options: AgentRunOptions): Promise<Runni
       if (child?.exitCode !== null && child?.exitCode !== undefined) throw new Error(`the agent ended with ${child.exitCode}: ${written}`);
       const answer = await statusPage().catch(() => "no answer");
       if (answer !== "ready\n") throw new Error(`${answer}\n${written}`);
+      // Envoy says that it is live a moment before its workers listen.
+      if (options.env?.DISABLE_ENVOY !== "true" && (await stat("listener_manager.workers_started")) !== 1)
+        throw new Error("Envoy does not listen yet");
       return true;
     });
   };
@@ -117,10 +124,7 @@ export async function startAgentProcess(options: AgentRunOptions): Promise<Runni
     pid: () => child?.pid ?? 0,
     envoyPid,
     admin,
-    async stat(name) {
-      const pattern = `^${name.replaceAll(/[.|]/g, "\\$&")}$`;
-      return Number(/: (\d+)/.exec(await admin(`/stats?filter=${encodeURIComponent(pattern)}`))?.[1] ?? 0);
-    },
+    stat,
     setToken: (token) => put(join(home, "var/run/secrets/tokens/istio-token"), token),
     ready,
     start,
@@ -167,14 +171,6 @@ function environment(options: AgentRunOptions, ports: AgentPorts): Record<string
 async function giveTo(directory: string, user: number): Promise<void> {
   await chown(directory, user, user);
   for (const entry of await readdir(directory, { recursive: true })) await chown(join(directory, entry), user, user);
-}
-
-function endProcess(pid: number): void {
-  try {
-    process.kill(pid, "SIGKILL");
-  } catch {
-    // It is gone.
-  }
 }
 
 async function put(file: string, content: Buffer | string | undefined): Promise<void> {

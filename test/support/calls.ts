@@ -21,7 +21,7 @@ export interface Answer {
   readonly by: string;
 }
 
-const CALL_TIMEOUT_MS = 10_000;
+const CALL_TIMEOUT_MS = 30_000;
 
 /** Makes one request on a connection of its own, so that nothing but the configuration of the moment decides where it goes. */
 export function call({ port, address = "127.0.0.1", host, path = "/", method = "GET", headers = {} }: Call): Promise<Answer> {

@@ -77,7 +77,7 @@ export async function askCertificate(istiod: Istiod, options: AskOptions = {}): 
         identity,
         bytes,
         headers,
-        { deadline: systemClock.now() + 10_000 },
+        { deadline: systemClock.now() + 30_000 },
         (error: ServiceError | null, value?: Buffer) => (error === null && value !== undefined ? resolve(value) : reject(error)),
       );
     });

@@ -39,7 +39,9 @@ export interface RunningProxy extends EnvoyProcess {
   assertNothingRejected(): Promise<void>;
 }
 
-/** A real Envoy that gets its configuration from a running control plane. Resolves when it is live. */
+const START_MS = 90_000;
+
+/** A real Envoy that gets its configuration from a running control plane. Resolves when it is live and listens. */
 export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
   const adminPort = await freePort();
   const process = await startEnvoy({
@@ -48,16 +50,20 @@ export async function startProxy(options: ProxyOptions): Promise<RunningProxy> {
     bootstrap: await bootstrapOf(options, adminPort),
     adminPort,
     clock: systemClock,
-    flags: ["--file-flush-interval-msec", "50"],
+    // One worker: what one request has shown to be in force is in force for the next.
+    flags: ["--file-flush-interval-msec", "50", "--concurrency", "1"],
   });
   onTestFinished(() => process.stop());
-  await process.ready(30_000);
+  await process.ready(START_MS);
+  const stat = async (name: string): Promise<number> => {
+    const pattern = `^${name.replaceAll(/[.|]/g, "\\$&")}$`;
+    return Number(/: (\d+)/.exec(await process.admin(`/stats?filter=${encodeURIComponent(pattern)}`))?.[1] ?? 0);
+  };
+  // It says that it is live a moment before its workers listen.
+  await eventually("its workers have started", async () => (await stat("listener_manager.workers_started")) === 1);
   return {
     ...process,
-    async stat(name) {
-      const pattern = `^${name.replaceAll(/[.|]/g, "\\$&")}$`;
-      return Number(/: (\d+)/.exec(await process.admin(`/stats?filter=${encodeURIComponent(pattern)}`))?.[1] ?? 0);
-    },
+    stat,
     async assertNothingRejected() {
       const text = await process.admin("/stats?filter=update_rejected");
       const bad = text.split("\n").filter((line) => /update_rejected: [1-9]/.test(line));

@@ -35,7 +35,7 @@ export function tlsCall({ port, name, agent, path = "/", ...tls }: TlsCall): Pro
         servername: name,
         headers: { host: name },
         agent: agent ?? false,
-        timeout: 5_000,
+        timeout: 30_000,
         rejectUnauthorized: tls.ca !== undefined,
         ...tls,
       },

@@ -40,7 +40,7 @@ export function askTls(port: number, servername: string, host = "127.0.0.1"): Pr
   return new Promise((resolve) => {
     let heard = "";
     const socket = connect({ port, host, servername, rejectUnauthorized: false });
-    socket.setTimeout(5_000, () => socket.destroy());
+    socket.setTimeout(20_000, () => socket.destroy());
     socket.on("data", (chunk) => {
       heard += chunk.toString();
     });

@@ -1,10 +1,13 @@
 import { systemClock } from "../../src/base/clock.ts";
 
+/** How long anything is waited for: a hang is to end, and a busy machine is not to be taken for one. */
+const PATIENCE_MS = 60_000;
+
 /** Polls until `probe` gives a value (not undefined or false). Fails with the last error or state, so that a time-out explains itself. */
 export async function eventually<T>(
   what: string,
   probe: () => T | undefined | false | Promise<T | undefined | false>,
-  timeoutMs = 15_000,
+  timeoutMs = PATIENCE_MS,
 ): Promise<T> {
   const deadline = systemClock.monotonic() + timeoutMs;
   let last: unknown = "no value";
@@ -21,3 +24,10 @@ export async function eventually<T>(
     await systemClock.sleep(25);
   }
 }
+
+/** Resolves when an assertion holds; fails with what it says against it. */
+export const holds = (assertion: () => unknown): Promise<boolean> =>
+  eventually("what is asserted", async () => {
+    await assertion();
+    return true;
+  });
