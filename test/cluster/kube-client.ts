@@ -3,6 +3,7 @@ import { eventually } from "../support/wait.ts";
 import { type ApiAccess, type ApiConnection, connectToApi } from "./api-connection.ts";
 import { KubeApiError, type KubeObject } from "./kube-object.ts";
 import { discoverResources, pathOf, type Resources } from "./resources.ts";
+import { rightsInForce } from "./rights-in-force.ts";
 
 /**
  * The API as one user. A resource is named as for kubectl (`Pod`, `pods`, `deployments.apps`, `Gateway.networking.istio.io`), an object by
@@ -110,7 +111,9 @@ async function applyAll(client: Pick<KubeClient, "api" | "resources">, yaml: str
     const { body, warnings: told } = await applyOne(client, object, options);
     objects.push(body as KubeObject);
     warnings.push(...told);
-    if (object.kind === "Namespace" && options.dryRun !== true) await namespaceUsable(client, object.metadata.name);
+    if (options.dryRun === true) continue;
+    if (object.kind === "Namespace") await namespaceUsable(client, object.metadata.name);
+    if (object.kind.endsWith("RoleBinding")) await rightsInForce(client.api, object);
   }
   return { objects, warnings };
 }
@@ -128,11 +131,24 @@ export function objectsIn(yaml: string): readonly KubeObject[] {
 async function applyOne({ api, resources }: Pick<KubeClient, "api" | "resources">, object: KubeObject, options: ApplyOptions) {
   const { namespace = "default", fieldManager = "kubectl", force, dryRun } = options;
   // A CRD just applied takes a moment until its kind is served.
-  const resource = await eventually(`${object.kind} is served`, () => resources.of(object.apiVersion, object.kind), 5_000);
+  const resource = await eventually(`${object.kind} is served`, () => resources.of(object.apiVersion, object.kind));
   const path = `${pathOf(resource, object.metadata.namespace ?? namespace)}/${encodeURIComponent(object.metadata.name)}`;
   const query = { fieldManager, force, dryRun: dryRun === true ? "All" : undefined, fieldValidation: "Strict" };
-  return api.call({ method: "PATCH", path, query, body: JSON.stringify(object), contentType: "application/apply-patch+yaml" });
+  const call = { method: "PATCH", path, query, body: JSON.stringify(object), contentType: "application/apply-patch+yaml" } as const;
+  for (let tries = 1; ; tries += 1) {
+    try {
+      return await api.call(call);
+    } catch (error) {
+      if (tries === MOST_TRIES || !isLateWebhook(error)) throw error;
+    }
+  }
 }
+
+const MOST_TRIES = 5;
+
+/** On a busy machine a webhook may be late, which fails the write; whoever applies something does so again. */
+const isLateWebhook = (error: unknown): boolean =>
+  error instanceof KubeApiError && error.status === 500 && /failed calling webhook.*deadline exceeded/s.test(error.message);
 
 /** Pods are refused in a namespace until the controller manager has given it a service account. Where none runs, nobody waits. */
 async function namespaceUsable({ api }: Pick<KubeClient, "api">, namespace: string): Promise<void> {

@@ -121,6 +121,8 @@ export async function startCluster(options: ClusterOptions = {}): Promise<Cluste
   };
 }
 
+const START_MS = 180_000;
+
 type Parts = Readonly<Record<ClusterPart, Program>>;
 
 function partsOf(programs: ClusterPrograms, site: Site, more: readonly string[]): Parts {
@@ -149,7 +151,7 @@ async function startParts(parts: Parts, client: KubeClient, { controllerManager 
       const accounts = await client.list("ServiceAccount");
       return ["default", "kube-system"].every((namespace) => accounts.some(({ metadata }) => metadata.namespace === namespace));
     },
-    60_000,
+    START_MS,
   );
 }
 
@@ -161,7 +163,7 @@ async function apiServerReady({ etcd, apiserver }: Parts, { api }: KubeClient): 
       apiserver.assertRunning();
       return (await api.call({ method: "GET", path: "/readyz" })).body === "ok";
     },
-    60_000,
+    START_MS,
   );
 }
 

@@ -184,6 +184,7 @@ describe.skipIf(reason !== undefined)("containers of a pod", () => {
 
   it("start in order, sidecars staying, with the environment, user and files that the pod says", async () => {
     await apply(DETAILED, "detailed");
+    await eventually("the container has come to its second line", () => noted("order").length === 3);
     assert.deepEqual(noted("order"), ["first", "second", "main hello-detailed $(X)"]);
     assert.equal(cluster.node.logs("default/detailed"), "noted\n");
     const address = (await pod("detailed")).status?.podIP;
@@ -222,13 +223,14 @@ describe.skipIf(reason !== undefined)("containers of a pod", () => {
   it("are started again when their liveness probe fails", async () => {
     await apply(PROBED, "probed");
     const { status } = await pod("probed");
-    await fetch(`http://${status?.podIP}:8080/health?status=500`, { method: "POST" });
+    await eventually("it is told to be ill", () => fetch(`http://${status?.podIP}:8080/health?status=500`, { method: "POST" }));
     await eventually("it was started again", async () => (await pod("probed")).status?.containerStatuses?.[0]?.restartCount !== 0);
     await cluster.node.readyPods("default", "app=probed");
   });
 
   it("are begun and ended by their hooks, sidecars last", async () => {
     await apply(ENDING, "ending");
+    await eventually("the last container has begun", () => noted("end").length === 3);
     assert.deepEqual(noted("end"), ["started", "postStart", "later"]);
     await cluster.client.delete("Pod", "default/ending");
     await eventually("it is gone", async () => (await cluster.client.get("Pod", "default/ending")) === undefined);

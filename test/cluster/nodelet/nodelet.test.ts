@@ -77,7 +77,7 @@ describe.skipIf(reason !== undefined)("a cluster whose pods run", () => {
   };
   /** Who answers the client, by pod, as the pods themselves say. */
   const answers = async (url: string): Promise<ReadonlySet<string>> => {
-    const text = await run("sh", "-c", `for i in 1 2 3 4 5 6 7 8 9 10 11 12; do curl -sS -m 5 ${url}; echo; done`);
+    const text = await run("sh", "-c", `for i in 1 2 3 4 5 6 7 8 9 10 11 12; do curl -sS -m 20 ${url}; echo; done`);
     return new Set(
       text
         .trim()
@@ -109,7 +109,9 @@ describe.skipIf(reason !== undefined)("a cluster whose pods run", () => {
   });
 
   it("refuses a Service without endpoints at once", async () => {
-    assert.match(await run("timeout", "5", "bash", "-c", "< /dev/tcp/nobody/80"), /Connection refused/);
+    await eventually("it is refused", async () =>
+      /Connection refused/.test(await run("timeout", "5", "bash", "-c", "< /dev/tcp/nobody/80")),
+    );
   });
 
   it("answers for names: headless, external, given, unknown", async () => {
@@ -122,8 +124,11 @@ describe.skipIf(reason !== undefined)("a cluster whose pods run", () => {
             .map((line) => line.split(" ")[0] ?? ""),
         ),
       ].sort();
-    assert.deepEqual(await found("each"), [addressOf(0), addressOf(1)].sort());
-    assert.deepEqual(await found("alias"), [(await service("shop/echo")).spec.clusterIP]);
+    // Both pods are ready; that the name leads to them follows.
+    const addresses = [addressOf(0), addressOf(1)].sort().join();
+    await eventually("the name leads to both pods", async () => (await found("each")).join() === addresses);
+    const { clusterIP } = (await service("shop/echo")).spec;
+    await eventually("the alias is known", async () => (await found("alias")).join() === clusterIP);
     assert.deepEqual(await found("outside.example.com"), ["192.0.2.80"]);
     assert.deepEqual(await found("absent"), ["2:"]);
   });
@@ -131,7 +136,9 @@ describe.skipIf(reason !== undefined)("a cluster whose pods run", () => {
   it("gives pods a way to the API server and a token for it", async () => {
     const dir = "/var/run/secrets/kubernetes.io/serviceaccount";
     const script = `curl -sS --cacert ${dir}/ca.crt -H "Authorization: Bearer $(cat ${dir}/token)" https://kubernetes.default.svc/api/v1/namespaces/shop/pods`;
-    assert.match(await run("sh", "-c", script), /system:serviceaccount:shop:default\\" cannot list resource/);
+    await eventually("it is known there", async () =>
+      /system:serviceaccount:shop:default\\" cannot list resource/.test(await run("sh", "-c", script)),
+    );
   });
 
   it("sends nothing to a pod whose readiness probe fails, until it passes again", async () => {

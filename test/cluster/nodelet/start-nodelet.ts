@@ -68,10 +68,10 @@ export async function startNodelet(options: NodeletOptions): Promise<Nodelet> {
   void watchAll<Pod>({ client, resource: "Pod", signal: ending.signal, changed: keeper.changed });
   followObjects(client, ending.signal, keeper.refreshVolumes);
   return {
-    exec: (pod, command, { container, timeoutMs = 10_000 } = {}) => keeper.worker(pod).exec(container, command, timeoutMs),
+    exec: (pod, command, { container, timeoutMs = 60_000 } = {}) => keeper.worker(pod).exec(container, command, timeoutMs),
     logs: (pod, container) => keeper.worker(pod).logs(container),
     rotateTokens: (pod) => keeper.worker(pod).rotateTokens(),
-    readyPods: (namespace, labelSelector, { count = 1, timeoutMs = 60_000 } = {}) =>
+    readyPods: (namespace, labelSelector, { count = 1, timeoutMs = 180_000 } = {}) =>
       eventually(
         `${count} pods ${labelSelector} are ready`,
         async () => {

@@ -67,7 +67,7 @@ describe.skipIf(reason !== undefined)("two clusters on one machine", () => {
 
   /** Who answers the client, and from where that was called. */
   const answer = async (url: string): Promise<readonly [by: string | undefined, from: string | undefined]> => {
-    const { stdout } = await here.node.exec("default/client", ["curl", "-sS", "-m", "5", url]);
+    const { stdout } = await here.node.exec("default/client", ["curl", "-sS", "-m", "20", url]);
     const { pod, from } = JSON.parse(stdout) as { readonly pod: string; readonly from: string };
     return [pod, from];
   };
