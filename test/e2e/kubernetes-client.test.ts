@@ -137,7 +137,8 @@ describe.skipIf(reason !== undefined)("the client of a cluster", () => {
         holder,
         clock: systemClock,
         log: silentLog,
-        durationMs: 2_000,
+        // So long that nobody loses it on a busy machine who does not stop.
+        durationMs: 8_000,
       });
       const done = lease.run(async (signal) => {
         led.push(`${holder} begins`);

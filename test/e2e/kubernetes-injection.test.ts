@@ -62,8 +62,8 @@ spec:
     spec:
       restartPolicy: Never
       terminationGracePeriodSeconds: 5
-      initContainers: [{name: before, image: shell, args: ["curl -fsS -m 5 http://echo/first"]}]
-      containers: [{name: work, image: shell, args: ["curl -fsS -m 5 http://echo/second"]}]
+      initContainers: [{name: before, image: shell, args: ["curl -fsS -m 20 http://echo/first"]}]
+      containers: [{name: work, image: shell, args: ["curl -fsS -m 20 http://echo/second"]}]
 `;
 
 const ROUTE = `
@@ -123,14 +123,19 @@ describe.skipIf(reason !== undefined)("injected pods that really run", () => {
     const [client] = await cluster.node.readyPods("shop", "app=client");
     const name = client?.metadata.name ?? assert.fail("no client");
     const call = async (path: string) => {
-      const { stdout } = await cluster.node.exec(`shop/${name}`, ["curl", "-sS", "-m", "5", `http://echo${path}`], { container: "idle" });
+      const { stdout } = await cluster.node.exec(`shop/${name}`, ["curl", "-sS", "-m", "20", `http://echo${path}`], { container: "idle" });
       return JSON.parse(stdout) as { readonly url: string; readonly headers: Readonly<Record<string, string>> };
     };
     const answer = await eventually("an answer", () => call("/old/path"));
     expect(answer.url).toBe("/new/path");
     expect(answer.headers["x-forwarded-client-cert"]).toContain("URI=spiffe://cluster.local/ns/shop/sa/default");
     // Without the certificate of the mesh nobody comes in: the kubelet neither, whose probe the agent answers.
-    await expect(fetch(`http://${echo?.status?.podIP}:8080/`)).rejects.toThrow();
+    await eventually("plaintext is refused", () =>
+      fetch(`http://${echo?.status?.podIP}:8080/`).then(
+        () => false,
+        () => true,
+      ),
+    );
 
     // What the mesh says of Envoy's flags stands in no pod: it comes with the bootstrap.
     const info = ["curl", "-sS", "http://127.0.0.1:15000/server_info"];
@@ -139,10 +144,14 @@ describe.skipIf(reason !== undefined)("injected pods that really run", () => {
 
     expect(cluster.node.logs(`shop/${name}`, "istio-proxy")).not.toContain("cannot be kept on disk");
     await cluster.client.apply(JOB);
-    await eventually("the Job has ended well", async () => {
-      const job = await cluster.client.get("Job", "shop/once");
-      return (job?.status as { readonly succeeded?: number } | undefined)?.succeeded === 1;
-    });
+    await eventually(
+      "the Job has ended well",
+      async () => {
+        const job = await cluster.client.get("Job", "shop/once");
+        return (job?.status as { readonly succeeded?: number } | undefined)?.succeeded === 1;
+      },
+      180_000,
+    );
 
     const ending = `shop/${echo?.metadata.name}`;
     await cluster.client.delete("Pod", ending);

@@ -86,7 +86,7 @@ describe.skipIf(reason !== undefined)("istiod beside a cluster with deploy/istio
     await cluster.client.apply(`${SHOP}${app("catalog", "echo")}${app("client", "idle")}`);
     for (const name of ["catalog", "client"]) await cluster.node.readyPods("shop", `app=${name}`);
     const answer = await eventually("an answer", async () => {
-      const { stdout, stderr } = await cluster.node.exec("shop/client", ["curl", "-fsS", "-m", "5", "http://catalog/"], {
+      const { stdout, stderr } = await cluster.node.exec("shop/client", ["curl", "-fsS", "-m", "20", "http://catalog/"], {
         container: "idle",
       });
       assert(stdout !== "", stderr);

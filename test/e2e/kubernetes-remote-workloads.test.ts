@@ -95,7 +95,7 @@ describe.skipIf(reason !== undefined)("workloads of other clusters", () => {
     const id = "URI:spiffe://cluster.local/ns/shop/sa/edge";
     expect(await whoIs(eastern)).toBe(id);
     expect(await whoIs(eastern, "east")).toBe(id);
-    expect(await whoIs(western, "west")).toBe(id);
+    expect(await eventually("the other cluster is known", () => whoIs(western, "west"))).toBe(id);
     for (const [token, cluster] of [
       [western, "east"],
       [western, undefined],
@@ -179,7 +179,7 @@ subjects: [{kind: ServiceAccount, name: reader, namespace: istio-system}]
     const bound = (): Promise<string> => west.createServiceAccountToken("shop", "default", { audiences: ["istio-ca"], boundPod });
     const ask = (token: string): Promise<unknown> => askCertificate(istiod, { token, headers: { clusterid: "west" } });
     const tokens = [await bound(), await bound()];
-    await ask(tokens[0] ?? "");
+    await eventually("the other cluster is known", async () => (await ask(tokens[0] ?? "")) !== undefined);
     await west.killApiServer();
     await eventually("another one is believed", async () => (await ask(tokens[1] ?? "")) !== undefined);
     await west.restartApiServer();

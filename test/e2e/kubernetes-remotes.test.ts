@@ -64,10 +64,13 @@ describe.skipIf(reason !== undefined)("several clusters", () => {
     await eventually("both", () => told().at(-1)?.length === 2);
     await west.killApiServer();
     await eventually("the loss is told", async () => /k8s:\/\/west[^}]*"ok": ?false/s.test(await ready(istiod)), LONG_MS);
-    expect(await (await istiod.debug("/debug/clusterz")).json()).toMatchObject([
-      { id: "east", syncStatus: "synced" },
-      { id: "west", syncStatus: "timeout" },
-    ]);
+    await eventually("the page tells it", async () => {
+      expect(await (await istiod.debug("/debug/clusterz")).json()).toMatchObject([
+        { id: "east", syncStatus: "synced" },
+        { id: "west", syncStatus: "timeout" },
+      ]);
+      return true;
+    });
     await east.client.apply(sliceYaml("web", ["10.1.0.5"]));
     await eventually("the others go on", () => told().at(-1)?.join() === "10.1.0.5:8080,10.2.0.4:8080");
     await istiod.stop();

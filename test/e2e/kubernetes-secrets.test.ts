@@ -36,6 +36,6 @@ ${secretReaderYaml("edge")}`);
     const other = await watchSecret(istiod, { account: "other", token: await tokenOf("other"), name: NAME });
     await eventually("it is refused", () => other.answers.length > 0);
     expect(other.answers).toEqual([`-${NAME}`]);
-    expect(istiod.log()).toContain("service account shop/other may not read secrets of its namespace");
+    await eventually("it is told", () => istiod.log().includes("service account shop/other may not read secrets of its namespace"));
   });
 });
