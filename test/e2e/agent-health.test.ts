@@ -74,7 +74,7 @@ async function bundleFor({ home, httpPort, securePort }: Istiod, machine: string
   return (JSON.parse(text) as { readonly readinessProbe?: unknown }).readinessProbe;
 }
 
-it("a workload that its agent finds ill is not called until it is well again", { timeout: 60_000 }, async () => {
+it("a workload that its agent finds ill is not called until it is well again", async () => {
   let status = 200;
   const app = await httpEcho("app", { status: () => status });
   const other = await httpEcho("other");
@@ -129,7 +129,7 @@ metadata: {name: machine, namespace: shop, annotations: {proxy.istio.io/health-c
 spec: {address: ${MACHINE}, ports: {http: ${ingress}}, serviceAccount: cart, labels: {app: cart}}
 `;
 
-it("so is one whose WorkloadEntry somebody wrote; nobody else speaks for it", { timeout: 60_000 }, async () => {
+it("so is one whose WorkloadEntry somebody wrote; nobody else speaks for it", async () => {
   let status = 200;
   const app = await httpEcho("app", { status: () => status });
   const other = await httpEcho("other");

@@ -62,7 +62,7 @@ describe("without a control plane", () => {
       process.kill(before, "SIGKILL");
       await eventually("another Envoy runs", async () => (await agent.envoyPid()) !== before);
       await agent.ready();
-      expect(agent.log()).toContain("served from disk");
+      await eventually("it is told from where", () => agent.log().includes("served from disk"));
     }
     await eventually("calls are answered", async () => (await call(target)).status === 200);
     expect(await tally(20, target)).toEqual({ cart: 20 });

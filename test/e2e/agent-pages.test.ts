@@ -1,6 +1,5 @@
 import { Resolver } from "node:dns/promises";
 import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { startAgentProcess } from "../support/agent.ts";
 import { CART_HOST, meshBelieving, tokenFor } from "../support/agent-mesh.ts";
@@ -39,11 +38,11 @@ async function startApp(): Promise<{ readonly port: number; healthy: boolean }> 
     if (request.url === "/metrics") return void response.writeHead(200, { "content-type": "text/plain" }).end("app_orders_total 7\n");
     response.writeHead(state.healthy ? 200 : 503).end(`at ${request.url}`);
   });
-  await new Promise<void>((resolve) => server.listen(0, ADDRESS, resolve));
+  state.port = await freePort(ADDRESS);
+  await new Promise<void>((resolve) => server.listen(state.port, ADDRESS, resolve));
   const metrics = createServer((_, response) => void response.end("app_orders_total 7\n"));
-  await new Promise<void>((resolve) => metrics.listen((server.address() as AddressInfo).port, "127.0.0.1", resolve));
+  await new Promise<void>((resolve) => metrics.listen(state.port, "127.0.0.1", resolve));
   onTestFinished(() => void [server, metrics].map((one) => one.close()));
-  state.port = (server.address() as AddressInfo).port;
   return state;
 }
 
@@ -89,12 +88,13 @@ describe("what an agent answers beside Envoy", () => {
     expect(metrics).toMatch(/\napp_orders_total 7\n$/);
     expect(metrics).not.toMatch(/envoy_istio_/);
 
-    const resolver = new Resolver({ timeout: 2_000, tries: 1 });
+    const resolver = new Resolver({ timeout: 10_000, tries: 1 });
     resolver.setServers([`127.0.0.1:${dnsPort}`]);
+    // Names come on a way of their own, after Envoy's configuration perhaps.
+    await eventually("names have come", async () => (await page("/debug/ndsz")).includes(CART_HOST));
     expect(await resolver.resolve4(CART_HOST)).toEqual(["240.0.0.7"]);
     expect(await resolver.resolve4("any.wild.example.com")).toEqual(["240.0.0.8"]);
     await expect(resolver.resolve6(CART_HOST)).rejects.toMatchObject({ code: "ENODATA" });
-    expect(await page("/debug/ndsz")).toContain(CART_HOST);
     await istiod.write("conf/cart.yaml", CONFIG(servicePort).replace("240.0.0.7", "240.0.0.9"));
     await eventually("the new address is known", async () => (await resolver.resolve4(CART_HOST))[0] === "240.0.0.9");
 
@@ -102,7 +102,7 @@ describe("what an agent answers beside Envoy", () => {
     await agent.stop("SIGKILL");
     agent.start();
     await agent.ready();
-    expect(await resolver.resolve4(CART_HOST)).toEqual(["240.0.0.9"]);
+    await eventually("names are served from disk", async () => (await resolver.resolve4(CART_HOST))[0] === "240.0.0.9");
   });
 
   it("shows metrics to callers with a certificate of the mesh alone, where that is asked for", async () => {
@@ -126,7 +126,7 @@ describe("what an agent answers beside Envoy", () => {
       scrape(envoyPort, "/stats/prometheus", known).catch(() => undefined),
     );
     expect([envoys.shown, envoys.body.includes("envoy_server_live")]).toEqual(["URI:spiffe://cluster.local/ns/shop/sa/web", true]);
-    const merged = await scrape(mergedPort, "/metrics", known);
+    const merged = await eventually("so has the other listener", () => scrape(mergedPort, "/metrics", known).catch(() => undefined));
     expect([merged.body.includes("envoy_server_live"), merged.body.includes("istio_agent_scrapes_total")]).toEqual([true, true]);
     expect((await scrape(mergedPort, "/quitquitquit", known)).status).toBe(404);
     for (const port of [envoyPort, mergedPort]) {

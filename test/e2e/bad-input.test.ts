@@ -71,6 +71,7 @@ spec:
     const istiod = await startIstiod({ files: { "conf/services.yaml": services, "conf/wrong.yaml": wrong } });
     const proxy = await startProxy({ xdsPort: istiod.grpcPort, name: "client", address: "127.0.0.9" });
     await listening(port);
+    await listening(dbPort);
 
     const expected: readonly (readonly [code: string, object: string, path: string])[] = [
       ["reference.gateway", "VirtualService/shop/web", "spec.gateways[1]"],
@@ -83,12 +84,15 @@ spec:
       ["reference.secret", "Gateway/shop/edge", "spec.servers[4].tls.credentialName"],
       ["conflict.port", "ServiceEntry/shop/db-too", "spec.ports[0]"],
     ];
-    const shown = (await (await istiod.debug("/debug/problems")).json()) as readonly Shown[];
-    const asText = shown.map(
-      ({ code, path, object }) =>
-        `${code} ${typeof object === "string" ? object : `${object.kind}/${object.namespace}/${object.name}`} ${path}`,
-    );
-    expect(asText.sort()).toEqual(expected.map((one) => one.join(" ")).sort());
+    await eventually("all of them are shown", async () => {
+      const shown = (await (await istiod.debug("/debug/problems")).json()) as readonly Shown[];
+      const asText = shown.map(
+        ({ code, path, object }) =>
+          `${code} ${typeof object === "string" ? object : `${object.kind}/${object.namespace}/${object.name}`} ${path}`,
+      );
+      expect(asText.sort()).toEqual(expected.map((one) => one.join(" ")).sort());
+      return true;
+    });
     await eventually("all of them are logged", () => expected.every(([, object, path]) => logged(istiod.log(), object, path) === 1));
 
     expect((await call({ port, host: "web.test", path: "/good/x" })).by).toBe("v1");

@@ -13,6 +13,7 @@ import { startIstiod } from "../support/istiod.ts";
 import { hostsImpossible, type MeshHost, startHosts } from "../support/netns.ts";
 import { startRelay } from "../support/relay.ts";
 import { createIssuer } from "../support/tokens.ts";
+import { eventually } from "../support/wait.ts";
 
 const ISTIOD_PORT = 15_012;
 
@@ -83,7 +84,7 @@ describe.skipIf(impossible !== undefined)("names that programs ask for", () => {
     await link(findEnvoy(process.env), join(shared, "envoy")).catch(() => copyFile(findEnvoy(process.env), join(shared, "envoy")));
     await chmod(shared, 0o755);
     await startOn(client, join(import.meta.dirname, "../support/socket-relay.ts"), String(ISTIOD_PORT), join(shared, "istiod"));
-    await startAgentProcess({
+    const { statusPort } = await startAgentProcess({
       name: "client",
       serviceAccount: "client",
       address: client.address,
@@ -94,19 +95,22 @@ describe.skipIf(impossible !== undefined)("names that programs ask for", () => {
       env: { ENVOY_PATH: join(shared, "envoy"), ISTIO_META_INTERCEPTION_MODE: "REDIRECT", ISTIO_META_DNS_CAPTURE: "true" },
     });
 
+    // Names come on a way of their own, after Envoy's configuration perhaps.
+    const table = { url: `http://127.0.0.1:${statusPort}/debug/ndsz` };
+    await eventually("names have come", async () => (await client.ask("fetch", table)).includes("web.shop"));
+
     for (const name of ["web", "web.shop", "web.shop.svc", "web.shop.svc.cluster.local"])
       expect(await lookUp(client, name), name).toBe("10.96.0.30");
     expect(await lookUp(client, "web.shop", "use-vc")).toBe("10.96.0.30");
     expect(asked()).not.toContain("web");
     expect(await lookUp(client, "www.outside.example")).toBe("192.0.2.7");
     expect(await lookUp(client, "www.outside.example", "use-vc")).toBe("192.0.2.7");
-    expect(asked()).toContain("udp www.outside.example\n");
-    expect(asked()).toContain("tcp www.outside.example\n");
+    for (const way of ["udp", "tcp"]) await eventually(`it was asked over ${way}`, () => asked().includes(`${way} www.outside.example\n`));
     await expect(lookUp(client, "nobody.example")).rejects.toMatchObject({ code: 2 });
 
     // Without rules programs ask the server itself, which knows nothing of the mesh.
     await client.iptables("clean");
     await expect(lookUp(client, "web.shop")).rejects.toMatchObject({ code: 2 });
-    expect(asked()).toContain("web.shop");
+    await eventually("it was asked", () => asked().includes("web.shop"));
   });
 });

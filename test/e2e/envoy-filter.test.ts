@@ -138,7 +138,7 @@ describe("what EnvoyFilters can put in", () => {
       istiod: { files: { [FILE]: envoyFilter(cluster, processing) } },
     });
     expect((await call(target)).by).toBe("v1");
-    expect(await proxy.stat("cluster.helper.upstream_cx_connect_fail")).toBeGreaterThan(0);
+    await eventually("the server was called", async () => (await proxy.stat("cluster.helper.upstream_cx_connect_fail")) > 0);
     await istiod.write(FILE, envoyFilter(cluster, limiting, asks));
     await eventually("requests are refused, for the server that decides is not there", async () => (await call(target)).status === 500);
     await proxy.assertNothingRejected();

@@ -125,7 +125,7 @@ describe("TLS that a gateway ends", () => {
         tlsSecret("shop/rsa-cert", await ca.issueRsa("DNS:r.example.com")),
       ].join("");
       const { proxy } = await startEdge({ "conf/edge.yaml": config + secrets }, redirect, protocol);
-      await listening(simple);
+      for (const port of [simple, mutual, optional, old]) await listening(port);
 
       const first = await tlsCall({ port: simple, name: "a.example.com", ca: ca.cert });
       expect(first).toMatchObject({ status: 200, by: "shop", shown: "DNS:a.example.com" });

@@ -6,7 +6,7 @@ import { eventually } from "../support/wait.ts";
 
 describe("what clients see when servers fail", () => {
   it("gives up after the time-out with 504", async () => {
-    const shop = await startShop({ http: rule("v1", "timeout: 200ms"), v1: { hangs: true } });
+    const shop = await startShop({ http: rule("v1", "timeout: 3s"), v1: { hangs: true } });
     expect((await call(shop.target)).status).toBe(504);
     expect(shop.v1.hits).toHaveLength(1);
   });

@@ -23,23 +23,31 @@ const portOf = async (istiod: Istiod, name: string): Promise<unknown> =>
     metadata.name === name ? JSON.stringify(spec).match(/"number":(\d+)/)?.[1] : [],
   )[0];
 
-/** Documents of the last start, and how many of them were not read again. */
-const lastStart = ({ log }: Istiod): { readonly documents: number; readonly known: number } | undefined => {
-  const lines = log()
+interface Start {
+  readonly documents: number;
+  readonly known: number;
+}
+
+const starts = ({ log }: Istiod): readonly string[] =>
+  log()
     .split("\n")
+    .slice(0, -1)
     .filter((line) => line.includes("the first configuration is read"));
-  return lines.length === 0 ? undefined : (JSON.parse(lines.at(-1) ?? "{}") as { documents: number; known: number });
-};
+
+/** Documents of a start, and how many of them were not read again. What is logged may come a moment after the answer that it is ready. */
+const startAt = (istiod: Istiod, index: number): Promise<Start> =>
+  eventually(`start ${index} is logged`, () => {
+    const line = starts(istiod)[index];
+    return line === undefined ? undefined : (JSON.parse(line) as Start);
+  });
 
 /** Ends it at once, lets something happen meanwhile, and starts it again. */
-async function restart(
-  istiod: Istiod,
-  meanwhile: () => Promise<void> = async () => {},
-): Promise<{ documents: number; known: number } | undefined> {
+async function restart(istiod: Istiod, meanwhile: () => Promise<void> = async () => {}): Promise<Start> {
+  const { length } = starts(istiod);
   await istiod.stop("SIGKILL");
   await meanwhile();
   await istiod.start();
-  return lastStart(istiod);
+  return startAt(istiod, length);
 }
 
 it("documents that are as they were are not read again after a restart, and everything else is", async () => {
@@ -51,7 +59,7 @@ it("documents that are as they were are not read again after a restart, and ever
     },
     env: { ISTIO_LOG_LEVEL: "debug", ISTIO_LOG_AS_JSON: "true" },
   });
-  expect(lastStart(istiod)).toMatchObject({ documents: 3, known: 0 });
+  expect(await startAt(istiod, 0)).toMatchObject({ documents: 3, known: 0 });
   await eventually("the documents are kept", async () => (await stat(fileOf(istiod))).size > 0);
   expect((await stat(fileOf(istiod))).mode & 0o777).toBe(0o600);
   const before = await inForce(istiod);

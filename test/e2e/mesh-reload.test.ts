@@ -37,7 +37,7 @@ describe("a bad mesh.yaml", () => {
     await eventually("the metric shows it", async () => (await failed()) === 1);
     expect((await state()).reloadProblems).toMatchObject([{ line: 1 }]);
     expect((await state()).mesh).toMatchObject({ trustDomain: "shop.example" });
-    expect(istiod.log()).toMatch(/last good one stays in force.*mesh\.yaml:1/);
+    await eventually("the log says so", () => /last good one stays in force.*mesh\.yaml:1/.test(istiod.log()));
     const ready = await fetch(`http://127.0.0.1:${istiod.httpPort}/ready?verbose`);
     expect(ready.status).toBe(200);
     expect(await ready.json()).toMatchObject({

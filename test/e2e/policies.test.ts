@@ -192,6 +192,7 @@ spec:
       "conf/bytes.yaml": bytesBehindGateway(port, (await tcpEcho("bytes")).port),
     };
     const shop = await gateway(CUSTOM, files);
+    await listening(port);
     expect(await statusOf(shop, { path: "/private/a" })).toBe(403);
     expect(await statusOf(shop, { path: "/private/a", headers: { "x-word": "open sesame" } })).toBe(200);
     expect(await statusOf(shop, { path: "/public" })).toBe(200);

@@ -117,12 +117,14 @@ spec: {host: api.example.com, workloadSelector: {matchLabels: {app: client}}, tr
     expect(await ask(istiod, ["kubernetes://bank/vault"])).toEqual(removed("kubernetes://bank/vault"));
     expect(await ask(istiod, ["kubernetes-gateway://bank/vault"], { type: "sidecar" })).toEqual(removed("kubernetes-gateway://bank/vault"));
 
-    const refusals = istiod
-      .log()
-      .split("\n")
-      .filter((line) => line.includes("kubernetes-gateway://bank/vault"));
-    expect(refusals[0]).toContain("no ReferenceGrant in bank lets gateways of shop refer to it");
-    expect(istiod.log()).toContain("there is no valid Secret shop/vault");
+    const refusal = await eventually("the refusal is logged", () =>
+      istiod
+        .log()
+        .split("\n")
+        .find((line) => line.includes("kubernetes-gateway://bank/vault")),
+    );
+    expect(refusal).toContain("no ReferenceGrant in bank lets gateways of shop refer to it");
+    await eventually("so is the absence", () => istiod.log().includes("there is no valid Secret shop/vault"));
     expect(await istiod.metric("pilot_sds_certificate_errors_total", 'reason="refused"')).toBeGreaterThan(0);
     expect(await istiod.metric("pilot_sds_certificate_errors_total", 'reason="absent"')).toBeGreaterThan(0);
   });

@@ -200,11 +200,12 @@ spec:
     const istiod = await startIstiod({ files: { "conf/all.yaml": config } });
     const proxy = await startProxy({ xdsPort: istiod.grpcPort, name: "client", address: "127.0.0.9", labels: { app: "client" } });
     await listening(dbPort, "127.0.0.3");
+    await listening(own, "127.0.0.2");
     expect(await converse({ port: dbPort, address: "127.0.0.3", lines: 1 })).toEqual(["db"]);
     expect(await proxy.admin("/listeners")).not.toContain(`:${webPort}`);
     expect((await call({ port: own, address: "127.0.0.2", host: `web.example.com:${webPort}` })).by).toBe("web");
     expect((await call({ port: own, address: "127.0.0.2", host: "stranger.test" })).status).toBe(502);
-    expect(await overSocket(socket, `web.example.com:${webPort}`)).toBe(200);
+    expect(await eventually("the socket is there", () => overSocket(socket, `web.example.com:${webPort}`))).toBe(200);
     await proxy.assertNothingRejected();
   });
 
@@ -261,6 +262,7 @@ spec:
     const istiod = await startIstiod({ files: { "conf/all.yaml": sidecar } });
     const proxy = await startProxy({ xdsPort: istiod.grpcPort, name: "app", address: "127.0.0.9", labels: { app: "app" } });
     await listening(port);
+    await listening(socketPort);
     expect((await call({ port, host: "app" })).by).toBe("app");
     expect((await call({ port: socketPort, host: "app" })).body).toBe("socket");
     expect(app.hits[0]?.headers["x-forwarded-proto"]).toBe("http");

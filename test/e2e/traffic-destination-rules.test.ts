@@ -8,6 +8,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { type Call, call, converse, tally } from "../support/calls.ts";
 import { tempDir } from "../support/cleanup.ts";
 import { httpEcho, tcpEcho } from "../support/echo.ts";
+import { freePort } from "../support/ports.ts";
 import { SERVICE_HOST, startServiceMesh } from "../support/service-mesh.ts";
 import { eventually } from "../support/wait.ts";
 
@@ -148,7 +149,7 @@ describe("failing and far-away servers", () => {
 
   it("are left for those of the next region, and taken again when near ones are back", async () => {
     const far = await httpEcho("far");
-    let near = await tcpPort();
+    const near = await freePort();
     const backends = [
       { port: near, locality: "eu/west/a" },
       { port: far.port, locality: "us/east/a" },
@@ -160,7 +161,6 @@ describe("failing and far-away servers", () => {
     });
     await eventually("the far one serves", async () => (await tally(8, target)).far === 8);
     const server = await httpEcho("near", { port: near });
-    near = server.port;
     await eventually("the near one serves again", async () => (await tally(8, target)).near === 8);
     expect(server.hits.length).toBeGreaterThanOrEqual(8);
   });
@@ -350,15 +350,6 @@ describe("how connections are made", () => {
     await proxy.assertNothingRejected();
   });
 });
-
-/** A port on which nothing listens yet. */
-async function tcpPort(): Promise<number> {
-  const server = createTcpServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise<void>((resolve) => server.close(() => resolve()));
-  return port;
-}
 
 /** A server that answers when told to. */
 function createSlowServer(take: (finish: () => void) => void): { readonly server: Server; readonly served: () => number } {

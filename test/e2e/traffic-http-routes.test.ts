@@ -206,13 +206,13 @@ describe("what happens when servers fail", () => {
 
   it("gives up a try after its own time-out", async () => {
     const { target, v1 } = await startShop({
-      http: rule("v1", "timeout: 3s", "retries: {attempts: 2, perTryTimeout: 100ms, retryOn: gateway-error}"),
+      http: rule("v1", "timeout: 25s", "retries: {attempts: 2, perTryTimeout: 2s, retryOn: gateway-error}"),
       v1: { hangs: true },
     });
     const before = performance.now();
     expect((await call(target)).status).toBe(504);
     expect(v1.hits).toHaveLength(3);
-    expect(performance.now() - before).toBeLessThan(2_500);
+    expect(performance.now() - before).toBeLessThan(20_000);
   });
 });
 

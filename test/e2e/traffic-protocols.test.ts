@@ -69,7 +69,7 @@ const raw = (port: number, text: string): Promise<string> =>
   new Promise((resolve, reject) => {
     let heard = "";
     const socket = connect(port, "127.0.0.1", () => socket.write(text));
-    socket.setTimeout(5_000, () => socket.destroy());
+    socket.setTimeout(20_000, () => socket.destroy());
     socket.on("data", (chunk) => {
       heard += chunk.toString();
     });

@@ -158,7 +158,7 @@ describe("virtual hosts that are sent one by one", () => {
     });
     await cut;
     expect(await mesh.answer("a")).toBe("one");
-    expect(await mesh.proxy.stat("listener_manager.total_listeners_warming")).toBe(0);
+    await eventually("no listener waits", async () => (await mesh.proxy.stat("listener_manager.total_listeners_warming")) === 0);
   });
 
   it("are not sent again after a restart of the control plane, but what changed meanwhile is", async () => {
