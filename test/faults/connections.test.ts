@@ -15,7 +15,10 @@ const CONNECTIONS = 10_000;
 const AT_ONCE = 400;
 /** One connection with its stream and what is known of its proxy. */
 const MOST_KB_EACH = 80;
-const WAIT_MS = 110_000;
+const WAIT_MS = 240_000;
+
+/** All clients are one process, which on a busy machine may not come to answer for a while. */
+const PATIENT = { GRPC_KEEPALIVE_TIMEOUT: "100s" };
 
 const entry = (address: string): string => `apiVersion: networking.istio.io/v1
 kind: ServiceEntry
@@ -66,10 +69,14 @@ function connectAll({ grpcPort }: Istiod): Promise<readonly RawStream[]> {
 
 describe("10,000 connections", () => {
   it("are all served, cost little each, do not keep others from being told of changes, and leave nothing behind", async () => {
-    const istiod = await startIstiod({ files: { "conf/one.yaml": entry("1.one.test") }, env: { PILOT_DEBOUNCE_AFTER: "10ms" } });
+    const istiod = await startIstiod({
+      files: { "conf/one.yaml": entry("1.one.test") },
+      env: { PILOT_DEBOUNCE_AFTER: "10ms", ...PATIENT },
+    });
     const [handles, { rss }] = [handlesOf(istiod), memoryMb(istiod.pid())];
     const node = { id: "sidecar~10.255.0.1~friend.shop~shop.svc.cluster.local" };
     const friend = subscribe({ port: istiod.grpcPort, variant: "delta", node, typeUrl: CLUSTER_TYPE });
+    await eventually("a proxy is served", () => friend.length > 0);
     const streams = await connectAll(istiod);
     assert.equal(await istiod.metric("pilot_xds"), CONNECTIONS + 1);
     const kbEach = ((memoryMb(istiod.pid()).rss - rss) * 1024) / CONNECTIONS;
@@ -83,5 +90,5 @@ describe("10,000 connections", () => {
     await eventually("all are gone", async () => (await istiod.metric("pilot_xds")) === 1, WAIT_MS);
     await eventually("their handles are closed", () => handlesOf(istiod) <= handles + 20, WAIT_MS);
     assert.equal((await fetch(`http://127.0.0.1:${istiod.httpPort}/ready`)).status, 200);
-  });
+  }, 900_000);
 });

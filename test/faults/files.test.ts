@@ -35,7 +35,7 @@ spec:
   endpoints: [{address: ${address}}]
 `;
 
-/** A directory, its source and the store, running; and how long the loop was held at worst. */
+/** A directory, its source and the store, running; and how long the loop was held at worst, in processor time: the clock's would tell what others had to do. */
 class World {
   readonly dir: string;
   readonly engine = createEngine();
@@ -93,13 +93,14 @@ class World {
   }
 
   async #watchTurns(): Promise<void> {
-    for (let last = performance.now(); !this.#abort.signal.aborted; last = performance.now()) {
+    for (let last = process.threadCpuUsage(); !this.#abort.signal.aborted; last = process.threadCpuUsage()) {
       await systemClock.sleep(5);
-      this.longestTurnMs = Math.max(this.longestTurnMs, performance.now() - last - 5);
+      const { user, system } = process.threadCpuUsage(last);
+      this.longestTurnMs = Math.max(this.longestTurnMs, (user + system) / 1_000);
     }
   }
 
-  async until(condition: () => boolean, ms = 15_000): Promise<void> {
+  async until(condition: () => boolean, ms = 60_000): Promise<void> {
     const deadline = performance.now() + ms;
     while (!condition()) {
       if (performance.now() > deadline)

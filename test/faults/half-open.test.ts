@@ -88,7 +88,7 @@ describe.skipIf(!canPlug)("connections whose other end is gone without a word", 
     const port = await freePort("0.0.0.0");
     const istiod = await startIstiod({
       files: { "mesh.yaml": MESH, "conf/one.yaml": entry("1.one.test") },
-      env: { GRPC_ADDR: `0.0.0.0:${port}`, GRPC_KEEPALIVE_INTERVAL: "1s", GRPC_KEEPALIVE_TIMEOUT: "2s" },
+      env: { GRPC_ADDR: `0.0.0.0:${port}`, GRPC_KEEPALIVE_INTERVAL: "1s", GRPC_KEEPALIVE_TIMEOUT: "6s" },
     });
     const friend = subscribe({
       ...{ port, variant: "delta", typeUrl: CLUSTER_TYPE },

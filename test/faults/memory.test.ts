@@ -61,7 +61,7 @@ describe("a control plane with little memory", () => {
     deaf.stall();
     await limitTo(istiod, 0.7); // Which changes every cluster too, so that there is much to send.
     await eventually("all that do not read are cut", async () => (await istiod.metric("istiod_xds_shed_total")) === DEAF, WAIT_MS);
-    assert.equal(await istiod.metric("istiod_xds_unsent_bytes"), 0);
+    await eventually("the others have all that was sent", async () => (await istiod.metric("istiod_xds_unsent_bytes")) === 0);
     await areServed(istiod, friends, 1);
     const { ok, detail } = await memoryCheck(istiod);
     assert.ok(!ok && /no proxies are let in/.test(detail), detail);
@@ -74,4 +74,4 @@ describe("a control plane with little memory", () => {
   });
 });
 
-const WAIT_MS = 60_000;
+const WAIT_MS = 180_000;

@@ -8,7 +8,7 @@ import type { Measurement } from "../../bench/measurement.ts";
 import { withResults } from "../../bench/report.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
-const TIMEOUT_MS = 120_000;
+const TIMEOUT_MS = 400_000;
 
 const NAMES = [
   "machine",
