@@ -43,7 +43,7 @@ describe("an Envoy that is looked after", () => {
       await expect.poll(() => running.length).toBe(count);
       running[count - 1]?.exit(11);
     }
-    await expect.poll(() => running.length, { timeout: 3_000 }).toBe(3);
+    await expect.poll(() => running.length).toBe(3);
     expect(await supervisor.ready()).toBe(false);
     stop.abort();
     await done;

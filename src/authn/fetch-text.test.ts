@@ -61,7 +61,7 @@ describe("a small document", () => {
     await expect(createFetchText({ plain: true })(at("/keys"))).rejects.toThrow("which is not called");
     await expect(plain(at("/moved"))).rejects.toThrow("status 302");
     await expect(plain(at("/endless"))).rejects.toThrow("more than");
-    await expect(plain(at("/silent"), 100)).rejects.toThrow("does not answer in time");
+    await expect(plain(at("/silent"), 2_000)).rejects.toThrow("does not answer in time");
     for (const bad of ["", "keys", "ftp://127.0.0.1/keys"]) await expect(plain(bad)).rejects.toThrow(/is not a/);
     expect(server.asked).toEqual(["/keys", "/moved", "/endless", "/silent"]);
   });

@@ -2,6 +2,7 @@ import { describe, expect, it, vi } from "vitest";
 import { createCertificateIssuer } from "../../test/support/certificates.ts";
 import { manualClock } from "../../test/support/manual-clock.ts";
 import { startVaultServer, type VaultServer } from "../../test/support/vault-server.ts";
+import { holds } from "../../test/support/wait.ts";
 import type { Log } from "../base/log.ts";
 import { silentLog } from "../base/log.ts";
 import { Secret } from "../base/secret.ts";
@@ -23,7 +24,7 @@ function rig(vault: VaultServer, { token = vault.token, log = silentLog }: { rea
     access: () => Promise.resolve({ token: new Secret(token) }),
   });
   const source = vaultCredentials({ client, path: "istio/{namespace}/{name}", refreshMs: MINUTE, clock, log, changed });
-  const times = (count: number): Promise<void> => vi.waitFor(() => expect(changed).toHaveBeenCalledTimes(count));
+  const times = (count: number): Promise<boolean> => holds(() => expect(changed).toHaveBeenCalledTimes(count));
   return { source, clock, changed, times };
 }
 
@@ -49,15 +50,15 @@ describe("credentials in Vault", () => {
     expect(source.roots({ ...REF, name: "roots", in: "ConfigMap" }).is).toBe("absent");
 
     clock.advance(MINUTE);
-    await vi.waitFor(() => expect(vault.asked.filter((path) => path === PATH)).toHaveLength(2));
+    await holds(() => expect(vault.asked.filter((path) => path === PATH)).toHaveLength(2));
     vault.put(PATH, { cert: two.cert, key: two.key });
-    await vi.waitFor(() => {
+    await holds(() => {
       clock.advance(MINUTE);
       expect(chainOf(source)).toBe(two.cert);
     });
     const before = changed.mock.calls.length;
     vault.delete(PATH);
-    await vi.waitFor(() => {
+    await holds(() => {
       clock.advance(MINUTE);
       expect(changed.mock.calls.length).toBeGreaterThan(before);
     });
@@ -74,10 +75,10 @@ describe("credentials in Vault", () => {
     expect(source.fault).toBeUndefined();
     vault.seal(true);
     clock.advance(MINUTE);
-    await vi.waitFor(() => expect(source.fault).toContain("Vault is sealed"));
+    await holds(() => expect(source.fault).toContain("Vault is sealed"));
     expect(chainOf(source)).toBe(pair.cert);
     vault.seal(false);
-    await vi.waitFor(() => {
+    await holds(() => {
       clock.advance(MINUTE);
       expect(source.fault).toBeUndefined();
     });
@@ -90,7 +91,7 @@ describe("credentials in Vault", () => {
     const log = { ...silentLog, warn: (...words: unknown[]) => void said.push(words) };
     const { source } = rig(vault, { token: "wrong-token", log });
     source.keyPair(REF);
-    await vi.waitFor(() => expect(source.fault).toContain("permission denied"));
+    await holds(() => expect(source.fault).toContain("permission denied"));
     expect(JSON.stringify(said)).not.toContain("wrong-token");
 
     vault.put("istio", { "tls.crt": "x", "tls.key": "y" });
@@ -103,7 +104,7 @@ describe("credentials in Vault", () => {
       reason: expect.stringContaining("the Vault secret istio/shop/cert, tls.crt"),
     });
     other.keyPair({ namespace: "shop", name: ".." });
-    await vi.waitFor(() => expect(other.fault).toContain("is no path of a secret"));
+    await holds(() => expect(other.fault).toContain("is no path of a secret"));
     expect(vault.asked).not.toContain("istio/");
   });
 

@@ -1,8 +1,9 @@
 import { mkdtemp, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterEach, assert, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, assert, beforeEach, describe, expect, it } from "vitest";
 import { manualClock } from "../../test/support/manual-clock.ts";
+import { holds } from "../../test/support/wait.ts";
 import { silentLog } from "../base/log.ts";
 import { SigningError } from "../ca/authority.ts";
 import { makeCa, type TestCa } from "../ca/ca-fixture.ts";
@@ -104,11 +105,11 @@ describe("the control plane's certificate by a signer of the cluster", () => {
     expect(state.orders).toBe(1);
     state.fault = new SigningError("signer example.com/mesh did not sign within 60 s");
     clock.advance(2 * HOUR);
-    await vi.waitFor(() => expect(server.fault).toContain("did not sign within 60 s"));
+    await holds(() => expect(server.fault).toContain("did not sign within 60 s"));
     expect(serialOf(server)).toBe(before.serial);
     state.fault = undefined;
     clock.advance(5_000);
-    await vi.waitFor(() => expect(serialOf(server)).not.toBe(before.serial));
+    await holds(() => expect(serialOf(server)).not.toBe(before.serial));
     expect(server.current.key.reveal()).not.toBe(before.key);
     expect(server.fault).toBeUndefined();
     expect(state.orders).toBe(3);
@@ -124,7 +125,7 @@ describe("the control plane's certificate by a signer of the cluster", () => {
     [state.ca, bundle.current] = [next, next.certificate.pem];
     const before = serialOf(server);
     bundle.changed();
-    await vi.waitFor(() => expect(serialOf(server)).not.toBe(before));
+    await holds(() => expect(serialOf(server)).not.toBe(before));
     expect(server.roots()).toBe(next.certificate.pem);
     expect(shown.at(-1)).toBe(server.current.chain);
     expect(state.orders).toBe(2);
@@ -144,9 +145,9 @@ describe("the control plane's certificate by a signer of the cluster", () => {
     const { start, clock, state } = await rig();
     state.fault = new SigningError("nobody approved the request");
     const starting = start();
-    await vi.waitFor(() => expect(state.orders).toBe(1));
+    await holds(() => expect(state.orders).toBe(1));
     state.fault = undefined;
-    await vi.waitFor(() => {
+    await holds(() => {
       clock.advance(10_000);
       expect(state.orders).toBe(2);
     });

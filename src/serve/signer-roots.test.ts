@@ -2,8 +2,9 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { manualClock } from "../../test/support/manual-clock.ts";
+import { holds } from "../../test/support/wait.ts";
 import { silentLog } from "../base/log.ts";
 import { makeCa, type TestCa } from "../ca/ca-fixture.ts";
 import { type MeshConfig, MeshConfigSchema } from "../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
@@ -63,14 +64,14 @@ describe("the roots of a signer", () => {
     roots.meshChanged(meshWith(pemOf(configured), "example.com/other"));
     expect(organizations(roots, chain)).toBe("O=bundle");
     await writeFile(file, pemOf(mounted));
-    await vi.waitFor(() => {
+    await holds(() => {
       clock.advance(1_000);
       expect(organizations(roots, chain)).toBe("O=file");
     });
     expect(changes.count).toBe(2);
     await rm(file);
     bundle.text = "";
-    await vi.waitFor(() => {
+    await holds(() => {
       clock.advance(1_000);
       expect(organizations(roots, chain)).toBe("O=chain");
     });
@@ -82,7 +83,7 @@ describe("the roots of a signer", () => {
     expect(organizations(first.roots)).toBe("");
     expect(organizations(first.roots, own === undefined ? [] : [own])).toBe("O=chain");
     expect(organizations(first.roots)).toBe("O=chain");
-    await vi.waitFor(async () => expect(organizations((await follow(create(MeshConfigSchema, {}))).roots)).toBe("O=chain"));
+    await holds(async () => expect(organizations((await follow(create(MeshConfigSchema, {}))).roots)).toBe("O=chain"));
     expect(first.roots.of("example.com/other")).toEqual([]);
   });
 

@@ -73,7 +73,7 @@ function open(): { readonly stream: AdsClient; readonly got: Buffer[]; readonly 
 
 async function until(what: () => boolean): Promise<void> {
   for (let turn = 0; !what(); turn += 1) {
-    assert.ok(turn < 500, `${what}`);
+    assert.ok(turn < 6_000, `${what}`);
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
 }

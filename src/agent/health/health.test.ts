@@ -103,7 +103,7 @@ describe("a command", () => {
 
   it("that hangs is ended with all it started", async () => {
     const file = join(await tempDir(), "pid");
-    const hung = runCommand(["sh", "-c", `sleep 600 & echo $! > ${file}; wait`], 1_000, systemClock);
+    const hung = runCommand(["sh", "-c", `sleep 600 & echo $! > ${file}; wait`], 6_000, systemClock);
     const pid = await eventually("it has started something", async () => Number(await readFile(file, "utf8").catch(() => "")) || undefined);
     assert.equal(await hung, "sh did not end in time");
     await eventually("it is gone", async () => {

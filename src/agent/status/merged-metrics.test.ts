@@ -105,7 +105,7 @@ describe("merged metrics", () => {
       await serve(() => {}),
     ];
     const { get, counts } = await merge({ envoy: await serve(text(ENVOY)), application: broken });
-    const { body } = await get({ "x-prometheus-scrape-timeout-seconds": "0.5" });
+    const { body } = await get({ "x-prometheus-scrape-timeout-seconds": "4" });
     assert.match(body, /envoy_cluster_up\{\} 1\n/);
     assert.match(body, /istio_agent_scrapes_total 1\n/);
     assert.doesNotMatch(body, /half/);

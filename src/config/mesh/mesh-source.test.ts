@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rename, rm, symlink, utimes, writeFile } from "node:fs/
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { eventually } from "../../../test/support/wait.ts";
 import { type Clock, systemClock } from "../../base/clock.ts";
 import { loadMesh, type MeshLoad } from "./load-mesh.ts";
 import { type MeshWatch, watchMesh } from "./mesh-source.ts";
@@ -28,17 +29,27 @@ interface Watching {
   next(): Promise<string>;
   /** Whether nothing is yielded for a while. */
   silent(): Promise<boolean>;
+  /** Resolves when it has looked at everything and waits for a change. */
+  atRest(): Promise<void>;
 }
 
 async function watching(clock: Clock = systemClock): Promise<Watching> {
-  const watch = watchMesh({ baseDir: base, env: {}, clock, since: await loadMesh(base, {}) });
+  let [rests, seen] = [0, 0];
+  const after: Clock["after"] = (ms, fn) => {
+    rests += 1;
+    return clock.after(ms, fn);
+  };
+  const watch = watchMesh({ baseDir: base, env: {}, clock: { ...clock, after }, since: await loadMesh(base, {}) });
   const loads = watch.loads(stop.signal)[Symbol.asyncIterator]();
   let pending = loads.next();
-  await systemClock.sleep(30);
+  const atRest = async (): Promise<void> => void (await eventually("it is at rest", () => rests > seen));
+  await atRest();
   return {
     watch,
+    atRest,
     next: async () => {
       const { value } = await pending;
+      seen = rests;
       pending = loads.next();
       return said(value);
     },
@@ -155,12 +166,12 @@ describe("watchMesh", () => {
     await swap("a");
     await mkdir(join(base, "etc/istio"), { recursive: true });
     await symlink("../../links/now", join(base, "etc/istio/mesh.yaml"));
-    const { watch, silent, next } = await watching(clock);
+    const { watch, silent, next, atRest } = await watching(clock);
     await swap("b");
     expect(await silent()).toBe(true);
     timers.at(-1)?.();
     expect(await next()).toBe("b");
-    await systemClock.sleep(50);
+    await atRest();
     await swap("c");
     expect(await silent()).toBe(true);
     watch.rescan();

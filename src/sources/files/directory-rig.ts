@@ -83,7 +83,7 @@ export class Rig {
     }
   }
 
-  async until(condition: () => boolean, ms = 5_000): Promise<void> {
+  async until(condition: () => boolean, ms = 60_000): Promise<void> {
     const deadline = performance.now() + ms;
     while (!condition()) {
       if (performance.now() > deadline)
