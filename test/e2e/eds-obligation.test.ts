@@ -10,11 +10,26 @@ import { eventually } from "../support/wait.ts";
 
 const LIMIT = 77;
 
+/** Envoy gives up on endpoints after a while; here that is longer than a restart takes on a busy machine, and than Envoy then waits to call again. */
+const PATIENCE = `
+apiVersion: networking.istio.io/v1alpha3
+kind: EnvoyFilter
+metadata: {name: patience, namespace: shop}
+spec:
+  configPatches:
+  - applyTo: CLUSTER
+    match: {context: SIDECAR_OUTBOUND, cluster: {service: ${SHOP_HOST}}}
+    patch: {operation: MERGE, value: {eds_cluster_config: {eds_config: {initial_fetch_timeout: 280s}}}}
+`;
+const PATIENT = { istiod: { files: { "conf/patience.yaml": PATIENCE } } };
+
 /** Resolves when the changed cluster is in use: it left the warming state, with endpoints, before Envoy gave up waiting for them. */
 async function limitInUse({ proxy, ports }: ShopMesh): Promise<void> {
   const cluster = `outbound|${ports.service}|v1|${SHOP_HOST}`;
-  await eventually("the changed cluster is in use", async () =>
-    (await proxy.admin("/clusters")).includes(`${cluster}::default_priority::max_connections::${LIMIT}`),
+  await eventually(
+    "the changed cluster is in use",
+    async () => (await proxy.admin("/clusters")).includes(`${cluster}::default_priority::max_connections::${LIMIT}`),
+    180_000,
   );
   await nothingWarms(proxy);
   expect(await proxy.stat(`cluster.${cluster}.membership_total`)).toBe(1);
@@ -28,7 +43,7 @@ const limited = ({ ports }: ShopMesh): string => shopService(ports, `{connection
 
 describe.for(["delta", "sotw"] as const)("clusters get their endpoints (%s xDS)", (protocol) => {
   it("when a cluster changes and its endpoints do not", async () => {
-    const shop = await startShop({ protocol, http: rule("v1") });
+    const shop = await startShop({ ...PATIENT, protocol, http: rule("v1") });
     const traffic = keepCalling(shop.target);
     await shop.istiod.write(SERVICE_FILE, limited(shop));
     await limitInUse(shop);
@@ -42,6 +57,7 @@ describe.for(["delta", "sotw"] as const)("clusters get their endpoints (%s xDS)"
     it(`when a cluster changes and ${cut}`, async () => {
       let relay: Relay | undefined;
       const shop = await startShop({
+        ...PATIENT,
         protocol,
         http: rule("v1"),
         xdsPort: async (istiod) => {
@@ -65,6 +81,7 @@ describe.for(["delta", "sotw"] as const)("clusters get their endpoints (%s xDS)"
     it(`when Envoy starts and ${cut}`, async () => {
       let isCut: Promise<void> | undefined;
       const shop = await startShop({
+        ...PATIENT,
         protocol,
         http: rule("v1"),
         xdsPort: async (istiod) => {
