@@ -32,9 +32,6 @@ const PUSHES = 4;
 /** Handshakes that are begun together: on a busy machine many more would not be done in the time they are given. */
 const AT_ONCE = 25;
 
-/** All clients are one process, which on a busy machine may not come to answer for a while. */
-const PATIENT = { GRPC_KEEPALIVE_TIMEOUT: "100s" };
-
 interface Scene {
   readonly istiod: Istiod;
   readonly fleet: Fleet;
@@ -47,7 +44,7 @@ async function startScene(): Promise<Scene> {
   const preload = join(import.meta.dirname, "../support/loop-watch.ts");
   const istiod = await startIstiod({
     files: Object.fromEntries(sceneFiles(SHAPE)),
-    env: { NODE_OPTIONS: `--import=${preload}`, LOOP_WATCH_FILE: watched, PILOT_DEBOUNCE_AFTER: "10ms", ...PATIENT },
+    env: { NODE_OPTIONS: `--import=${preload}`, LOOP_WATCH_FILE: watched, PILOT_DEBOUNCE_AFTER: "10ms" },
   });
   const fleet = new Fleet(istiod.grpcPort);
   onTestFinished(() => fleet.close());
@@ -61,7 +58,7 @@ async function startSecureScene(): Promise<Scene> {
   await writeScene(home, SECURE_SHAPE);
   await issuer.introduce(home);
   const preload = join(import.meta.dirname, "../support/loop-watch.ts");
-  const istiod = await startIstiod({ home, env: { NODE_OPTIONS: `--import=${preload}`, LOOP_WATCH_FILE: watched, ...PATIENT } });
+  const istiod = await startIstiod({ home, env: { NODE_OPTIONS: `--import=${preload}`, LOOP_WATCH_FILE: watched } });
   const fleet = new Fleet(istiod.securePort, { secure: await issuer.callsTo(home) });
   onTestFinished(() => fleet.close());
   const proxies = sceneProxies(SECURE_SHAPE);

@@ -122,14 +122,15 @@ interface Program {
 }
 
 function programOf(options: IstiodOptions, { home, grpcPort, securePort, httpPort, monitoringPort }: Site): Program {
-  const addresses = {
+  const defaults = {
     GRPC_ADDR: `127.0.0.1:${grpcPort}`,
     SECURE_GRPC_ADDR: `127.0.0.1:${securePort}`,
     HTTP_ADDR: `127.0.0.1:${httpPort}`,
     MONITORING_ADDR: `127.0.0.1:${monitoringPort}`,
     HTTPS_ADDR: "", // Webhooks are off unless a test gives them a port.
+    GRPC_KEEPALIVE_TIMEOUT: "100s", // All clients of a test are one process, which on a busy machine may not come to answer for a while.
   };
-  const env = { ...process.env, ISTIO_HOME: home, ...addresses, KUBECONFIG: join(home, "none"), ...options.env };
+  const env = { ...process.env, ISTIO_HOME: home, ...defaults, KUBECONFIG: join(home, "none"), ...options.env };
   const dist = join(import.meta.dirname, "../../dist");
   const args = programArgs(options.program ?? "istiod", { dist, nodeOptions: options.env?.NODE_OPTIONS });
   const written = { stdout: "", stderr: "" };
