@@ -22,7 +22,7 @@ export interface Contestant {
   stop(): Promise<void>;
 }
 
-const READY_TIMEOUT_MS = 60_000;
+const READY_TIMEOUT_MS = 180_000;
 const POLL_MS = 10;
 const END_MS = 3_000;
 

@@ -6,7 +6,7 @@ import { freePort } from "../test/support/ports.ts";
 import { cpuMs, memoryMb } from "./process-usage.ts";
 
 const ROOT = join(import.meta.dirname, "..");
-const READY_TIMEOUT_MS = 60_000;
+const READY_TIMEOUT_MS = 180_000;
 const POLL_MS = 10;
 
 /** What the control plane itself says of a change, in its log. */

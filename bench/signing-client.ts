@@ -14,7 +14,7 @@ import { openGrpcChannel } from "../src/wire/grpc-channel.ts";
 
 const CSRS_EACH = 64;
 const DAY_S = 86_400;
-const TIMEOUT_MS = 10_000;
+const TIMEOUT_MS = 60_000;
 
 const { values } = parseArgs({
   options: {

@@ -13,6 +13,8 @@ import { type MeasuredServer, startServer } from "./server.ts";
 export interface SoakOptions {
   readonly shape: SceneShape;
   readonly seconds: number;
+  /** On a slow machine it takes longer, so that there are so many rounds. */
+  readonly leastRounds?: number;
   readonly emit: Emit;
 }
 
@@ -61,12 +63,13 @@ const DEAF = 2;
 const DEAF_ROUNDS = 3;
 const SMALL_WINDOW = 65_535;
 const WARM_UP = 0.3;
+const SETTLE_MS = 250;
 
 /**
  * Churn without end: routes and endpoints change, proxies come back or stop reading, strangers send garbage or say nothing. What the server holds is
  * sampled in each round, in the same state of the mesh, so that anything that stays behind shows.
  */
-export async function soak({ shape, seconds, emit }: SoakOptions): Promise<readonly Sample[]> {
+export async function soak({ shape, seconds, leastRounds = 1, emit }: SoakOptions): Promise<readonly Sample[]> {
   const home = await mkdtemp(join(tmpdir(), "soak-"));
   await writeScene(home, shape);
   const server = await startServer(home);
@@ -76,7 +79,7 @@ export async function soak({ shape, seconds, emit }: SoakOptions): Promise<reado
   try {
     await fleet.connect(sceneProxies(shape));
     const start = systemClock.monotonic();
-    for (let round = 1; systemClock.monotonic() - start < seconds * 1000; round++) {
+    for (let round = 1; round <= leastRounds || systemClock.monotonic() - start < seconds * 1000; round++) {
       await churn(running, round);
       samples.push({ seconds: (systemClock.monotonic() - start) / 1000, ...(await sample(server)) });
     }
@@ -119,15 +122,25 @@ function rudeClient(port: number, kind: number): Socket {
 }
 
 async function sample({ pid, metricsUrl }: MeasuredServer): Promise<Omit<Sample, "seconds">> {
+  const handles = await settledHandles(pid);
   const text = await (await fetch(metricsUrl)).text();
   const metric = (name: string): number => Number(new RegExp(`^${name} (\\S+)`, "m").exec(text)?.[1] ?? Number.NaN);
   return {
     rssMb: memoryMb(pid).rss,
     heapMb: metric("istiod_heap_live_bytes") / (1024 * 1024),
-    handles: readdirSync(`/proc/${pid}/fd`).length,
+    handles,
     nodes: metric("istiod_engine_nodes"),
     edges: metric("istiod_engine_edges"),
   };
+}
+
+/** What was closed at the other end is closed here a little later: how many there are when none has gone for a while. */
+async function settledHandles(pid: number): Promise<number> {
+  const count = (): number => readdirSync(`/proc/${pid}/fd`).length;
+  for (let last = Number.POSITIVE_INFINITY, now = count(); ; [last, now] = [now, count()]) {
+    if (now >= last) return now;
+    await systemClock.sleep(SETTLE_MS);
+  }
 }
 
 function report(samples: readonly Sample[], { shape, seconds, emit }: SoakOptions): void {
