@@ -79,6 +79,21 @@ describe("injectPod", () => {
     }
   });
 
+  it("tells interception of the user's uid for the proxy, also the second time, and lets the proxy be root where TPROXY needs it", () => {
+    const own = { name: "istio-proxy", image: "auto", securityContext: { runAsUser: 4242 } };
+    const spec = { containers: [{ name: "web", image: "web:1" }, own] };
+    const once = inject(podOf({ annotations: { "sidecar.istio.io/interceptionMode": "TPROXY" } }, spec));
+    const init = findContainer(once.spec.initContainers, "istio-init");
+    expect(init?.args?.slice(init.args.indexOf("-u"), init.args.indexOf("-u") + 2)).toEqual(["-u", "4242"]);
+    expect(findProxy(once)?.securityContext).toMatchObject({ runAsUser: 0 });
+    expect(inject(once)).toEqual(once);
+  });
+
+  it("writes no empty text, which Kubernetes would not keep", () => {
+    const pod = inject(podOf({}, { containers: [{ name: "istio-proxy", image: "auto" }] }));
+    expect(findProxy(pod)?.env?.find(({ name }) => name === "ISTIO_META_APP_CONTAINERS")).toEqual({ name: "ISTIO_META_APP_CONTAINERS" });
+  });
+
   it("sends probes to the agent, with named ports looked up, and keeps those of exec", () => {
     const web = {
       name: "web",

@@ -43,7 +43,7 @@ export function injectPod(request: InjectionRequest, settings: InjectionSettings
   const templated = runTemplates(request.pod, input, settings);
   if ("faults" in templated) return templated;
   const merged = reapplyOwnContainers(templated.pod, request.pod, templated.template);
-  adjustInterceptionUser(merged, request.pod, interceptionMode(input) === "TPROXY");
+  adjustInterceptionUser(merged, pod, interceptionMode(input) === "TPROXY");
   return finish(merged, { request, settings, input, template: templated.template, agentPort });
 }
 

@@ -14,7 +14,7 @@ export interface WorkloadObject {
   withPod(pod: { readonly metadata: Fields; readonly spec: Fields }): Fields;
 }
 
-/** Kinds with `spec.template`, by their groups; a kind of another group may mean something else by it. */
+/** Kinds with `spec.template`, by their groups; a kind of another group may mean something else by it. OpenShift's first kinds had no group. */
 const TEMPLATED: Readonly<Record<string, readonly string[]>> = {
   Deployment: ["apps", "extensions"],
   ReplicaSet: ["apps", "extensions"],
@@ -22,7 +22,7 @@ const TEMPLATED: Readonly<Record<string, readonly string[]>> = {
   DaemonSet: ["apps", "extensions"],
   Job: ["batch"],
   ReplicationController: [""],
-  DeploymentConfig: ["apps.openshift.io"],
+  DeploymentConfig: ["apps.openshift.io", ""],
 };
 
 /** Finds the pod in an object; undefined for one that makes none, or of a kind nobody knows. Throws `PodShapeError` where the pod is none. */

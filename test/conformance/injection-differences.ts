@@ -3,7 +3,7 @@ export const MESH_SETTINGS: readonly (readonly [field: RegExp, reason: string])[
   [/\/istio-proxy\/env\/TRUST_DOMAIN\//, "a setting of the mesh: the CA knows it when the certificate is signed"],
   [/\/istio-proxy\/env\/ISTIO_META_MESH_ID\//, "a setting of the mesh: the control plane knows it"],
   [
-    /\/istio-proxy\/env\/PROXY_CONFIG\/value!\/(drainDuration|tracing)/,
+    /\/istio-proxy\/env\/PROXY_CONFIG\/value!\/(drainDuration|interceptionMode|tracing)/,
     "a setting of the mesh (`defaultConfig`): it comes when the pod runs",
   ],
   [/\/istio-proxy\/env\/ISTIO_ADDRESS\//, "where istiod is, for our agent"],
@@ -21,5 +21,4 @@ export const DIFFERENCES: readonly (readonly [field: RegExp, reason: string])[] 
     /^sidecar-spire: /,
     "Istio adds a second container istio-proxy without an image, which Kubernetes refuses; ours changes the one there is",
   ],
-  [/^only-proxy-container: .*ISTIO_META_APP_CONTAINERS/, "an empty text, which Kubernetes does not keep"],
 ];

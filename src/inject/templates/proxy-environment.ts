@@ -7,7 +7,8 @@ import { otelAttributes } from "./otel-attributes.ts";
 /** Where the bootstrap of a user's own is mounted. */
 export const BOOTSTRAP_DIRECTORY = "/etc/istio/custom-bootstrap";
 
-export const text = (name: string, value: string): EnvVar => ({ name, value });
+/** An empty text is left out, since Kubernetes keeps none: a pod that is injected again would differ. */
+export const text = (name: string, value: string): EnvVar => (value === "" ? { name } : { name, value });
 export const field = (name: string, fieldPath: string): EnvVar => ({ name, valueFrom: { fieldRef: { fieldPath } } });
 const limit = (name: string, resource: string): EnvVar => ({ name, valueFrom: { resourceFieldRef: { divisor: "1", resource } } });
 
