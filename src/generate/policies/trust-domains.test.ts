@@ -9,6 +9,8 @@ describe("withTrustDomainAliases", () => {
     ["old.test/ns/shop/sa/web", "new.test/ns/shop/sa/web", "old.test/ns/shop/sa/web"],
     ["cluster.local/ns/shop/sa/web", "new.test/ns/shop/sa/web", "old.test/ns/shop/sa/web"],
     ["*ew.test/ns/shop/sa/web", "*ew.test/ns/shop/sa/web", "old.test/ns/shop/sa/web"],
+    ["*.test/ns/shop/sa/web", "*.test/ns/shop/sa/web"],
+    ["new*/ns/shop/sa/web", "new.test/ns/shop/sa/web", "old.test/ns/shop/sa/web"],
     ["other.test/ns/shop/sa/web", "other.test/ns/shop/sa/web"],
     ["*/ns/shop/sa/web", "*/ns/shop/sa/web"],
     ["new.test/*", "new.test/*"],
@@ -17,4 +19,10 @@ describe("withTrustDomainAliases", () => {
   for (const [identity, ...expected] of table) {
     it(`${identity} means ${expected.join(" and ")}`, () => expect(withTrustDomainAliases([identity], DOMAINS)).toEqual(expected));
   }
+
+  it("takes an alias that is a pattern at its word", () =>
+    expect(withTrustDomainAliases(["old.test/ns/shop/sa/web"], ["new.test", "*.test"])).toEqual([
+      "new.test/ns/shop/sa/web",
+      "*.test/ns/shop/sa/web",
+    ]));
 });

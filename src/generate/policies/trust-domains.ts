@@ -12,11 +12,13 @@ function aliasesOf(identity: string, trustDomains: readonly string[]): readonly 
   const [domain = "", ...rest] = identity.split("/");
   // `<domain>/ns/<namespace>/sa/<account>`: anything else is not an identity whose domain could be told.
   if (rest.length !== 4 || domain === "*" || trustDomains.length === 0) return [identity];
-  if (domain !== LOCAL && !trustDomains.some((own) => takes(domain, own))) return [identity];
+  if (domain !== LOCAL && !trustDomains.some((own) => takes(domain, own) || takes(own, domain))) return [identity];
   const path = rest.join("/");
-  return trustDomains.map((own) => (takes(domain, own) ? identity : `${own}/${path}`));
+  return [...new Set(trustDomains.map((own) => (takesEnd(domain, own) ? identity : `${own}/${path}`)))];
 }
 
-/** `*suffix` takes the domains that end so. */
+/** Domains are written whole, as `*suffix` or as `prefix*`, by policies and in the mesh's list of aliases. */
 const takes = (pattern: string, domain: string): boolean =>
-  pattern.startsWith("*") ? domain.endsWith(pattern.slice(1)) : pattern === domain;
+  pattern === domain || takesEnd(pattern, domain) || (pattern.endsWith("*") && domain.startsWith(pattern.slice(0, -1)));
+
+const takesEnd = (pattern: string, domain: string): boolean => pattern.startsWith("*") && domain.endsWith(pattern.slice(1));
