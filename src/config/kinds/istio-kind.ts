@@ -5,6 +5,9 @@ import type { ConfigObject } from "../object.ts";
 import { readMessage } from "../parse/read-message.ts";
 import { compileRules, type SchemaRules } from "../parse/schema-rules.ts";
 
+/** Annotation that has a policy counted and not enforced. */
+export const DRY_RUN = "istio.io/dry-run";
+
 /** What makes up one of Istio's kinds. */
 export interface IstioKind<D extends DescMessage>
   extends Pick<KindDef, "kind" | "group" | "versions" | "plural" | "singular" | "shortNames" | "observe"> {
@@ -17,6 +20,8 @@ export interface IstioKind<D extends DescMessage>
   /** See `CustomResource`. */
   readonly storedVersion?: string;
   readonly columns?: CustomResource["columns"];
+  /** Whether `DRY_RUN` means something for the kind. */
+  readonly hasDryRun?: boolean;
   /** Semantic rules. `place` is the spec. */
   readonly check: (spec: MessageShape<D>, place: Place, object: ConfigObject<MessageShape<D>>) => void;
 }
@@ -50,7 +55,11 @@ export function istioKind<D extends DescMessage>(def: IstioKind<D>): KindDef<Mes
       if (readable) checkRules(body, report, ["spec"]);
       return message;
     },
-    validate: (object, report) => def.check(object.spec, placeOf(report, ["spec"]), object),
+    validate: (object, report) => {
+      def.check(object.spec, placeOf(report, ["spec"]), object);
+      if (def.hasDryRun !== true && object.annotations[DRY_RUN] !== undefined)
+        placeOf(report, ["metadata", "annotations", DRY_RUN]).fault("field.conflict", `a ${def.kind} has no dry run: it would be in force`);
+    },
     custom: customOf(def),
   };
 }

@@ -10,13 +10,13 @@ import { quote } from "../../checks/quote.ts";
 import { checkTarget } from "../../checks/target.ts";
 import type { KindDef } from "../../kind-def.ts";
 import type { ConfigObject } from "../../object.ts";
-import { istioKind } from "../istio-kind.ts";
+import { DRY_RUN, istioKind } from "../istio-kind.ts";
 import { TARGET_RULES } from "../target-rules.ts";
 import { checkAttribute } from "./check-attribute.ts";
+import { checkCustomRule } from "./check-custom-rule.ts";
 import { checkOperation, checkSource } from "./check-source.ts";
-import { deniesAllTcp } from "./denies-all-tcp.ts";
+import { deniesTcpUnasked } from "./denies-tcp-unasked.ts";
 
-const DRY_RUN = "istio.io/dry-run";
 /** Texts that Go reads as a boolean. */
 const BOOLEANS: ReadonlySet<string> = new Set(["1", "t", "T", "TRUE", "true", "True", "0", "f", "F", "FALSE", "false", "False"]);
 const ACCOUNT_RULES = { maxItems: 16 } as const;
@@ -39,6 +39,7 @@ const base = istioKind({
     "rules[].from[].source.notServiceAccounts": ACCOUNT_RULES,
     "rules[].from[].source.notServiceAccounts[]": { maxLength: 320 },
   },
+  hasDryRun: true,
   check: checkAuthorizationPolicy,
 });
 
@@ -77,10 +78,11 @@ function checkRule(rule: Rule, action: Action, place: Place): void {
   for (const [index, from] of rule.from.entries()) checkSource(from.source, place.in("from", index, "source"));
   for (const [index, to] of rule.to.entries()) checkOperation(to.operation, place.in("to", index, "operation"));
   for (const [index, condition] of rule.when.entries()) checkCondition(condition, place.in("when", index));
-  if (action === Action.DENY && deniesAllTcp(rule)) {
+  if (action === Action.CUSTOM) checkCustomRule(rule, place);
+  if (action === Action.DENY && deniesTcpUnasked(rule)) {
     place.fault(
       "field.ineffective",
-      "uses HTTP attributes only, which TCP traffic does not have, so all TCP traffic is denied; say which ports are meant",
+      "says by HTTP attributes only what is denied; TCP traffic has none and is denied whatever it does, so say which ports are meant",
     );
   }
 }

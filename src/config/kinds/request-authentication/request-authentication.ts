@@ -47,6 +47,7 @@ function checkJwtRule(rule: JWTRule, place: Place): void {
   for (const name of ["audiences", "fromParams", "fromCookies", "spaceDelimitedClaims"] as const) {
     for (const [index, text] of rule[name].entries()) if (text === "") place.in(name, index).fault("field.invalid", "must not be empty");
   }
+  if (rule.issuer === "" && rule.jwksUri === "") place.in("issuer").fault("field.required", "give an issuer or the jwksUri of its keys");
   if (rule.jwks !== "" && rule.jwksUri !== "") place.in("jwksUri").fault("field.conflict", "cannot be combined with jwks");
   if (rule.jwksUri !== "") place.in("jwksUri").check("field.invalid", jwksUriFault(rule.jwksUri));
   if (rule.jwks !== "") checkJwks(rule.jwks, place.in("jwks"));

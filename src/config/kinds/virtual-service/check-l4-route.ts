@@ -5,7 +5,7 @@ import type {
   TLSMatchAttributes,
   TLSRoute,
 } from "../../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
-import { subnetFault } from "../../checks/address.ts";
+import { isAddress, subnetFault } from "../../checks/address.ts";
 import { gatewayDomainFault, partialWildcardFault, wildcardDomainFault } from "../../checks/host-name.ts";
 import type { Place } from "../../checks/place.ts";
 import { quote } from "../../checks/quote.ts";
@@ -16,7 +16,8 @@ import { checkDestinations } from "./check-http-route.ts";
 export interface TlsContext {
   /** Hosts of the VirtualService: SNI names must be among them. */
   readonly hosts: readonly string[];
-  readonly isBoundToGateway: boolean;
+  /** SNI names may be those that Istio makes up for clusters: not where sidecars are meant by name. */
+  readonly mayBeGenerated: boolean;
   readonly gatewayApi: boolean;
 }
 
@@ -39,7 +40,11 @@ function checkTlsMatch(match: TLSMatchAttributes, context: TlsContext, place: Pl
   if (match.sniHosts.length === 0) place.in("sniHosts").fault("field.required", "a TLS match needs at least one SNI host");
   for (const [index, host] of match.sniHosts.entries()) {
     const at = place.in("sniHosts", index);
-    const fault = context.isBoundToGateway ? gatewayDomainFault(host, true) : wildcardDomainFault(host);
+    if (isAddress(host)) {
+      at.fault("field.ineffective", `${quote(host)} is an address, which TLS does not allow as a server name: few clients send one`);
+      continue;
+    }
+    const fault = context.mayBeGenerated ? gatewayDomainFault(host, true) : wildcardDomainFault(host);
     at.check("field.host", fault);
     if (fault !== undefined) continue;
     at.check("field.ineffective", partialWildcardFault(host));

@@ -43,7 +43,7 @@ function checkVirtualService(spec: VirtualService, place: Place, object: ConfigO
     place.fault("field.required", "give http, tls or tcp routes");
   for (const [index, route] of spec.http.entries()) checkHttpRoute(route, { isDelegate, gatewayApi }, place.in("http", index));
   for (const [index, route] of spec.tls.entries())
-    checkTlsRoute(route, { hosts: spec.hosts, isBoundToGateway: isBoundToGateway(spec), gatewayApi }, place.in("tls", index));
+    checkTlsRoute(route, { hosts: spec.hosts, mayBeGenerated: !spec.gateways.includes(MESH), gatewayApi }, place.in("tls", index));
   for (const [index, route] of spec.tcp.entries()) checkTcpRoute(route, gatewayApi, place.in("tcp", index));
   checkExportTo(spec.exportTo, { namespace: object.namespace }, place.in("exportTo"));
   warnUnreachable(spec, place);
@@ -63,7 +63,8 @@ function checkDelegate(spec: VirtualService, place: Place): void {
 }
 
 function checkHosts(spec: VirtualService, place: Place): void {
-  const domainFault = isBoundToGateway(spec) ? (host: string) => gatewayDomainFault(host, false) : wildcardDomainFault;
+  const routesBySni = spec.tls.some(({ match }) => match.some(({ sniHosts }) => sniHosts.length > 0));
+  const domainFault = isBoundToGateway(spec) ? (host: string) => gatewayDomainFault(host, routesBySni) : wildcardDomainFault;
   for (const [index, host] of spec.hosts.entries()) {
     if (!isAddress(host)) place.in(index).check("field.host", domainFault(host));
     if (host === "*" && isBoundToMesh(spec))
