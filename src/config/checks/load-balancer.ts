@@ -30,6 +30,7 @@ function checkConsistentHash(hash: LoadBalancerSettings_ConsistentHashLB, place:
   if (hash.hashKey.case === "httpCookie") checkCookie(hash.hashKey.value, place.in("httpCookie"));
   if (hash.minimumRingSize !== 0n && hash.hashAlgorithm.case !== undefined)
     place.in("minimumRingSize").fault("field.conflict", `cannot be combined with ${hash.hashAlgorithm.case}: only one of them can count`);
+  else if (hash.minimumRingSize !== 0n) place.in("minimumRingSize").fault("field.deprecated", "write ringHash: {minimumRingSize} instead");
   if (hash.hashAlgorithm.case !== "maglev") return;
   const size = hash.hashAlgorithm.value.tableSize;
   const at = place.in("maglev", "tableSize");

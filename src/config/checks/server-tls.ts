@@ -50,9 +50,10 @@ export function checkServerTls(tls: ServerTLSSettings, place: Place): void {
 function checkCertificates(tls: ServerTLSSettings, place: Place): void {
   for (const name of ["credentialNames", "tlsCertificates"] as const) {
     if (tls[name].length > MOST_CERTIFICATES)
-      place.in(name).fault("field.range", `at most ${MOST_CERTIFICATES}: one RSA and one ECDSA certificate`);
+      place.in(name).fault("field.ineffective", `clients are shown ${MOST_CERTIFICATES} at most: one RSA and one ECDSA certificate`);
   }
-  const sources = [tls.credentialName !== "", tls.credentialNames.length > 0, tls.serverCertificate !== "", tls.tlsCertificates.length > 0];
+  const pair = tls.serverCertificate !== "" && tls.privateKey !== "";
+  const sources = [tls.credentialName !== "", tls.credentialNames.length > 0, pair, tls.tlsCertificates.length > 0];
   if (sources.filter(Boolean).length > 1) {
     place.fault(
       "field.conflict",

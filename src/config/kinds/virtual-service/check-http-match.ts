@@ -6,18 +6,22 @@ import { checkLabels } from "../../checks/labels.ts";
 import type { Place } from "../../checks/place.ts";
 import { portFault } from "../../checks/port.ts";
 import { quote } from "../../checks/quote.ts";
-import { checkStringMatch } from "./check-string-match.ts";
+import { checkExpression, checkStringMatch } from "./check-string-match.ts";
+
+/** No regular expression: as the match of an unwanted header it means that there is any. */
+const PRESENT = "*";
 
 /** What requests a route takes. */
 export function checkHttpMatch(match: HTTPMatchRequest, place: Place): void {
   for (const name of ["headers", "withoutHeaders"] as const) {
     for (const [header, value] of Object.entries(match[name])) {
       place.in(name).check("field.invalid", headerOrClaimFault(header));
-      checkStringMatch(value, place.in(name, header));
+      if (name === "headers" || value.matchType.value !== PRESENT) checkStringMatch(value, place.in(name, header));
     }
   }
   for (const [param, value] of Object.entries(match.queryParams)) checkStringMatch(value, place.in("queryParams", param));
-  for (const name of ["uri", "scheme", "method", "authority"] as const) {
+  if (match.uri !== undefined) checkExpression(match.uri, place.in("uri"));
+  for (const name of ["scheme", "method", "authority"] as const) {
     const value = match[name];
     if (value !== undefined) checkStringMatch(value, place.in(name));
   }

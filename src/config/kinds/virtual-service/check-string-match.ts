@@ -6,6 +6,11 @@ import { regexFault } from "../../checks/regex.ts";
 export function checkStringMatch(match: StringMatch, place: Place): void {
   const { case: how, value } = match.matchType;
   if (how === "prefix" && value === "") place.in("prefix").fault("field.invalid", "must not be empty");
+  checkExpression(match, place);
+}
+
+/** Only what is wrong with a regular expression: every path has the empty prefix, and Envoy takes it. */
+export function checkExpression({ matchType: { case: how, value } }: StringMatch, place: Place): void {
   if (how !== "regex") return;
   if (value === "") place.in("regex").fault("field.regex", "must not be empty");
   else place.in("regex").check("field.regex", regexFault(value));
