@@ -104,15 +104,17 @@ function localEndpoint({ captured, addresses, family }: InboundKey, target: stri
   if (target.startsWith("unix:")) return { address: target.replace(/^unix:(\/\/)?/, ""), port: 0, unixPath: true };
   const colon = target.lastIndexOf(":");
   const address = target.slice(0, colon).replace(/^\[|\]$/g, "");
-  return { address: ownAddress(address, addresses, family), port: Number(target.slice(colon + 1)), unixPath: false };
+  return { address: ownAddress(address, addresses), port: Number(target.slice(colon + 1)), unixPath: false };
 }
 
-/** Wildcards stand for the workload's address of that family, loopback addresses for whichever the workload has. */
-function ownAddress(address: string, addresses: readonly string[], family: InboundKey["family"]): string {
-  if (address === "0.0.0.0") return addresses.find((one) => !one.includes(":")) ?? "127.0.0.1";
-  if (address === "::") return addresses.find((one) => one.includes(":")) ?? "::1";
-  if (address === "127.0.0.1") return family === "v6" ? "::1" : address;
-  if (address === "::1") return family === "v4" ? "127.0.0.1" : address;
+/** Wildcards stand for the workload's address of that family; loopback is of the family that was written where the workload has one of it. */
+function ownAddress(address: string, addresses: readonly string[]): string {
+  const v4 = addresses.find((one) => !one.includes(":"));
+  const v6 = addresses.find((one) => one.includes(":"));
+  if (address === "0.0.0.0") return v4 ?? "127.0.0.1";
+  if (address === "::") return v6 ?? "::1";
+  if (address === "127.0.0.1") return v4 === undefined && v6 !== undefined ? "::1" : address;
+  if (address === "::1") return v6 === undefined ? "127.0.0.1" : address;
   return address;
 }
 
