@@ -6,8 +6,8 @@ import type { IstioIngressListener, Sidecar } from "../../gen/istio/networking/v
 import type { ServiceInstance } from "../../model/endpoint.ts";
 import { NO_LOCALITY } from "../../model/locality.ts";
 import { isHttp, isHttp2, type Protocol } from "../../model/protocol.ts";
-import { serviceKey } from "../../model/service.ts";
-import type { GenerateContext } from "../context.ts";
+import { type ServiceRef, serviceKey } from "../../model/service.ts";
+import type { GenerateContext, ResolvedDestinationRule } from "../context.ts";
 import { type ClientClass, ruleFor } from "./client-class.ts";
 import { bare, inboundSource } from "./fixed-clusters.ts";
 import { configPath, meshOf, serviceMetadata } from "./outbound-clusters.ts";
@@ -132,7 +132,7 @@ function inboundCluster(
 ): ClusterInput {
   const mesh = meshOf(ctx);
   const [first] = instances;
-  const rule = first && ruleFor(ctx, { ...key.client, labels: undefined }, first.service);
+  const rule = first && ownRule(ctx, key.client, first.service);
   const policy = first === undefined ? {} : portPolicy(rule?.spec, first.servicePort.number);
   const pool = own ?? policy.connectionPool ?? mesh.defaultTrafficPolicy?.connectionPool;
   const sniffed = protocol === "Auto" && ctx.settings.sniffInbound;
@@ -161,6 +161,15 @@ function inboundCluster(
     ...(endpoint !== undefined && staticTarget(name, endpoint)),
     bind: endpoint === undefined || !isLoopback(endpoint) ? inboundSource(key.family) : [],
   };
+}
+
+/** The rule for a workload's own service. As in Istio a workload knows none where its Sidecar does not import the service. */
+function ownRule(ctx: GenerateContext, { namespace, sidecar }: ClientClass, service: ServiceRef): ResolvedDestinationRule | undefined {
+  const rule = ruleFor(ctx, { namespace, sidecar, labels: undefined }, service);
+  if (rule === undefined || sidecar === undefined) return rule;
+  const { services, egress } = ctx.lookups.scope({ namespace, sidecar });
+  const isOwn = ({ host }: ServiceRef): boolean => host === service.host;
+  return services.some(isOwn) || egress.some(({ destinations }) => destinations.some(isOwn)) ? rule : undefined;
 }
 
 /** Servers are not chosen here, so nothing is said of their names or failures. */
