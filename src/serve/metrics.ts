@@ -1,4 +1,5 @@
 import { Counter, collectDefaultMetrics, Gauge, Registry } from "prom-client";
+import { type Clock, systemClock } from "../base/clock.ts";
 import type { StatusMetrics } from "../config/status/object-report.ts";
 import type { WithheldSecret } from "../generate/secrets/secret-provider.ts";
 import type { RegistrationEvent } from "../sources/registered/registered-workloads.ts";
@@ -9,6 +10,7 @@ import type { ServerLoad } from "../xds/server.ts";
 import { collectedGauge } from "./collected-gauge.ts";
 import { type IdentityMetrics, identityMetrics } from "./identity-metrics.ts";
 import { keyFetchMetrics } from "./key-fetch-metrics.ts";
+import { watchLoopLag } from "./loop-lag.ts";
 import type { MemoryState } from "./memory-watch.ts";
 import { observeLoad, overloadMetrics } from "./overload-metrics.ts";
 import type { PatchStatus } from "./patch-metrics.ts";
@@ -54,9 +56,13 @@ export interface GaugeSource {
 const SECONDS = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30];
 const BYTES = [1, 10_000, 1_000_000, 4_000_000, 10_000_000, 40_000_000];
 
-export function createMetrics(version: string): ControlPlaneMetrics {
+/** Makes prom-client's own watch of the event loop never look: `watchLoopLag` does. */
+const NEVER_MS = 2 ** 31 - 1;
+
+export function createMetrics(version: string, clock: Clock = systemClock): ControlPlaneMetrics {
   const registry = new Registry();
-  collectDefaultMetrics({ register: registry });
+  collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: NEVER_MS });
+  watchLoopLag(registry, clock);
   const own = { registers: [registry] };
   new Gauge({ ...own, name: "pilot_info", help: "Version of this control plane.", labelNames: ["version"] }).set({ version }, 1);
   new Gauge({ ...own, name: "istio_build", help: "Build of this program.", labelNames: ["component", "tag"] }).set(
