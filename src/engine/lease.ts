@@ -4,20 +4,21 @@ import type { Lease } from "./types.ts";
 
 /** What was read at top level: results with what they were, and whether that was all. */
 interface Reads {
-  readonly results: Map<QueryNode, unknown>;
+  /** Each result once, in the order of first reads. A list, since it is looked at at every change, and that is to leave no garbage behind. */
+  readonly results: Result[];
+  /** Where each stands in the list. */
+  readonly places: Map<QueryNode, number>;
   complete: boolean;
-  /** The results as a list, which is looked at at every change; made when it is first asked for. */
-  listed: readonly Listed[] | undefined;
   /** The revision at which all of it was last seen to be as it was. */
   currentAt: number;
 }
 
-interface Listed {
+interface Result {
   readonly node: QueryNode;
-  readonly outcome: unknown;
+  outcome: unknown;
 }
 
-const noReads = (complete: boolean): Reads => ({ results: new Map(), complete, listed: undefined, currentAt: -1 });
+const noReads = (complete: boolean): Reads => ({ results: [], places: new Map(), complete, currentAt: -1 });
 
 /** Makes a lease: a set of pinned nodes. A node is pinned as it is read, so a sweep meanwhile is safe. */
 export function createLease(graph: Graph, label: string): Lease {
@@ -28,9 +29,12 @@ export function createLease(graph: Graph, label: string): Lease {
     const outer = graph.collect;
     graph.collect = {
       result(node) {
-        if (!into.results.has(node)) node.pins++;
-        into.results.set(node, node.outcome);
-        into.listed = undefined;
+        const known = into.results[into.places.get(node) ?? -1];
+        if (known === undefined) {
+          node.pins++;
+          into.places.set(node, into.results.length);
+          into.results.push({ node, outcome: node.outcome });
+        } else known.outcome = node.outcome;
       },
       input() {
         into.complete = false;
@@ -47,7 +51,7 @@ export function createLease(graph: Graph, label: string): Lease {
   }
 
   function unpin({ results }: Reads): void {
-    for (const node of results.keys()) if (--node.pins === 0) graph.suspect(node);
+    for (const { node } of results) if (--node.pins === 0) graph.suspect(node);
   }
 
   return {
@@ -71,21 +75,21 @@ export function createLease(graph: Graph, label: string): Lease {
     renewed() {
       const changed = held.complete ? changedLast(held.results) : undefined;
       if (changed === undefined) return undefined;
-      held.results.set(changed, changed.outcome);
-      held.listed = undefined;
+      changed.outcome = changed.node.outcome;
       return changed.outcome;
     },
     *refresh() {
-      for (const node of [...held.results.keys()]) {
+      for (const { node } of held.results) {
         if ((node.flags & STALE) !== 0) yield* graph.settling(node);
       }
     },
     get current() {
       if (!held.complete) return false;
       if (held.currentAt === graph.revision) return true;
-      held.listed ??= [...held.results].map(([node, outcome]) => ({ node, outcome }));
-      for (const { node, outcome } of held.listed) {
-        if ((node.flags & (STALE | RUNNING)) !== 0 || node.outcome !== outcome) return false;
+      const { results } = held;
+      for (let at = 0; at < results.length; at++) {
+        const result = results[at];
+        if (result !== undefined && isOther(result)) return false;
       }
       held.currentAt = graph.revision;
       return true;
@@ -93,12 +97,17 @@ export function createLease(graph: Graph, label: string): Lease {
   };
 }
 
+/** Whether a result has changed, or may turn out to. */
+const isOther = ({ node, outcome }: Result): boolean => (node.flags & (STALE | RUNNING)) !== 0 || node.outcome !== outcome;
+
 /** The last of the results, if it has changed and no other has. */
-function changedLast(results: ReadonlyMap<QueryNode, unknown>): QueryNode | undefined {
-  let last: QueryNode | undefined;
-  for (const [node, outcome] of results) {
-    if (last !== undefined || (node.flags & (STALE | RUNNING)) !== 0) return undefined;
-    if (node.outcome !== outcome) last = node;
+function changedLast(results: readonly Result[]): Result | undefined {
+  const last = results.at(-1);
+  if (last === undefined || (last.node.flags & (STALE | RUNNING)) !== 0) return undefined;
+  if (last.node.outcome === last.outcome || last.node.outcome instanceof Failure) return undefined;
+  for (let at = results.length - 2; at >= 0; at--) {
+    const result = results[at];
+    if (result !== undefined && isOther(result)) return undefined;
   }
-  return last?.outcome instanceof Failure ? undefined : last;
+  return last;
 }
