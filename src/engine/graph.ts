@@ -3,6 +3,9 @@ import { CallStack } from "./call-stack.ts";
 import { EngineRecheckError, invariant, isFault } from "./errors.ts";
 import { asNode, CLEAN, DIRTY, Failure, type Family, InputNode, PENDING, QueryNode, RUNNING, STALE } from "./nodes.ts";
 
+/** Results that are looked at in one step of bringing others up to date, where none of them has to be run. */
+const LOOKS_PER_STEP = 64;
+
 /** What an overlay answers in place of the graph while it is active. */
 export interface OverlayCalls {
   call(family: Family, key: unknown): unknown;
@@ -85,14 +88,21 @@ export class Graph {
 
   /**
    * Brings a node up to date in steps, from below: what it read last is settled first, one result a step, so that what remains of the node itself is
-   * its own run. A result that turns out not to be read any more has been computed in vain, no more.
+   * its own run. A result that turns out not to be read any more has been computed in vain, no more. Most of what is marked turns out to be as it was, and
+   * there is much of it: so it is one loop, and a step ends where a query was run or many were looked at.
    */
   *settling(node: QueryNode): Iterable<void> {
-    if (!isWanting(node)) return;
-    for (const dep of staleReads(node)) yield* this.settling(dep);
-    if (!isWanting(node)) return;
-    this.#freshen(node);
-    yield;
+    const path = [node];
+    let looks = 0;
+    for (let top = path.at(-1); top !== undefined; top = path.at(-1)) {
+      if (isWanting(top) && pushStaleReads(path, top)) continue;
+      path.pop();
+      if (!isWanting(top)) continue;
+      const { runs } = top.family;
+      this.#freshen(top);
+      looks += 1;
+      if (top.family.runs !== runs || looks % LOOKS_PER_STEP === 0) yield;
+    }
   }
 
   /** Records the read of an input for the active query. */
@@ -307,13 +317,13 @@ export class Graph {
 /** Stale, and somebody still depends on it: one who has lost its last reader meanwhile may be forgotten already. */
 const isWanting = (node: QueryNode): boolean => (node.flags & STALE) !== 0 && (node.subs !== undefined || node.pins > 0);
 
-/** What a node read last and is not known to be valid. Its edges may change while the results are looked at, so they are noted first. */
-function staleReads(node: QueryNode): readonly QueryNode[] {
-  const stale: QueryNode[] = [];
-  for (let link: Link | undefined = node.deps; link !== undefined; link = link.nextDep) {
-    if (link.dep instanceof QueryNode && (link.dep.flags & STALE) !== 0) stale.push(link.dep);
+/** Puts what a node read last and is not known to be valid on top, the first read uppermost. Tells whether there is any. */
+function pushStaleReads(path: QueryNode[], node: QueryNode): boolean {
+  const before = path.length;
+  for (let link: Link | undefined = node.depsTail; link !== undefined; link = link.prevDep) {
+    if (link.dep instanceof QueryNode && (link.dep.flags & STALE) !== 0) path.push(link.dep);
   }
-  return stale;
+  return path.length > before;
 }
 
 /** Makes the next read of a node its first; what is not read again is dropped when the run has ended. */
