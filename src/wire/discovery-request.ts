@@ -1,5 +1,6 @@
 import { BinaryReader } from "@bufbuild/protobuf/wire";
 import { eachField } from "./field-reader.ts";
+import { textField } from "./field-writer.ts";
 import { noteRange, plainLists, type RequestLists } from "./request-lists.ts";
 
 /** A discovery request of either variant. Read by hand: a node that repeats itself is skipped, and nothing is built twice. */
@@ -61,6 +62,12 @@ export function readDeltaRequest(bytes: Uint8Array, lists: RequestLists = plainL
     initialVersions: lists.versions(bytes, versions),
   };
 }
+
+/**
+ * The `DeltaDiscoveryRequest` by which a client accepts a response. Fields in the order of their numbers, as every implementation writes them: most requests
+ * are these very bytes, and are known without being read.
+ */
+export const deltaAck = (typeUrl: string, nonce: string): Buffer => Buffer.concat([textField(2, typeUrl), textField(6, nonce)]);
 
 interface Draft {
   typeUrl: string;

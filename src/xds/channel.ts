@@ -13,11 +13,14 @@ import type { NameSet, ResourceProvider, Wanted } from "./provider.ts";
 import type { Confirmations, Receipted } from "./receipts.ts";
 import { Rejections } from "./rejections.ts";
 import { setVersion } from "./set-version.ts";
+import { newRecord } from "./state.ts";
 import { type Judgement, judgeDelta, judgeSotw, type Subscription } from "./subscription.ts";
 
 /** A response that the client has not answered yet. */
 export interface InFlight {
   readonly nonce: string;
+  /** What acknowledges it, where that is known beforehand. */
+  readonly ack: Uint8Array | undefined;
   readonly sentAt: number;
   readonly diff: Diff;
   readonly after: Holding;
@@ -58,6 +61,8 @@ export interface Received {
 export class Channel {
   readonly provider: ResourceProvider;
   readonly rejections: Rejections;
+  /** When what was said, for people. */
+  readonly record = newRecord();
   readonly #deps: ChannelDeps;
   #subscription: Subscription | undefined;
   #holding: Holding = NOTHING_HELD;
@@ -140,6 +145,14 @@ export class Channel {
     return { verdict: judgement.verdict, answered, offenders, before };
   }
 
+  /** Takes in a request that is nothing but the acknowledgement of what is in flight, unread. Undefined: it is another, and `receive` is for those. */
+  acknowledged(bytes: Uint8Array): Received | undefined {
+    const answered = this.#inFlight;
+    if (answered?.ack?.length !== bytes.length || Buffer.compare(answered.ack, bytes) !== 0) return undefined;
+    const before = this.#holding;
+    return { verdict: "ack", answered, offenders: this.#answer("ack", ""), before };
+  }
+
   /** Whether the client has the parts of some wholes is not known, whatever it was sent. */
   forgetPartsOf(wholes: readonly string[]): void {
     this.#reconsider((holding) => withoutPartsOf(holding, wholes));
@@ -188,8 +201,9 @@ export class Channel {
   }
 
   sent(outgoing: Outgoing, frame: Frame, now: number): void {
-    this.#inFlight = { nonce: frame.nonce, sentAt: now, diff: outgoing.plan.diff, after: outgoing.plan.after };
-    this.#lastNonce = frame.nonce;
+    const { nonce, ack } = frame;
+    this.#inFlight = { nonce, ack, sentAt: now, diff: outgoing.plan.diff, after: outgoing.plan.after };
+    this.#lastNonce = nonce;
     this.#lastSequence = frame.sequence;
     this.#done(outgoing);
   }
@@ -238,6 +252,7 @@ export class Channel {
 
   /** What was asked for and nothing was said of, because it is not known yet who may have it: the answer is still owed. */
   #undecided(): NameSet[] {
+    if (this.#failed.length === 0) return this.#obliged.length === 0 ? this.#obliged : [];
     const open = new Set(this.#failed.flatMap(({ name, standIn }) => (standIn === "own" ? [name] : [])));
     if (open.size === 0) return [];
     return this.#obliged

@@ -1,3 +1,4 @@
+import { deltaAck } from "../wire/discovery-request.ts";
 import type { DiscoveryVariant } from "../wire/discovery-stream.ts";
 import { deltaResponse, responseSize, sotwResponse } from "../wire/response-frame.ts";
 import { type MessageBytes, messageSize, SharedBlocks } from "../wire/shared-blocks.ts";
@@ -9,6 +10,8 @@ export interface Frame {
   readonly nonce: string;
   readonly message: MessageBytes;
   readonly size: number;
+  /** The request that acknowledges it and says nothing else, as clients write it; where that depends on more than the frame, none. */
+  readonly ack: Uint8Array | undefined;
 }
 
 export interface FrameRequest {
@@ -78,7 +81,8 @@ export function createFrames(controlPlane: string): Frames {
       const build = variant === "delta" ? deltaResponse : sotwResponse;
       const content = { typeUrl, version, resources: diff.changed, removed: diff.removed, nonce, controlPlane };
       const message = build(content, blocks);
-      const frame = { used: true, variant, typeUrl, version, sequence, nonce, message, size: messageSize(message) };
+      const ack = variant === "delta" ? deltaAck(typeUrl, nonce) : undefined;
+      const frame = { used: true, variant, typeUrl, version, sequence, nonce, message, size: messageSize(message), ack };
       keep(diff, frame);
       return frame;
     },

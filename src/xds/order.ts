@@ -6,7 +6,7 @@ import type { Channel } from "./channel.ts";
  * answer for one type still gets the others.
  */
 
-type Channels = ReadonlyMap<string, Channel>;
+type Channels = Pick<ReadonlyMap<string, Channel>, "get">;
 
 export interface Waiting {
   readonly now: number;

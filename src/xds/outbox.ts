@@ -22,6 +22,10 @@ export class Outbox {
     this.#written = written;
   }
 
+  get empty(): boolean {
+    return this.#tickets.size === 0;
+  }
+
   get bytes(): number {
     return this.#bytes;
   }

@@ -8,8 +8,8 @@ export type TurnLane = "urgent" | "known" | "joining" | "first";
 
 /** Who waits for a turn. */
 export interface Served {
-  /** Does what is due, in steps. */
-  work(urgentOnly: boolean): Iterable<void>;
+  /** Does what is due: at once, or in steps where it takes longer. */
+  work(urgentOnly: boolean): Iterable<void> | undefined;
 }
 
 export interface QueueOptions<S> {
@@ -29,7 +29,8 @@ const KNOWN_PER_FIRST = 3;
 interface Turn<S> {
   readonly stream: S;
   readonly lane: TurnLane;
-  readonly steps: Iterator<void>;
+  /** What is left to do. */
+  readonly steps: Iterator<void> | undefined;
 }
 
 /**
@@ -71,7 +72,10 @@ export class PushQueue<S extends Served = Served> {
 
   /** Serves until nobody waits. */
   *steps(): Iterable<void> {
-    for (let turn = this.#next(); turn !== undefined; turn = this.#next()) yield* this.#run(turn);
+    for (let turn = this.#next(); turn !== undefined; turn = this.#next()) {
+      if (turn.steps === undefined) yield;
+      else yield* this.#run(turn);
+    }
   }
 
   *#run(turn: Turn<S>): Iterable<void> {
@@ -80,7 +84,10 @@ export class PushQueue<S extends Served = Served> {
     while (this.#step(turn)) {
       yield;
       if (turn.lane === "urgent") continue;
-      for (let urgent = this.#begin("urgent"); urgent !== undefined; urgent = this.#begin("urgent")) yield* this.#run(urgent);
+      for (let urgent = this.#begin("urgent"); urgent !== undefined; urgent = this.#begin("urgent")) {
+        if (urgent.steps === undefined) yield;
+        else yield* this.#run(urgent);
+      }
       if (clock.monotonic() - startedAt < QUANTUM_MS || !this.#othersWait) continue;
       this.#aside.push(turn);
       this.#asideIsNext = false;
@@ -91,7 +98,7 @@ export class PushQueue<S extends Served = Served> {
   /** False when the turn is over. */
   #step({ stream, steps }: Turn<S>): boolean {
     try {
-      return steps.next().done !== true;
+      return steps?.next().done === false;
     } catch (error) {
       this.#options.failed(stream, error);
       return false;
@@ -127,6 +134,15 @@ export class PushQueue<S extends Served = Served> {
     const [stream] = this.#lanes[lane];
     if (stream === undefined) return undefined;
     this.#lanes[lane].delete(stream);
-    return { stream, lane, steps: stream.work(lane === "urgent")[Symbol.iterator]() };
+    return { stream, lane, steps: this.#start(stream, lane) };
+  }
+
+  #start(stream: S, lane: TurnLane): Iterator<void> | undefined {
+    try {
+      return stream.work(lane === "urgent")?.[Symbol.iterator]();
+    } catch (error) {
+      this.#options.failed(stream, error);
+      return undefined;
+    }
   }
 }

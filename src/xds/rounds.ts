@@ -95,7 +95,7 @@ export class Rounds {
   /** The stream has nothing to send and nothing unanswered, or is gone. */
   settled(stream: object): void {
     this.#behind.delete(stream);
-    for (const round of [...this.#open.values()]) {
+    for (const round of this.#open.values()) {
       if (!round.waiting.delete(stream)) continue;
       if (round.touched.has(stream)) this.#deps.converged(this.#deps.clock.monotonic() - round.startedAt);
       if (round.waiting.size === 0) this.#close(round.id);

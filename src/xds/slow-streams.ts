@@ -11,6 +11,7 @@ type Deps = Pick<StreamDeps, "clock" | "settings" | "budget" | "metrics" | "log"
 export function cutIdle(streams: readonly XdsStream[], { clock, settings, budget, metrics, log }: Deps): void {
   const now = clock.monotonic();
   for (const stream of streams) {
+    if (stream.isQuiet) continue;
     const { stalledMs, unsentMs, namelessMs } = stream.waits(now);
     const stalled = unsentMs > settings.sendTimeoutMs || (budget.contended && stalledMs > settings.stallMs);
     if (namelessMs > settings.firstRequestMs) stream.close(GRPC_STATUS.DEADLINE_EXCEEDED, "no request came");

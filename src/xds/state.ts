@@ -77,7 +77,7 @@ export const newRecord = (): ChannelRecord => ({
   lastNackAt: undefined,
 });
 
-export function typeState(channel: Channel, record: ChannelRecord): TypeState {
+export function typeState(channel: Channel): TypeState {
   const { subscription, rejections } = channel;
   return {
     typeUrl: channel.provider.typeUrl,
@@ -86,7 +86,7 @@ export function typeState(channel: Channel, record: ChannelRecord): TypeState {
     held: channel.holding.unlike.size === 0 ? channel.holding.base.resources.size : heldResources(channel).length,
     inSync: channel.settled,
     sentNonce: channel.lastNonce,
-    ...record,
+    ...channel.record,
     rejected: [...rejections.rejected].map(([name, { version, error, fallback }]) => ({
       name,
       version,

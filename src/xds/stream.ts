@@ -6,17 +6,18 @@ import { GRPC_STATUS, type GrpcStatus } from "../wire/grpc-status.ts";
 import { shortTypeName } from "../wire/type-urls.ts";
 import { Alarm } from "./alarm.ts";
 import { Channel, type Outgoing, type Received } from "./channel.ts";
+import { Channels, hasRemovals, isDirtyOtherwise } from "./channels.ts";
 import { Identity } from "./identity.ts";
+import { noteAnswer } from "./note-answer.ts";
 import { isTrusted, Obligations } from "./obligations.ts";
 import { removalsBlockedFor, sendBlockedFor } from "./order.ts";
 import { type Delay, Outbox } from "./outbox.ts";
 import { followWhole } from "./parts.ts";
 import type { ResourceProvider } from "./provider.ts";
-import type { TurnLane } from "./push-queue.ts";
 import { readRequest } from "./read-request.ts";
 import { StreamRefusal } from "./refusal.ts";
 import type { Ticket } from "./send-budget.ts";
-import { type ChannelRecord, newRecord, type StreamDump, type StreamState, typeDump, typeState } from "./state.ts";
+import { type StreamDump, type StreamState, typeDump, typeState } from "./state.ts";
 import type { StreamDeps } from "./stream-deps.ts";
 
 /** One client: its types, and its turn to be served. Requests change state only; what follows from them is worked out in `work`. */
@@ -25,14 +26,13 @@ export class XdsStream implements DiscoveryStreamEvents {
   readonly connectedAt: number;
   readonly #stream: DiscoveryStream;
   readonly #deps: StreamDeps;
-  readonly #channels = new Map<string, Channel>();
-  readonly #records = new Map<Channel, ChannelRecord>();
+  readonly #channels: Channels;
   readonly #obligations: Obligations;
   readonly #identity: Identity;
   readonly #openedAt: number;
   readonly #outbox: Outbox;
   readonly #urgentTurn = { wake: (): void => this.#deps.enqueue(this, "urgent") };
-  readonly #turn = { wake: (): void => this.#deps.enqueue(this, this.#lane) };
+  readonly #turn = { wake: (): void => this.#deps.enqueue(this, this.#channels.lane) };
   readonly #alarm: Alarm;
   /** The client has answered on this stream: it reads. */
   #known = false;
@@ -42,10 +42,11 @@ export class XdsStream implements DiscoveryStreamEvents {
     this.id = id;
     this.#stream = stream;
     this.#deps = deps;
+    this.#channels = new Channels(deps.providers);
     this.#obligations = new Obligations(deps.names);
     this.#outbox = new Outbox(deps.budget, () => stream.progress());
     this.#identity = new Identity((node, peer) => deps.viewOf(node, peer, stream.variant));
-    this.#alarm = new Alarm(deps.clock, () => deps.enqueue(this, this.#lane));
+    this.#alarm = new Alarm(deps.clock, () => deps.enqueue(this, this.#channels.lane));
     this.connectedAt = deps.clock.now();
     this.#openedAt = deps.clock.monotonic();
   }
@@ -61,13 +62,13 @@ export class XdsStream implements DiscoveryStreamEvents {
 
   /** The same for streams that hold the same of the first type, and so most likely of all types. */
   get kin(): unknown {
-    const [first] = this.#channels.values();
+    const [first] = this.#channels.list;
     return first?.holding.unlike.size === 0 ? first.holding.base : first?.holding.unlike;
   }
 
   /** Takes a request in. Bytes that are no request end the stream. */
   message(bytes: Uint8Array): void {
-    if (!this.#open) return;
+    if (!this.#open || this.#isAck(bytes)) return;
     const request = this.#read(bytes);
     if (request === undefined || !this.#knows(request.node)) return;
     const provider = this.#deps.providers.get(request.typeUrl);
@@ -77,10 +78,7 @@ export class XdsStream implements DiscoveryStreamEvents {
     const received = channel.receive(request, isTrusted(provider, this.#deps.providers.values(), this.#channels));
     if ((channel.subscription?.names.names.size ?? 0) > this.#deps.settings.maxNames) this.#tooManyNames();
     if (!this.#open) return;
-    this.#obligations.claim(channel);
-    followWhole(this.#channels.values(), channel, received);
-    this.#note(channel, received, request);
-    this.#continue();
+    this.#follow(channel, received, request.error?.message ?? "");
   }
 
   ended(): void {
@@ -110,9 +108,9 @@ export class XdsStream implements DiscoveryStreamEvents {
   /** Inputs changed: everything has to be looked at again. */
   refresh(): void {
     this.#identity.age();
-    for (const channel of this.#channels.values()) channel.dirty = true;
-    this.#deps.enqueue(this, this.#lane);
-    this.#continue();
+    this.#channels.makeDirty();
+    if (this.#channels.list.length === 0) this.#deps.enqueue(this, this.#channels.lane);
+    else this.#continue();
   }
 
   /** Bytes that the network has not taken. */
@@ -120,32 +118,55 @@ export class XdsStream implements DiscoveryStreamEvents {
     return this.#outbox.bytes;
   }
 
+  /** It has said who it is, and nothing waits for it. */
+  get isQuiet(): boolean {
+    return this.#outbox.empty && this.#identity.node !== undefined;
+  }
+
   /** How long it has kept others waiting, and how long it has not said who it is. */
   waits(now: number): Delay & { readonly namelessMs: number } {
     return { ...this.#outbox.delay(now), namelessMs: this.#identity.node === undefined ? now - this.#openedAt : 0 };
   }
 
-  /** Sends what is due, type by type, pausing where the caller likes. */
-  *work(urgentOnly: boolean): Iterable<void> {
-    if (this.#identity.node === undefined || !this.#knows(undefined)) return;
-    for (const { typeUrl } of this.#deps.providers.values()) {
-      const channel = this.#channels.get(typeUrl);
-      if (channel?.ready === true && (!urgentOnly || channel.urgent) && !this.#stands(channel)) yield* this.#serve(channel);
-    }
-    if (urgentOnly) this.#settleStanding();
+  /** Sends what is due, type by type: at once where it is one type and all of it is known, as mostly it is; else in steps, pausing where the caller likes. */
+  work(urgentOnly: boolean): Iterable<void> | undefined {
+    if (this.#identity.node === undefined || !this.#knows(undefined)) return undefined;
+    let served = false;
+    const isLeft = this.#channels.list.some((channel) => {
+      if (!this.#isDue(channel, urgentOnly)) return false;
+      const isNow = !served && this.#serveAtOnce(channel);
+      served = true;
+      return !isNow;
+    });
+    if (isLeft || (!urgentOnly && this.#channels.haveRemovals)) return this.#steps(urgentOnly);
+    this.#endTurn(urgentOnly);
+    return undefined;
+  }
+
+  *#steps(urgentOnly: boolean): Iterable<void> {
+    for (const channel of this.#channels.list) if (this.#isDue(channel, urgentOnly)) yield* this.#serve(channel);
     // Removals wait for types further down the list; those may just have turned out to have nothing to say.
-    for (const channel of urgentOnly ? [] : this.#channels.values()) {
-      if (channel.removalsSince === undefined) continue;
+    for (const channel of urgentOnly ? [] : this.#channels.list) {
+      if (!hasRemovals(channel)) continue;
       const wait = this.#removalsWait(channel);
       if (wait > 0) this.#alarm.after(wait);
       else yield* this.#serve(channel);
     }
-    if (!urgentOnly && !this.#channels.values().some(({ waiting }) => waiting)) this.#deps.budget.leave(this.#turn);
+    this.#endTurn(urgentOnly);
+  }
+
+  #endTurn(urgentOnly: boolean): void {
+    if (urgentOnly) this.#settleStanding();
+    else if (!this.#channels.waiting) this.#deps.budget.leave(this.#turn);
     this.#settle();
   }
 
+  #isDue(channel: Channel, urgentOnly: boolean): boolean {
+    return channel.ready && (!urgentOnly || channel.urgent) && !this.#stands(channel);
+  }
+
   state(): StreamState {
-    const types = [...this.#channels.values()].map((channel) => typeState(channel, this.#record(channel)));
+    const types = this.#channels.list.map((channel) => typeState(channel));
     const { variant, peer } = this.#stream;
     return { id: this.id, node: this.nodeId, variant, peer: peer.address, connectedAt: this.connectedAt, view: this.#identity.view, types };
   }
@@ -153,18 +174,36 @@ export class XdsStream implements DiscoveryStreamEvents {
   dump(): StreamDump | undefined {
     const { node, view } = this.#identity;
     if (node === undefined || view === undefined) return undefined;
-    return { id: this.id, node, view, types: [...this.#channels.values()].flatMap((channel) => typeDump(channel, view) ?? []) };
+    return { id: this.id, node, view, types: this.#channels.list.flatMap((channel) => typeDump(channel, view) ?? []) };
   }
 
   /** What stands for all that the proxy was offered and holds. */
   *receipts(): Iterable<string> {
     const { view } = this.#identity;
     if (view === undefined) return;
-    for (const channel of this.#channels.values()) {
+    for (const channel of this.#channels.list) {
       const receipted = channel.receipted(view);
       const receipt = receipted && this.#deps.confirmations.receiptOf(receipted);
       if (receipt !== undefined) yield receipt;
     }
+  }
+
+  /** Most requests acknowledge the response in flight, word for word as foreseen. */
+  #isAck(bytes: Uint8Array): boolean {
+    return this.#channels.list.some((channel) => {
+      const received = channel.acknowledged(bytes);
+      if (received !== undefined) this.#follow(channel, received, "");
+      return received !== undefined;
+    });
+  }
+
+  /** What follows from a request that was taken in. */
+  #follow(channel: Channel, received: Received, error: string): void {
+    this.#obligations.claim(channel);
+    followWhole(this.#channels.list, channel, received);
+    this.#known ||= received.answered !== undefined;
+    noteAnswer(channel, received, { deps: this.#deps, stream: this, view: this.#identity.view, error });
+    this.#continue();
   }
 
   #read(bytes: Uint8Array): DiscoveryRequest | undefined {
@@ -201,71 +240,42 @@ export class XdsStream implements DiscoveryStreamEvents {
     const { names, lastGood, confirmations } = this.#deps;
     const whole = (): Channel | undefined => this.#channels.get(provider.partOf ?? "");
     const channel = new Channel(provider, { variant: this.#stream.variant, names, lastGood, confirmations, whole });
-    this.#channels.set(provider.typeUrl, channel);
+    this.#channels.add(channel);
     return channel;
-  }
-
-  #note(channel: Channel, { verdict, answered, offenders }: Received, request: DiscoveryRequest): void {
-    const { clock, metrics, log } = this.#deps;
-    const { typeUrl } = channel.provider;
-    const record = this.#record(channel);
-    if (verdict === "stale") metrics.expiredNonce(typeUrl);
-    if (answered === undefined) return;
-    this.#known = true;
-    if (verdict === "ack") {
-      record.ackedNonce = answered.nonce;
-      record.ackedAt = clock.now();
-      metrics.acknowledged(typeUrl, clock.monotonic() - answered.sentAt);
-      return;
-    }
-    const error = request.error?.message ?? "";
-    record.nacks += 1;
-    record.lastError = error;
-    record.lastNackAt = clock.now();
-    metrics.rejected(typeUrl, this.nodeId);
-    this.#deps.rounds.rejected(this);
-    log.warn(
-      {
-        node: this.nodeId,
-        type: shortTypeName(typeUrl),
-        resources: offenders.map((name) => channel.origin(this.#identity.view, name)),
-        error,
-      },
-      "proxy rejected configuration",
-    );
   }
 
   /** Asks for turns for what is due; tells the round if nothing is. */
   #continue(): void {
-    let [urgent, other] = [false, false];
-    for (const channel of this.#channels.values()) {
-      urgent ||= channel.dirty && channel.urgent;
-      other ||= channel.dirty && !channel.urgent;
-    }
+    const urgent = this.#channels.urgentlyDirty;
+    const other = this.#channels.dirtyOtherwise;
     if (urgent) this.#deps.enqueue(this, "urgent");
-    if (other) this.#deps.enqueue(this, this.#lane);
+    if (other) this.#deps.enqueue(this, this.#channels.lane);
     if (!urgent && !other) this.#settle();
-  }
-
-  /** What is due besides urgent types: a first response of some type alone, or what changed too. */
-  get #lane(): TurnLane {
-    let lane: TurnLane = "first";
-    for (const { dirty, urgent, lastSequence } of this.#channels.values()) {
-      if (lastSequence === 0) continue;
-      if (dirty && !urgent) return "known";
-      lane = "joining";
-    }
-    return lane;
   }
 
   /** Most changes that are urgent concern nothing else: then the other turn has nothing to do. */
   #settleStanding(): void {
-    for (const channel of this.#channels.values()) if (channel.dirty && !channel.urgent) this.#stands(channel);
+    for (const channel of this.#channels.list) if (isDirtyOtherwise(channel)) this.#stands(channel);
   }
 
   /** Whether nothing has to be said of a type to the proxy as it is now: others may have had their turn meanwhile. */
   #stands(channel: Channel): boolean {
     return this.#knows(undefined) && this.#identity.view !== undefined && channel.standsFor(this.#identity.view);
+  }
+
+  /** False: it has to be prepared. */
+  #serveAtOnce(channel: Channel): boolean {
+    const { wanted } = channel;
+    const { view } = this.#identity;
+    if (wanted === undefined || view === undefined) return false;
+    const startedAt = this.#deps.clock.monotonic();
+    try {
+      if (channel.provider.isPrepared?.(view, wanted) !== true) return false;
+      this.#offer(channel, view, startedAt);
+    } catch (error) {
+      this.#giveUp(channel, error);
+    }
+    return true;
   }
 
   *#serve(channel: Channel): Iterable<void> {
@@ -281,29 +291,38 @@ export class XdsStream implements DiscoveryStreamEvents {
         }
       }
       if (!this.#isStill(view)) return;
-      const outgoing = channel.outgoing(view, this.#removalsWait(channel) > 0);
-      if (outgoing.plan.removalsLeft) {
-        channel.removalsSince ??= startedAt;
-        this.#alarm.after(this.#removalsWait(channel));
-      }
-      if (!outgoing.send) {
-        if (channel.skipped(outgoing)) this.#continue();
-      } else {
-        const ticket = this.#ticket(channel, outgoing);
-        if (ticket !== undefined) this.#send(channel, outgoing, { ticket, startedAt });
-      }
+      this.#offer(channel, view, startedAt);
     } catch (error) {
-      channel.dirty = false;
-      channel.waiting = false;
-      this.#failed(error, `${shortTypeName(channel.provider.typeUrl)} cannot be worked out`);
+      this.#giveUp(channel, error);
     }
     yield;
+  }
+
+  /** Sends what is offered, as far as the client does not hold it. */
+  #offer(channel: Channel, view: ProxyView, startedAt: number): void {
+    const outgoing = channel.outgoing(view, this.#removalsWait(channel) > 0);
+    if (outgoing.plan.removalsLeft) {
+      channel.removalsSince ??= startedAt;
+      this.#alarm.after(this.#removalsWait(channel));
+    }
+    if (!outgoing.send) {
+      if (channel.skipped(outgoing)) this.#continue();
+      return;
+    }
+    const ticket = this.#ticket(channel, outgoing);
+    if (ticket !== undefined) this.#send(channel, outgoing, { ticket, startedAt });
+  }
+
+  #giveUp(channel: Channel, error: unknown): void {
+    channel.dirty = false;
+    channel.waiting = false;
+    this.#failed(error, `${shortTypeName(channel.provider.typeUrl)} cannot be worked out`);
   }
 
   /** Whether the proxy is still what it was before others had their turn; if not, the next turn begins anew. */
   #isStill(view: ProxyView): boolean {
     if (!this.#knows(undefined)) return false;
-    if (this.#identity.view !== view) this.#deps.enqueue(this, this.#lane);
+    if (this.#identity.view !== view) this.#deps.enqueue(this, this.#channels.lane);
     return this.#identity.view === view;
   }
 
@@ -330,7 +349,7 @@ export class XdsStream implements DiscoveryStreamEvents {
       after: channel.lastSequence,
     });
     channel.sent(outgoing, frame, ticket.since);
-    this.#record(channel).sentAt = clock.now();
+    channel.record.sentAt = clock.now();
     rounds.sent(this, typeUrl, plan.diff);
     this.#outbox.add(ticket);
     metrics.sent({
@@ -346,7 +365,7 @@ export class XdsStream implements DiscoveryStreamEvents {
     if (companion === undefined) return;
     const owed = this.#channels.get(companion.typeUrl);
     this.#obligations.owe(companion, plan.diff);
-    if (owed !== undefined && this.#obligations.claim(owed)) this.#deps.enqueue(this, owed.urgent ? "urgent" : this.#lane);
+    if (owed !== undefined && this.#obligations.claim(owed)) this.#deps.enqueue(this, owed.urgent ? "urgent" : this.#channels.lane);
   }
 
   #sendBlocked(channel: Channel): boolean {
@@ -367,14 +386,7 @@ export class XdsStream implements DiscoveryStreamEvents {
   }
 
   #settle(): void {
-    for (const channel of this.#channels.values()) if (!channel.settled) return;
-    this.#deps.rounds.settled(this);
-  }
-
-  #record(channel: Channel): ChannelRecord {
-    const known = this.#records.get(channel) ?? newRecord();
-    this.#records.set(channel, known);
-    return known;
+    if (this.#channels.settled) this.#deps.rounds.settled(this);
   }
 
   #failed(error: unknown, what: string): void {

@@ -1,0 +1,35 @@
+import type { ProxyView } from "../model/proxy.ts";
+import { shortTypeName } from "../wire/type-urls.ts";
+import type { Channel, Received } from "./channel.ts";
+import type { StreamDeps } from "./stream-deps.ts";
+
+/** Whose answer it is. */
+export interface Answering {
+  readonly deps: Pick<StreamDeps, "clock" | "metrics" | "log" | "rounds">;
+  readonly stream: { readonly nodeId: string };
+  readonly view: ProxyView | undefined;
+  /** Why a response was rejected. */
+  readonly error: string;
+}
+
+/** Records what came of a request that was an answer; a rejection is for people to read. */
+export function noteAnswer(channel: Channel, { verdict, answered, offenders }: Received, { deps, stream, view, error }: Answering): void {
+  const { clock, metrics, log } = deps;
+  const { record } = channel;
+  const { typeUrl } = channel.provider;
+  if (verdict === "stale") metrics.expiredNonce(typeUrl);
+  if (answered === undefined) return;
+  if (verdict === "ack") {
+    record.ackedNonce = answered.nonce;
+    record.ackedAt = clock.now();
+    metrics.acknowledged(typeUrl, clock.monotonic() - answered.sentAt);
+    return;
+  }
+  record.nacks += 1;
+  record.lastError = error;
+  record.lastNackAt = clock.now();
+  metrics.rejected(typeUrl, stream.nodeId);
+  deps.rounds.rejected(stream);
+  const resources = offenders.map((name) => channel.origin(view, name));
+  log.warn({ node: stream.nodeId, type: shortTypeName(typeUrl), resources, error }, "proxy rejected configuration");
+}
