@@ -96,7 +96,8 @@ export class GrpcCall {
     if (!this.#open) return;
     const stream = this.#stream;
     if (!stream.headersSent) stream.respond([...HEADERS], WITH_TRAILERS);
-    const buffers = [prefixOf(message), ...message];
+    const small = smallMessage(message);
+    const buffers = small === undefined ? [prefixOf(message), ...message] : [small];
     if (this.#paced === undefined) writeTogether(stream, buffers, flushed);
     else this.#paced.write(buffers, flushed);
   }
@@ -162,6 +163,20 @@ function statusOf(status: GrpcStatus, reason: string): OutgoingHttpHeaders {
     "grpc-status": String(status),
     ...(reason !== "" && { "grpc-message": percentEncoded(reason.slice(0, 2_000).toWellFormed()) }),
   };
+}
+
+/** Messages up to this size are put together for all streams they go to: what each stream would do with several buffers costs more than one copy. */
+const SMALL_BYTES = 16 * 1024;
+const smallMessages = new WeakMap<MessageBytes, Buffer>();
+
+/** A small message with its prefix, in one buffer; the same for the same message. */
+function smallMessage(message: MessageBytes): Buffer | undefined {
+  const known = smallMessages.get(message);
+  if (known !== undefined) return known;
+  if (messageSize(message) > SMALL_BYTES) return undefined;
+  const whole = Buffer.concat([prefixOf(message), ...message]);
+  smallMessages.set(message, whole);
+  return whole;
 }
 
 function prefixOf(message: MessageBytes): Buffer {

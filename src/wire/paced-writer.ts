@@ -59,11 +59,16 @@ export class PacedWriter {
 
 /** Hands buffers to a stream so that they go on in one call. A stream that is destroyed calls nothing back. */
 export function writeTogether(stream: Writable, buffers: MessageBytes, written: () => void): void {
+  const done = (error: Error | null | undefined): void => {
+    if (error == null) written();
+  };
+  if (buffers.length === 1) {
+    stream.write(buffers[0], done);
+    return;
+  }
   stream.cork();
   for (const bytes of buffers.slice(0, -1)) stream.write(bytes);
-  stream.write(buffers.at(-1), (error) => {
-    if (error == null) written();
-  });
+  stream.write(buffers.at(-1), done);
   stream.uncork();
 }
 

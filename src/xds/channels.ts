@@ -66,8 +66,7 @@ export class Channels {
 
 /** Whether some of it is to be removed later. */
 export const hasRemovals = (channel: Channel): boolean => channel.removalsSince !== undefined;
-/** Whether it may have to be sent, and is not urgent. */
-export const isDirtyOtherwise = (channel: Channel): boolean => channel.dirty && !channel.urgent;
+const isDirtyOtherwise = (channel: Channel): boolean => channel.dirty && !channel.urgent;
 
 const isSettled = (channel: Channel): boolean => channel.settled;
 const isWaiting = (channel: Channel): boolean => channel.waiting;

@@ -6,7 +6,7 @@ import { GRPC_STATUS, type GrpcStatus } from "../wire/grpc-status.ts";
 import { shortTypeName } from "../wire/type-urls.ts";
 import { Alarm } from "./alarm.ts";
 import { Channel, type Outgoing, type Received } from "./channel.ts";
-import { Channels, hasRemovals, isDirtyOtherwise } from "./channels.ts";
+import { Channels, hasRemovals } from "./channels.ts";
 import { Identity } from "./identity.ts";
 import { noteAnswer } from "./note-answer.ts";
 import { isTrusted, Obligations } from "./obligations.ts";
@@ -156,8 +156,7 @@ export class XdsStream implements DiscoveryStreamEvents {
   }
 
   #endTurn(urgentOnly: boolean): void {
-    if (urgentOnly) this.#settleStanding();
-    else if (!this.#channels.waiting) this.#deps.budget.leave(this.#turn);
+    if (!urgentOnly && !this.#channels.waiting) this.#deps.budget.leave(this.#turn);
     this.#settle();
   }
 
@@ -251,11 +250,6 @@ export class XdsStream implements DiscoveryStreamEvents {
     if (urgent) this.#deps.enqueue(this, "urgent");
     if (other) this.#deps.enqueue(this, this.#channels.lane);
     if (!urgent && !other) this.#settle();
-  }
-
-  /** Most changes that are urgent concern nothing else: then the other turn has nothing to do. */
-  #settleStanding(): void {
-    for (const channel of this.#channels.list) if (isDirtyOtherwise(channel)) this.#stands(channel);
   }
 
   /** Whether nothing has to be said of a type to the proxy as it is now: others may have had their turn meanwhile. */
