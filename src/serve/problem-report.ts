@@ -33,8 +33,9 @@ const FIRST_AFTER_MS = 2_000;
 export function createProblemReport({ world, store, clock, log, looked }: ProblemReportOptions): ProblemReport {
   let said = new Set<string>();
   let found: ReadonlyMap<string, readonly Problem[]> = new Map();
-  /** What the last look read is kept until the next has read all of its own: what did not change is not judged again. */
-  let [held, next] = [world.engine.lease("problems"), world.engine.lease("next problems")];
+  /** What was found is held, so that the next look costs what changed. */
+  const [held, walking] = [world.engine.lease("problems"), world.engine.lease("problems, object by object")];
+  let walked: readonly string[] | undefined;
   let waiting = false;
   let afterMs = FIRST_AFTER_MS;
 
@@ -49,15 +50,26 @@ export function createProblemReport({ world, store, clock, log, looked }: Proble
 
   const look = async (): Promise<void> => {
     const slice = createSlice(clock);
-    const steps = world.problems.steps()[Symbol.iterator]();
-    while (next.extend(() => steps.next()).done !== true) {
+    const keys = held.extend(() => world.problems.keys());
+    if (keys !== walked) {
+      // There may be thousands of new objects: each is judged on its own, before all are asked for at once.
+      const steps = world.problems.steps()[Symbol.iterator]();
+      while (walking.extend(() => steps.next()).done !== true) {
+        const rest = slice();
+        if (rest !== undefined) await rest;
+      }
+      walked = keys;
+    }
+    for (const _ of held.refresh()) {
       const rest = slice();
       if (rest !== undefined) await rest;
     }
-    const beside = next.extend(() => world.problems.all());
+    const beside = held.run(() => {
+      world.problems.keys();
+      return world.problems.all();
+    });
+    walking.release();
     const problems = [...beside, ...store.problems().filter(isWithoutEffect)];
-    [held, next] = [next, held];
-    next.release();
     found = Map.groupBy(beside, ({ object }) => objectKey(object));
     for (const problem of problems) if (!said.has(idOf(problem))) tell(problem);
     said = new Set(problems.map(idOf));

@@ -1,5 +1,5 @@
 import { resolveShortName } from "../../base/hostname.ts";
-import type { ConfigObject } from "../../config/object.ts";
+import { type ConfigObject, objectKey } from "../../config/object.ts";
 import type { Problem } from "../../config/problem.ts";
 import type { CredentialSource } from "../../credentials/credential-source.ts";
 import type { DestinationRule } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
@@ -19,9 +19,11 @@ import { danglingNames } from "./virtual-service-problems.ts";
 
 /** What is wrong with objects beside each other: names that lead nowhere, and claims that others have made before. */
 export interface ObjectProblems {
+  /** Keys of the objects that are judged; the same list as long as they are the same and somebody holds it. */
+  keys(): readonly string[];
   /** The work behind `all`, an object each: for those who must give way in between. */
   steps(): Iterable<void>;
-  /** Sorted by object. What did not change is not judged again as long as somebody holds it. */
+  /** Sorted by object. It is one result: who holds it can bring it up to date for what the changes cost, however many objects there are. */
   all(): readonly Problem[];
 }
 
@@ -61,8 +63,22 @@ export function defineObjectProblems(ctx: GenerateContext, credentials: Credenti
       return object === undefined ? NONE : found(object, findings(object));
     },
   });
-  const keys = (): readonly string[] => KINDS.flatMap((kind) => inputs.objects.keys("kind", kind));
+  const keys = engine.query<string, readonly string[]>({
+    name: "problems.keys",
+    compute: () => KINDS.flatMap((kind) => inputs.objects.keys("kind", kind)),
+  });
+  const ofAll = engine.query<string, readonly Problem[]>({
+    name: "problems.ofAll",
+    compute: () => keys("").flatMap((key) => ofObject(key)),
+  });
+  /** Whether credentials are there is no matter of the inputs, and asked each time. */
+  const withoutCredentials = (): readonly Problem[] =>
+    inputs.objects.keys("kind", "Gateway").flatMap((key) => {
+      const object = inputs.objects.get(key) as ConfigObject<Gateway> | undefined;
+      return object === undefined ? NONE : found(object, missingCredentials(ctx, object, credentials));
+    });
   return {
+    keys: () => keys(""),
     *steps() {
       // What is asked of all services at once is asked of each before, so that it is no long step then.
       for (const namespace of ctx.registry.namespaces()) {
@@ -71,16 +87,15 @@ export function defineObjectProblems(ctx: GenerateContext, credentials: Credenti
           yield;
         }
       }
-      for (const key of keys()) {
+      for (const key of keys("")) {
         ofObject(key);
         yield;
       }
     },
-    all: () =>
-      keys().flatMap((key) => {
-        const object = key.startsWith("Gateway/") ? (inputs.objects.get(key) as ConfigObject<Gateway> | undefined) : undefined;
-        return object === undefined ? ofObject(key) : [...ofObject(key), ...found(object, missingCredentials(ctx, object, credentials))];
-      }),
+    all() {
+      const missing = withoutCredentials();
+      return missing.length === 0 ? ofAll("") : inOrder([...ofAll(""), ...missing], keys(""));
+    },
   };
 }
 
@@ -99,6 +114,12 @@ const uselessKeys = ({ spec }: ConfigObject<RequestAuthentication>): readonly Fi
   );
 
 const NONE: readonly Problem[] = [];
+
+/** Problems in the order of their objects. */
+function inOrder(problems: readonly Problem[], keys: readonly string[]): readonly Problem[] {
+  const byObject = Map.groupBy(problems, ({ object }) => objectKey(object));
+  return keys.flatMap((key) => byObject.get(key) ?? NONE);
+}
 
 const found = (object: ConfigObject, findings: readonly Finding[]): readonly Problem[] =>
   findings.length === 0 ? NONE : findings.map((one) => problemOf(object, one));
