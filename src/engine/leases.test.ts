@@ -84,6 +84,23 @@ describe("leases", () => {
     expect(steps.next().done).toBe(true);
   });
 
+  it("look at many results in one step where none has to be run", () => {
+    const { engine, items, define, runsOf } = itemEngine();
+    const parity = define("parity", (key) => (items.get(key)?.n ?? 0) % 2);
+    const reader = define("reader", (key) => `${key} ${parity("a")}`);
+    const keys = Array.from({ length: 640 }, (_, index) => String(index));
+    const top = define("top", () => keys.map((key) => reader(key)).join());
+    const lease = engine.lease("class");
+    lease.run(() => top(""));
+    items.set("a", { ns: "x", n: 2 });
+    let steps = 0;
+    const runs = runsOf(() => {
+      for (const _ of lease.refresh()) steps += 1;
+    });
+    expect([runs, lease.current]).toEqual([["parity(a)"], true]);
+    expect(steps).toBe(11);
+  });
+
   it("are swept in slices when asked to", () => {
     const { engine, define } = itemEngine();
     const leaf = define("leaf", (key) => key);

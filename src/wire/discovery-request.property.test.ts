@@ -2,7 +2,7 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { DeltaDiscoveryRequestSchema, DiscoveryRequestSchema } from "../gen/envoy/service/discovery/v3/discovery_pb.js";
-import { type DiscoveryRequest, readDeltaRequest, readSotwRequest } from "./discovery-request.ts";
+import { type DiscoveryRequest, deltaAck, readDeltaRequest, readSotwRequest } from "./discovery-request.ts";
 
 const RUNS = 500;
 const READERS = { delta: readDeltaRequest, sotw: readSotwRequest };
@@ -47,6 +47,16 @@ const plain = ({ node: _, initialVersions, names: list, unsubscribe, ...rest }: 
 });
 
 describe("discovery requests", () => {
+  it("that only accept a response are the bytes that are foreseen", () => {
+    fc.assert(
+      fc.property(text, text, (typeUrl, nonce) => {
+        const bytes = toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, { typeUrl, responseNonce: nonce }));
+        expect(Buffer.from(bytes)).toEqual(deltaAck(typeUrl, nonce));
+      }),
+      { numRuns: RUNS },
+    );
+  });
+
   it("are read as they were written", () => {
     fc.assert(
       fc.property(said, (one) => {

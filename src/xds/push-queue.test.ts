@@ -102,6 +102,25 @@ describe("the push queue", () => {
     assert.equal(runs(done), "begun1 new3");
   });
 
+  it("takes one step for a turn that is over at once, whether it went well or not", () => {
+    const { queue, faults } = setUp();
+    const done: string[] = [];
+    const atOnce = (name: string, work: () => void = () => {}) => ({
+      name,
+      work(): undefined {
+        done.push(name);
+        work();
+      },
+    });
+    const fail = (): void => {
+      throw new Error("boom");
+    };
+    for (const stream of [atOnce("one"), atOnce("bad", fail), atOnce("two")]) queue.add(stream, "known");
+    queue.add(atOnce("endpoint"), "urgent");
+    assert.equal([...queue.steps()].length, 4);
+    assert.deepEqual([done, faults], [["endpoint", "one", "bad", "two"], ["bad: Error: boom"]]);
+  });
+
   it("goes on when one fails, and forgets those who leave", () => {
     const { queue, done, faults, add, run } = setUp();
     add("bad", "known", 1, () => {

@@ -1,8 +1,10 @@
 import assert from "node:assert/strict";
+import { create, toBinary } from "@bufbuild/protobuf";
 import { beforeEach, describe, it } from "vitest";
 import { type ManualClock, manualClock } from "../../test/support/manual-clock.ts";
 import { connect, envoyProviders, type Seen, testView } from "../../test/support/xds-model.ts";
 import { silentLog } from "../base/log.ts";
+import { DeltaDiscoveryRequestSchema } from "../gen/envoy/service/discovery/v3/discovery_pb.js";
 import { CLUSTER_TYPE, ENDPOINT_TYPE, LISTENER_TYPE, ROUTE_TYPE, shortTypeName } from "../wire/type-urls.ts";
 import type { RoundSummary } from "./rounds.ts";
 import { createXdsServer, type XdsServer } from "./server.ts";
@@ -59,6 +61,36 @@ describe("a delta stream", () => {
     await push();
     await push();
     assert.deepEqual(brief(client.seen), ["cds a,b", "cds b,c"]);
+  });
+
+  it("is in step once it has answered, in whatever words", async () => {
+    table.clusters.set("a", "1");
+    const words = {
+      fewest: (nonce: string) => ({ typeUrl: CLUSTER_TYPE, responseNonce: nonce }),
+      "with its node again": (nonce: string) => ({ typeUrl: CLUSTER_TYPE, responseNonce: nonce, node: { id: "again" } }),
+      "about another response": (nonce: string) => ({ typeUrl: CLUSTER_TYPE, responseNonce: nonce.replace(/.$/, "?") }),
+      "of another type": (nonce: string) => ({ typeUrl: LISTENER_TYPE, responseNonce: nonce }),
+      refusing: (nonce: string) => ({ typeUrl: CLUSTER_TYPE, responseNonce: nonce, errorDetail: { message: "no" } }),
+    };
+    const inSync = new Map<string, boolean | undefined>();
+    for (const [name, said] of Object.entries(words)) {
+      const { client, say } = connect(server, { variant: "delta", node: name, answers: false });
+      client.subscribe(CLUSTER_TYPE);
+      await settle();
+      const [response] = client.seen;
+      assert.ok(response);
+      say(toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, said(response.nonce))));
+      const [clusters] = server.state().find(({ node }) => node === name)?.types ?? [];
+      inSync.set(name, clusters?.inSync);
+      await settle();
+    }
+    assert.deepEqual(Object.fromEntries(inSync), {
+      fewest: true,
+      "with its node again": true,
+      "about another response": false,
+      "of another type": false,
+      refusing: false,
+    });
   });
 
   it("is answered at first even with nothing", async () => {

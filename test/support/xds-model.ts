@@ -291,6 +291,8 @@ function readSotw(bytes: Uint8Array): Read {
 /** Joins a client and a server in memory. */
 export interface Connection {
   readonly client: ModelClient;
+  /** Sends a request that the client would put otherwise. */
+  say(request: Uint8Array): void;
   /** Set when the server ended the stream. */
   closed: { readonly status: number; readonly reason: string } | undefined;
   /** The client goes away without a word. */
@@ -335,6 +337,7 @@ export function connect(server: XdsServer, options: Omit<ModelClientOptions, "se
   };
   const connection: Connection = {
     client: new ModelClient({ ...options, send: (request) => events.message(request) }),
+    say: (request) => events.message(request),
     closed: undefined,
     cut: () => {},
     again(order, next = at) {
