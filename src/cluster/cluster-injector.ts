@@ -8,7 +8,7 @@ import type { ClusterInjection } from "../serve/cluster-link.ts";
 import { revisionSuffix } from "../webhooks/webhook-configurations.ts";
 
 export interface ClusterInjectorOptions {
-  readonly client: Pick<KubeClient, "list" | "watch" | "server">;
+  readonly client: Pick<KubeClient, "listEach" | "watch" | "server">;
   /** Namespace of the control plane. */
   readonly namespace: string;
   readonly revision: string;

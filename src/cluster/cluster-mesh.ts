@@ -9,7 +9,7 @@ import { Reflector, type ReflectorTimes } from "../kube/reflector.ts";
 import type { KubeObject, ResourceType } from "../kube/resource-type.ts";
 
 export interface ClusterMeshOptions {
-  readonly client: Pick<KubeClient, "list" | "watch" | "server">;
+  readonly client: Pick<KubeClient, "listEach" | "watch" | "server">;
   /** Namespace of the control plane. */
   readonly namespace: string;
   readonly revision: string;

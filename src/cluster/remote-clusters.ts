@@ -12,7 +12,7 @@ import { closeRemote, digestOf, type ObjectsInForce, openRemote, type RemoteClus
 import type { SecretPermissions } from "./secret-permissions.ts";
 
 export interface RemoteClustersOptions {
-  readonly client: Pick<KubeClient, "list" | "watch">;
+  readonly client: Pick<KubeClient, "listEach" | "watch">;
   /** Namespace of the control plane, where the Secrets are. */
   readonly namespace: string;
   /** Name of the cluster of this control plane. */

@@ -86,9 +86,9 @@ async function keepInjector({ cluster, client, revision, published, clock, log }
 }
 
 /** Istio's role for control planes of other clusters lets ConfigMaps be updated and not patched. */
-function patchingByAnyMeans(client: KubeClient): Pick<KubeClient, "list" | "watch" | "create" | "patch"> {
+function patchingByAnyMeans(client: KubeClient): Pick<KubeClient, "listEach" | "watch" | "create" | "patch"> {
   return {
-    list: client.list,
+    listEach: client.listEach,
     watch: client.watch,
     create: client.create,
     async patch(type, place, body, options) {

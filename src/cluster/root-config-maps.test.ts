@@ -2,7 +2,6 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { manualClock } from "../../test/support/manual-clock.ts";
 import { silentLog } from "../base/log.ts";
 import { KubeError } from "../kube/kube-error.ts";
-import type { KubePage } from "../kube/list-page.ts";
 import type { KubeObject, ResourceType } from "../kube/resource-type.ts";
 import { hashOfRoots, keepRootConfigMaps } from "./root-config-maps.ts";
 
@@ -13,15 +12,13 @@ function cluster(namespaces: readonly string[], refuses: readonly string[] = [])
   const clock = manualClock();
   const written: { readonly namespace: string; readonly at: number }[] = [];
   const tried: number[] = [];
-  const page = ({ plural }: ResourceType): KubePage => ({
-    items: plural === "namespaces" ? namespaces.map((name) => ({ metadata: { name, resourceVersion: "1" } })) : [],
-    continue: "",
-    resourceVersion: "1",
-  });
   const ending = new AbortController();
   onTestFinished(() => ending.abort());
   const client = {
-    list: async (type: ResourceType) => page(type),
+    async listEach({ plural }: ResourceType, _options: object, take: (object: KubeObject) => void) {
+      if (plural === "namespaces") for (const name of namespaces) take({ metadata: { name, resourceVersion: "1" } });
+      return { continue: "", resourceVersion: "1" };
+    },
     async *watch() {
       yield [];
       await new Promise((resolve) => ending.signal.addEventListener("abort", resolve));

@@ -30,7 +30,7 @@ const CALM_MS = 600_000;
 const CONTEST = { firstMs: 1_000, mostMs: 3_600_000 };
 
 export interface RootConfigMapsOptions {
-  readonly client: Pick<KubeClient, "list" | "watch" | "create" | "patch">;
+  readonly client: Pick<KubeClient, "listEach" | "watch" | "create" | "patch">;
   /** Only these; empty: all. */
   readonly namespaces: readonly string[];
   readonly published: PublishedRoots;

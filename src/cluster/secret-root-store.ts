@@ -15,7 +15,7 @@ import { type FoundCa, keptCa } from "./kept-ca.ts";
 import { CA_SECRETS, type CaSecretName, caTextsOf, MADE_SECRET, rootSecret, SECRETS } from "./root-secret.ts";
 
 export interface SecretRootOptions {
-  readonly client: Pick<KubeClient, "server" | "get" | "list" | "watch" | "create">;
+  readonly client: Pick<KubeClient, "server" | "get" | "listEach" | "watch" | "create">;
   /** Of the control plane: the Secrets are there. */
   readonly namespace: string;
   /** Where a CA in files would be. */

@@ -11,7 +11,7 @@ import type { KubeObject, ResourceType } from "../kube/resource-type.ts";
 import { approvalOf, type Decision, decisionOf, requestObject } from "./signing-request.ts";
 
 export interface SigningRequestsOptions {
-  readonly client: Pick<KubeClient, "list" | "watch" | "create" | "get" | "update" | "delete">;
+  readonly client: Pick<KubeClient, "listEach" | "watch" | "create" | "get" | "update" | "delete">;
   readonly clock: Clock;
   readonly log: Log;
 }

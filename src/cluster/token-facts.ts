@@ -9,7 +9,7 @@ import { placeKey, type ResourceType } from "../kube/resource-type.ts";
 import type { TokenBinding } from "./cluster-tokens.ts";
 
 export interface TokenFactsOptions {
-  readonly client: Pick<KubeClient, "list" | "watch" | "request">;
+  readonly client: Pick<KubeClient, "listEach" | "watch" | "request">;
   /** Empty: all. */
   readonly namespaces: readonly string[];
   readonly clock: Clock;

@@ -7,7 +7,7 @@ import { Reflector } from "../kube/reflector.ts";
 import type { KubeObject } from "../kube/resource-type.ts";
 
 export interface TrustBundleOptions {
-  readonly client: Pick<KubeClient, "list" | "watch" | "request">;
+  readonly client: Pick<KubeClient, "listEach" | "watch" | "request">;
   readonly signer: string;
   readonly clock: Clock;
   readonly log: Log;

@@ -3,7 +3,7 @@ import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import { faultOfStatus, KubeError } from "./kube-error.ts";
 
-/** No list page or object is larger; what is would take all the memory there is. */
+/** No object is nearly as large; what is would take all the memory there is. */
 const MOST_BYTES = 256 * 1024 * 1024;
 /** One event of a watch: an object of an API server has a megabyte and a half at most. */
 const MOST_LINE_BYTES = 16 * 1024 * 1024;
@@ -25,23 +25,27 @@ export async function jsonOf(answer: IncomingMessage, times: BodyTimes): Promise
 }
 
 /** The bytes of a whole answer; throws as `jsonOf` does. */
-export async function bytesOf(answer: IncomingMessage, times: BodyTimes): Promise<Buffer> {
-  const status = answer.statusCode ?? 0;
+async function bytesOf(answer: IncomingMessage, times: BodyTimes): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let length = 0;
-  for await (const chunk of chunksOf(answer, times)) {
+  await eachChunk(answer, times, (chunk) => {
     length += chunk.length;
-    if (length > MOST_BYTES) {
-      answer.destroy();
-      throw unreadable(`the API server's answer is larger than ${MOST_BYTES / 1024 / 1024} MB`);
-    }
+    if (length > MOST_BYTES) throw unreadable(`the API server's answer is larger than ${MOST_BYTES / 1024 / 1024} MB`);
     chunks.push(chunk);
-  }
-  const bytes = Buffer.concat(chunks);
-  if (status >= 200 && status < 300) return bytes;
+  });
+  const bytes = Buffer.concat(chunks, length);
+  if (isGood(answer)) return bytes;
   const text = bytes.toString("utf8");
-  throw faultOfStatus(parsedOr(text, { message: text.slice(0, 200) }), status, retryAfterOf(answer));
+  throw faultOfStatus(parsedOr(text, { message: text.slice(0, 200) }), answer.statusCode ?? 0, retryAfterOf(answer));
 }
+
+/** Gives away the chunks of a whole answer as they come; throws what the server says where its status is not one of success. */
+export async function readChunks(answer: IncomingMessage, times: BodyTimes, take: (chunk: Buffer) => void): Promise<void> {
+  if (isGood(answer)) await eachChunk(answer, times, take);
+  else await bytesOf(answer, times);
+}
+
+const isGood = ({ statusCode = 0 }: IncomingMessage): boolean => statusCode >= 200 && statusCode < 300;
 
 /** One event of a watch. */
 export interface WatchEvent {
@@ -82,8 +86,50 @@ function eventOf(line: string): WatchEvent {
   return { type: event.type, object: event.object };
 }
 
-/** The chunks of a body. One that stands still is ended with a fault: a server that hangs keeps its connections open. */
-async function* chunksOf(answer: IncomingMessage, { clock, idleMs }: BodyTimes): AsyncGenerator<Buffer, void> {
+/** The chunks of a body. */
+async function* chunksOf(answer: IncomingMessage, times: BodyTimes): AsyncGenerator<Buffer, void> {
+  const silence = endWhenSilent(answer, times);
+  try {
+    for await (const chunk of answer as AsyncIterable<Buffer>) {
+      silence.broken();
+      yield chunk;
+    }
+  } catch (error) {
+    throw faultOfBody(error);
+  } finally {
+    silence.stop();
+    answer.destroy();
+  }
+}
+
+/** The same for who can take each at once: an iterator would cost some promises a chunk, and large answers have thousands. */
+async function eachChunk(answer: IncomingMessage, times: BodyTimes, take: (chunk: Buffer) => void): Promise<void> {
+  const silence = endWhenSilent(answer, times);
+  try {
+    await new Promise<void>((resolve, reject) => {
+      answer.on("error", reject);
+      answer.on("close", () => reject(new Error("it was closed")));
+      answer.on("end", resolve);
+      answer.on("data", (chunk: Buffer) => {
+        silence.broken();
+        try {
+          take(chunk);
+        } catch (error) {
+          answer.pause();
+          reject(error);
+        }
+      });
+    });
+  } catch (error) {
+    throw faultOfBody(error);
+  } finally {
+    silence.stop();
+    answer.destroy();
+  }
+}
+
+/** Ends a body that stands still with a fault: a server that hangs keeps its connections open. */
+function endWhenSilent(answer: IncomingMessage, { clock, idleMs }: BodyTimes): { broken(): void; stop(): void } {
   let heardAt = clock.monotonic();
   // A timer for every chunk would cost more than reading it: the one there is looks when something last came.
   const look = (): void => {
@@ -92,24 +138,23 @@ async function* chunksOf(answer: IncomingMessage, { clock, idleMs }: BodyTimes):
     else answer.destroy(new KubeError({ status: 0, reason: "Silent", message: `the API server said nothing for ${idleMs / 1000} s` }));
   };
   let cancel = clock.after(idleMs, look);
-  try {
-    for await (const chunk of answer as AsyncIterable<Buffer>) {
+  return {
+    broken() {
       heardAt = clock.monotonic();
-      yield chunk;
-    }
-  } catch (error) {
-    if (error instanceof KubeError) throw error;
-    throw new KubeError({
-      status: 0,
-      reason: "Unreachable",
-      message: `the connection to the API server broke: ${messageOf(error)}`,
-      cause: error,
-    });
-  } finally {
-    cancel();
-    answer.destroy();
-  }
+    },
+    stop: () => cancel(),
+  };
 }
+
+const faultOfBody = (error: unknown): KubeError =>
+  error instanceof KubeError
+    ? error
+    : new KubeError({
+        status: 0,
+        reason: "Unreachable",
+        message: `the connection to the API server broke: ${messageOf(error)}`,
+        cause: error,
+      });
 
 function retryAfterOf(answer: IncomingMessage): number | undefined {
   const seconds = Number(answer.headers["retry-after"]);

@@ -1,10 +1,10 @@
 import type { Clock } from "../base/clock.ts";
-import { bytesOf, jsonOf, type WatchEvent, watchEvents } from "./answer-body.ts";
+import { jsonOf, readChunks, type WatchEvent, watchEvents } from "./answer-body.ts";
 import type { Picked } from "./json-bytes.ts";
 import type { KubeAccess } from "./kube-access.ts";
 import { KubeError } from "./kube-error.ts";
 import { createKubeTransport } from "./kube-transport.ts";
-import { isKubeObject, type KubePage, readPage } from "./list-page.ts";
+import { isKubeObject, type KubePage, type ListHead, ListReader } from "./list-reader.ts";
 import { type KubeObject, type ResourcePlace, type ResourceType, resourcePath } from "./resource-type.ts";
 
 export interface Selection {
@@ -16,8 +16,10 @@ export interface Selection {
 }
 
 export interface ListOptions extends Selection {
-  readonly limit?: number;
-  readonly continue?: string;
+  /** `0`: what the server has in memory, which may be a moment old, in place of what its database says now. */
+  readonly resourceVersion?: string | undefined;
+  readonly limit?: number | undefined;
+  readonly continue?: string | undefined;
   /** What is read of each object; everything but `managedFields` unless told. */
   readonly picked?: Picked | undefined;
   readonly signal?: AbortSignal;
@@ -73,6 +75,8 @@ export interface KubeClient {
   request(request: RawRequest): Promise<unknown>;
   get(type: ResourceType, place: ResourcePlace, signal?: AbortSignal): Promise<KubeObject>;
   list(type: ResourceType, options?: ListOptions): Promise<KubePage>;
+  /** Gives away the objects of a list as they come, in place of holding them all. What is thrown may come after some of them. */
+  listEach(type: ResourceType, options: ListOptions, take: (object: KubeObject) => void): Promise<ListHead>;
   /** The events of a watch; an empty list when it is open. */
   watch(type: ResourceType, options: WatchOptions): AsyncGenerator<readonly WatchEvent[], void>;
   create(type: ResourceType, object: KubeObject, options?: WriteOptions & ResourcePlace): Promise<KubeObject>;
@@ -112,16 +116,25 @@ export function createKubeClient(access: KubeAccess, clock: Clock, userAgent = "
     });
   const request = async (wanted: RawRequest): Promise<unknown> =>
     jsonOf(await ask(wanted), { clock, idleMs: wanted.timeoutMs ?? REQUEST_MS });
+  const listEach: KubeClient["listEach"] = async (type, options, take) => {
+    const { namespace, labelSelector, fieldSelector, resourceVersion, limit, continue: from, metadataOnly, picked, signal } = options;
+    const query = { labelSelector, fieldSelector, resourceVersion, limit: limit?.toString(), continue: from };
+    const path = resourcePath(type, namespace === undefined ? {} : { namespace });
+    const answer = await ask({ path, query, ...(metadataOnly === true && { accept: METADATA_LIST }), signal });
+    const reader = new ListReader(take, picked);
+    await readChunks(answer, { clock, idleMs: REQUEST_MS }, (chunk) => reader.add(chunk));
+    return reader.end();
+  };
   return {
     server: access.server,
     request,
     get: async (type, place, signal) => objectOf(await request({ path: resourcePath(type, place), signal })),
-    async list(type, { namespace, labelSelector, fieldSelector, limit, continue: from, metadataOnly, picked, signal } = {}) {
-      const query = { labelSelector, fieldSelector, limit: limit === undefined ? undefined : String(limit), continue: from };
-      const path = resourcePath(type, namespace === undefined ? {} : { namespace });
-      const answer = await ask({ path, query, ...(metadataOnly === true && { accept: METADATA_LIST }), signal });
-      return readPage(await bytesOf(answer, { clock, idleMs: REQUEST_MS }), picked);
+    async list(type, options = {}) {
+      const items: KubeObject[] = [];
+      const head = await listEach(type, options, (object) => items.push(object));
+      return { ...head, items };
     },
+    listEach,
     async *watch(type, { namespace, labelSelector, fieldSelector, metadataOnly, resourceVersion, timeoutSeconds, idleMs, signal }) {
       const query = {
         watch: "true",

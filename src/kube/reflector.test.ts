@@ -3,9 +3,9 @@ import { eventually } from "../../test/support/wait.ts";
 import { systemClock } from "../base/clock.ts";
 import { silentLog } from "../base/log.ts";
 import type { WatchEvent } from "./answer-body.ts";
-import type { KubeClient } from "./kube-client.ts";
+import type { KubeClient, ListOptions } from "./kube-client.ts";
 import { KubeError } from "./kube-error.ts";
-import type { KubePage } from "./list-page.ts";
+import type { ListHead } from "./list-reader.ts";
 import { Reflector, type ReflectorTimes } from "./reflector.ts";
 import type { KubeObject } from "./resource-type.ts";
 
@@ -15,25 +15,35 @@ const gone = new KubeError({ status: 410, reason: "Expired", message: "too old" 
 const refused = new KubeError({ status: 0, reason: "Unreachable", message: "no" });
 
 /** A server in the hands of the test: what it lists, and the watches that are open. */
-class Server implements Pick<KubeClient, "list" | "watch"> {
+class Server implements Pick<KubeClient, "listEach" | "watch"> {
   objects: KubeObject[] = [];
   version = "1";
   fault: KubeError | undefined;
   pageSize = 2;
+  /** Where in the list each began; how many were asked for at most, and from which version. */
   readonly lists: string[] = [];
+  readonly limits: (number | undefined)[] = [];
+  readonly versions: (string | undefined)[] = [];
+  hasMemory = true;
+  /** A page breaks after its first object. */
+  breaks: (continuedAt: string) => boolean = () => false;
   readonly watchedFrom: string[] = [];
   #send: ((events: readonly WatchEvent[] | KubeError | undefined) => void) | undefined;
 
-  async list(_type: unknown, options: { readonly continue?: string } = {}): Promise<KubePage> {
-    this.lists.push(options.continue ?? "");
+  async listEach(_type: unknown, options: ListOptions, take: (object: KubeObject) => void): Promise<ListHead> {
+    const at = options.continue ?? "";
+    this.lists.push(at);
+    this.limits.push(options.limit);
+    this.versions.push(options.resourceVersion);
     if (this.fault !== undefined) throw this.fault;
-    const from = Number(options.continue ?? 0);
-    const end = from + this.pageSize;
-    return {
-      items: this.objects.slice(from, end),
-      continue: end < this.objects.length ? String(end) : "",
-      resourceVersion: this.version,
-    };
+    if (!this.hasMemory && options.resourceVersion === "0")
+      throw new KubeError({ status: 429, reason: "TooManyRequests", message: "storage is (re)initializing", retryAfterMs: 60_000 });
+    const end = Number(at) + this.pageSize;
+    for (const one of this.objects.slice(Number(at), end)) {
+      take(one);
+      if (this.breaks(at)) throw refused;
+    }
+    return { continue: end < this.objects.length ? String(end) : "", resourceVersion: this.version };
   }
 
   async *watch(_type: unknown, { resourceVersion, signal }: { readonly resourceVersion: string; readonly signal: AbortSignal }) {
@@ -109,30 +119,51 @@ describe("a reflector", () => {
     expect(server.watchedFrom).toEqual(["1", "9"]);
   });
 
-  it("asks for the next page while it reads one, and says nothing where either fails", async () => {
+  it("says nothing of a list that breaks after some of it", async () => {
     const server = new Server();
     server.objects = ["a", "b", "c"].map((name) => object(name, "1"));
-    const asked: number[] = [];
-    const list = server.list.bind(server);
-    server.list = async (type, options) => {
-      if (options?.continue !== undefined && server.lists.length === 1) {
-        server.lists.push(options.continue);
-        throw refused;
-      }
-      const { items, ...page } = await list(type, options);
-      const read = function* () {
-        for (const item of items) {
-          asked.push(server.lists.length);
-          yield item;
-        }
-      };
-      return { ...page, items: read() };
-    };
+    server.breaks = (at) => at === "2" && server.lists.length === 2;
     const { changes } = follow(server);
     await eventually("the first list", () => changes.length === 1);
     expect(changes).toEqual(["first +shop/a,shop/b,shop/c -"]);
     expect(server.lists).toEqual(["", "2", "", "2"]);
-    expect(asked).toEqual([2, 2, 4, 4, 4]);
+  });
+
+  it("takes what the server has in memory at first, and later what is true now, by pages", async () => {
+    const server = new Server();
+    server.objects = ["a", "b", "c"].map((name) => object(name, "1"));
+    const { changes } = follow(server);
+    await eventually("the first list", () => changes.length === 1);
+    await server.send(gone);
+    await eventually("the second list", () => server.lists.length === 4);
+    expect(server.versions).toEqual(["0", undefined, undefined, undefined]);
+    expect(server.limits.map((limit) => limit !== undefined)).toEqual([false, true, true, true]);
+  });
+
+  it("does not wait for the server's memory to be filled", async () => {
+    const server = new Server();
+    server.hasMemory = false;
+    server.objects = ["a", "b", "c"].map((name) => object(name, "1"));
+    const { changes, reflector } = follow(server);
+    await eventually("the first list", () => changes.length === 1);
+    expect([server.versions, reflector.state.lists]).toEqual([["0", undefined, undefined], 1]);
+  });
+
+  it("has heard of the server while a list is still coming", async () => {
+    const server = new Server();
+    const { promise: rest, resolve: goOn } = Promise.withResolvers<void>();
+    const listEach = server.listEach.bind(server);
+    server.objects = [object("a", "1")];
+    server.listEach = async (type, options, take) => {
+      const head = await listEach(type, options, take);
+      await rest;
+      return head;
+    };
+    const { reflector, changes } = follow(server);
+    await eventually("a part of it", () => reflector.state.heardAt);
+    expect([reflector.state.synced, changes]).toEqual([false, []]);
+    goOn();
+    await eventually("the list", () => reflector.state.synced);
   });
 
   it("lists again when versions are gone, and tells what differs and nothing else", async () => {

@@ -5,7 +5,7 @@ import { BackOff } from "./back-off.ts";
 import type { Picked } from "./json-bytes.ts";
 import type { KubeClient, ListOptions, Selection } from "./kube-client.ts";
 import { KubeError } from "./kube-error.ts";
-import { isKubeObject, type KubePage } from "./list-page.ts";
+import { isKubeObject } from "./list-reader.ts";
 import { type KubeObject, placeKey, type ResourceType } from "./resource-type.ts";
 
 /** How a reflector spends its time, in ms. */
@@ -34,8 +34,8 @@ export const REFLECTOR_TIMES: ReflectorTimes = {
   shortWatch: 1_000,
 };
 
-/** Objects of one page. Small enough to be read in one go without anybody noticing. */
-const PAGE = 250;
+/** Objects of one page: the server holds all of one before it sends any of it. */
+const PAGE = 1000;
 
 /** What changed, by `namespace/name`. The first one holds all there is. */
 export interface ReflectorChange<T> {
@@ -45,7 +45,7 @@ export interface ReflectorChange<T> {
 }
 
 export interface ReflectorOptions<T> {
-  readonly client: Pick<KubeClient, "list" | "watch">;
+  readonly client: Pick<KubeClient, "listEach" | "watch">;
   readonly type: ResourceType;
   readonly selection?: Selection;
   /** What `shape` reads, where that is little: nothing else of a list is even parsed. */
@@ -79,7 +79,7 @@ export interface ReflectorState {
 }
 
 /**
- * Follows all objects of one type: lists them page by page, then watches from there. What it holds of an object is its version alone. A list that
+ * Follows all objects of one type: lists them, then watches from there. What it holds of an object is its version alone. A list that
  * fails says nothing: only a whole one changes what was said before, and only by what differs.
  */
 export class Reflector<T> {
@@ -89,12 +89,12 @@ export class Reflector<T> {
   readonly #versions = new Map<string, string>();
   readonly #backOff: BackOff;
   #version: string | undefined;
-  #state: Omit<ReflectorState, "objects"> = {
+  #heardAt: number | undefined;
+  #state: Omit<ReflectorState, "objects" | "heardAt"> = {
     state: "starting",
     synced: false,
     fault: undefined,
     failingSince: undefined,
-    heardAt: undefined,
     lists: 0,
     watches: 0,
     differences: 0,
@@ -109,7 +109,7 @@ export class Reflector<T> {
   }
 
   get state(): ReflectorState {
-    return { ...this.#state, objects: this.#versions.size };
+    return { ...this.#state, heardAt: this.#heardAt, objects: this.#versions.size };
   }
 
   /** Opens the watch anew from where it is, because the connection it has may be dead; a wait after a failure ends. */
@@ -135,51 +135,53 @@ export class Reflector<T> {
     stopChecks();
   }
 
-  /** Lists everything. What is not in the whole list is gone; what has the version it had is left alone. */
+  /**
+   * Lists everything. What is not in the whole list is gone; what has the version it had is left alone. The first time nothing is known that could be newer
+   * than what the server has in memory, and the watch goes on from there: that is asked for, since it costs neither pages nor the database.
+   */
   async #list(signal: AbortSignal): Promise<void> {
     const { shape, selection, picked } = this.#options;
     const upserts = new Map<string, T>();
     const versions = new Map<string, string>();
     const deletes: string[] = [];
-    let version = "";
+    const first = !this.#state.synced;
     this.#set({ lists: this.#state.lists + 1 });
-    for await (const page of this.#pages({ ...selection, picked, limit: PAGE, signal })) {
-      for (const object of page.items) {
-        const key = placeKey(object.metadata);
-        const known = this.#versions.get(key);
-        const held = object.metadata.resourceVersion ?? "";
-        versions.set(key, held);
-        if (known !== undefined && known === held) continue;
-        const shaped = shape(object);
-        if (shaped !== undefined) upserts.set(key, shaped);
-        else if (known !== undefined) deletes.push(key);
-      }
-      version = page.resourceVersion;
-      this.#heard();
-    }
+    const version = await this.#listEach({ ...selection, picked, ...(first ? FROM_MEMORY : { limit: PAGE }), signal }, (object) => {
+      const key = placeKey(object.metadata);
+      const known = this.#versions.get(key);
+      const held = object.metadata.resourceVersion ?? "";
+      versions.set(key, held);
+      if (known !== undefined && known === held) return;
+      const shaped = shape(object);
+      if (shaped !== undefined) upserts.set(key, shaped);
+      else if (known !== undefined) deletes.push(key);
+    });
     for (const key of this.#versions.keys()) if (!versions.has(key)) deletes.push(key);
     this.#versions.clear();
     for (const [key, held] of versions) this.#versions.set(key, held);
     this.#version = version;
-    const first = !this.#state.synced;
     this.#set({ synced: true });
     this.#recovered();
     if (first || upserts.size > 0 || deletes.length > 0) this.#options.changed({ upserts, deletes, first });
   }
 
-  /** The pages of a list. The next one is asked for before this one is read: the server makes it meanwhile. */
-  async *#pages(options: ListOptions): AsyncGenerator<KubePage, void> {
+  /** Every object of all pages of a list. Returns the version of the last. */
+  async #listEach(options: ListOptions, take: (object: KubeObject) => void): Promise<string> {
     const { client, type } = this.#options;
-    let page = client.list(type, options);
-    for (;;) {
-      const { continue: next } = await page;
-      if (next === "") return void (yield page);
-      const following = client.list(type, { ...options, continue: next });
-      // Where reading this one fails nobody asks what became of it.
-      following.catch(() => undefined);
-      yield page;
-      page = following;
-    }
+    // A long list that comes slowly is no silence.
+    const heard = (object: KubeObject): void => {
+      this.#heard();
+      take(object);
+    };
+    let head = await client.listEach(type, options, heard).catch((error: unknown) => {
+      // The memory of a server that has just started, or of a kind that was just installed, is still being filled: its database is not.
+      if (options.resourceVersion === undefined || !(error instanceof KubeError && error.status === TOO_MANY)) throw error;
+      return client.listEach(type, { ...options, resourceVersion: undefined, limit: PAGE }, heard);
+    });
+    while (head.continue !== "")
+      head = await client.listEach(type, { ...options, resourceVersion: undefined, limit: PAGE, continue: head.continue }, heard);
+    this.#heard();
+    return head.resourceVersion;
   }
 
   async #watch(signal: AbortSignal): Promise<void> {
@@ -236,7 +238,7 @@ export class Reflector<T> {
   }
 
   #heard(): void {
-    this.#state = { ...this.#state, heardAt: this.#options.clock.now() };
+    this.#heardAt = this.#options.clock.now();
   }
 
   #recovered(): void {
@@ -275,9 +277,9 @@ export class Reflector<T> {
     if (this.#state.state !== "ok") return;
     const { clock, log, type, selection } = this.#options;
     const server = new Map<string, string>();
-    for await (const { items } of this.#pages({ ...selection, limit: PAGE * 4, metadataOnly: true, signal })) {
-      for (const { metadata } of items) server.set(placeKey(metadata), metadata.resourceVersion ?? "");
-    }
+    await this.#listEach({ ...selection, limit: PAGE, metadataOnly: true, signal }, ({ metadata }) => {
+      server.set(placeKey(metadata), metadata.resourceVersion ?? "");
+    });
     const suspects = differing(this.#versions, server);
     if (suspects.size === 0) return;
     await clock.sleep(this.#times.checkGrace, signal);
@@ -293,6 +295,8 @@ export class Reflector<T> {
   }
 }
 
+const FROM_MEMORY = { resourceVersion: "0" } as const;
+const TOO_MANY = 429;
 const REOPENED = "the watch is opened anew";
 
 /** Keys whose version differs, with the version that is held. */

@@ -20,7 +20,10 @@ async function begin(...listed: readonly KubeObject[]) {
   const deleted: string[] = [];
   let send: (object: KubeObject) => void = () => {};
   const client: ReplicaLeasesOptions["client"] = {
-    list: async () => ({ items: listed, continue: "", resourceVersion: "1" }),
+    async listEach(_type, _options, take) {
+      for (const object of listed) take(object);
+      return { continue: "", resourceVersion: "1" };
+    },
     async *watch(_type, { signal }) {
       yield [];
       while (!signal.aborted) {

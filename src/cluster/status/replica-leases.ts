@@ -7,7 +7,7 @@ import type { KubeObject, ResourceType } from "../../kube/resource-type.ts";
 import { type ReplicaReport, readReplicaReport } from "./replica-report.ts";
 
 export interface ReplicaLeasesOptions {
-  readonly client: Pick<KubeClient, "list" | "watch" | "patch" | "delete">;
+  readonly client: Pick<KubeClient, "listEach" | "watch" | "patch" | "delete">;
   /** Of the control plane. */
   readonly namespace: string;
   /** Of this replica: its pod. */

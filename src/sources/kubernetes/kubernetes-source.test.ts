@@ -33,10 +33,11 @@ class FakeCluster {
       }
       return {};
     },
-    list: async ({ plural }: ResourceType) => {
+    listEach: async ({ plural }: ResourceType, _options: object, take: (object: KubeObject) => void) => {
       const known = this.faults[plural];
       if (known !== undefined) throw known;
-      return { items: this.objects[plural] ?? [], continue: "", resourceVersion: "1" };
+      for (const object of this.objects[plural] ?? []) take(object);
+      return { continue: "", resourceVersion: "1" };
     },
     async *watch(_type: ResourceType, { signal }: { readonly signal: AbortSignal }) {
       yield [];

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { readPage } from "../../kube/list-page.ts";
+import { ListReader } from "../../kube/list-reader.ts";
 import type { KubeObject } from "../../kube/resource-type.ts";
 import { WATCHED_KINDS } from "./watched-kinds.ts";
 
@@ -41,7 +41,12 @@ describe("kinds that are read from a cluster", () => {
   for (const { def, picked, shape } of WATCHED_KINDS) {
     it(`${def.kind}: a list gives what a watch gives`, () => {
       const whole: KubeObject = FULL;
-      const [listed] = readPage(Buffer.from(JSON.stringify({ items: [whole] })), picked).items;
+      let listed: KubeObject | undefined;
+      const reader = new ListReader((object) => {
+        listed = object;
+      }, picked);
+      reader.add(Buffer.from(JSON.stringify({ items: [whole] })));
+      reader.end();
       const read = shape("v1");
       expect(listed && JSON.stringify(read(listed))).toBe(JSON.stringify(read(whole)));
       expect(listed?.metadata.resourceVersion).toBe("1");

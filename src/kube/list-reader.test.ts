@@ -1,9 +1,20 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { pickAllBut, pickOnly } from "./json-bytes.ts";
-import { readPage } from "./list-page.ts";
+import { type Picked, pickAllBut, pickOnly } from "./json-bytes.ts";
+import { type KubePage, ListReader } from "./list-reader.ts";
+import type { KubeObject } from "./resource-type.ts";
 
-const page = (text: string, picked?: Parameters<typeof readPage>[1]) => readPage(Buffer.from(text), picked);
+/** Reads a list of which so many bytes are looked at before the rest comes: behind enough space to be looked at. */
+function page(text: string, picked?: Picked, cut = 20): KubePage {
+  const items: KubeObject[] = [];
+  const reader = new ListReader((object) => items.push(object), picked);
+  const bytes = Buffer.from(text);
+  reader.add(SPACE);
+  reader.add(bytes.subarray(0, cut));
+  reader.add(bytes.subarray(cut));
+  return { ...reader.end(), items };
+}
+const SPACE = Buffer.alloc(64 * 1024 - 1, " ");
 const pod = (name: string, more: object = {}) => ({ metadata: { name, managedFields: [{ manager: "kubelet" }], ...more } });
 
 describe("a page of a list", () => {
@@ -51,10 +62,11 @@ describe("a page of a list", () => {
       '{"items":[}',
       '{"items" [] }',
       '{"metadata":{a}}',
+      '{"items":[{"metadata":{"name":a}}]}',
+      '{"items":[]',
+      '{"items":[],',
     ])
       expect(() => page(text), text).toThrow(expect.objectContaining({ reason: "Unreadable" }));
-    const { items } = page('{"items":[{"metadata":{"name":a}}]}');
-    expect(() => [...items]).toThrow(expect.objectContaining({ reason: "Unreadable" }));
   });
 
   it("reads any object as JSON does, whatever is in its texts", () => {
@@ -64,6 +76,36 @@ describe("a page of a list", () => {
         expect([...page(JSON.stringify({ items: objects })).items]).toEqual(JSON.parse(JSON.stringify(objects)));
       }),
     );
+  });
+
+  it("gives an object away when it is there, and holds no more than what is not", () => {
+    const large = "x".repeat(100_000);
+    const chunk = Buffer.from(`{"metadata":{"name":"a","annotations":{"a":"${large}"}}},`);
+    let taken = 0;
+    const reader = new ListReader(() => {
+      taken += 1;
+    });
+    reader.add(Buffer.from('{"items":['));
+    for (let turn = 1; turn <= 10; turn++) {
+      reader.add(chunk);
+      expect(taken).toBe(turn);
+    }
+    const endless = (): void => {
+      reader.add(Buffer.from('{"metadata":{"name":"'));
+      for (let turn = 0; turn < 500; turn++) reader.add(Buffer.from(large));
+    };
+    expect(endless).toThrow("larger than 16 MB");
+  });
+
+  it("is the same wherever it is cut", () => {
+    const text = JSON.stringify(
+      { items: [pod("ä"), null, 1, pod("b", { labels: { a: '"' } })], metadata: { resourceVersion: "7" } },
+      null,
+      1,
+    );
+    const whole = page(text, undefined, 0);
+    expect(whole.items.map(({ metadata }) => metadata.name)).toEqual(["ä", "b"]);
+    for (let cut = 1; cut < text.length; cut++) expect(page(text, undefined, cut), `cut at ${cut}`).toEqual(whole);
   });
 
   it("leaves of any object what reading all of it and picking then leaves", () => {
