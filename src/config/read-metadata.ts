@@ -1,3 +1,4 @@
+import { NO_LABELS } from "../base/labels.ts";
 import { quote } from "./checks/quote.ts";
 import type { Report } from "./kind-def.ts";
 import { isRecord, typeName } from "./parse/reading.ts";
@@ -68,13 +69,14 @@ function readNamespace(json: unknown, report: Report, fallback: string): string 
 }
 
 function readTexts(json: unknown, name: string, report: Report): Readonly<Record<string, string>> {
-  if (json === undefined || json === null) return {};
+  if (json === undefined || json === null) return NO_LABELS;
   if (!isRecord(json)) {
     report("schema.wrong-type", ["metadata", name], `must be an object, not ${typeName(json)}`);
-    return {};
+    return NO_LABELS;
   }
   const texts: Record<string, string> = {};
-  for (const [key, value] of Object.entries(json)) {
+  for (const key of Object.keys(json)) {
+    const value = json[key];
     if (typeof value !== "string") report("schema.wrong-type", ["metadata", name, key], `must be a text, not ${typeName(value)}`);
     else if (key !== "__proto__") texts[key] = value;
   }

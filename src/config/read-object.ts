@@ -1,7 +1,6 @@
 import { messageOf } from "../base/errors.ts";
-import { contentHash } from "../base/hash.ts";
-import { canonicalText } from "./canonical-text.ts";
 import { quote } from "./checks/quote.ts";
+import { contentDigest } from "./content-digest.ts";
 import { lineFinder } from "./find-line.ts";
 import type { KindDef, Report } from "./kind-def.ts";
 import { kindOf } from "./kinds/index.ts";
@@ -82,10 +81,12 @@ function readType(
   report: Report,
 ): { readonly group: string; readonly version: string; readonly kind: string } | undefined {
   const { apiVersion, kind } = document;
-  for (const [name, value] of Object.entries({ apiVersion, kind })) {
-    if (typeof value !== "string" || value === "") report("document.not-an-object", [name], "must be set, to a text");
+  if (typeof apiVersion !== "string" || apiVersion === "" || typeof kind !== "string" || kind === "") {
+    for (const [name, value] of Object.entries({ apiVersion, kind })) {
+      if (typeof value !== "string" || value === "") report("document.not-an-object", [name], "must be set, to a text");
+    }
+    return undefined;
   }
-  if (typeof apiVersion !== "string" || apiVersion === "" || typeof kind !== "string" || kind === "") return undefined;
   const slash = apiVersion.lastIndexOf("/");
   return { group: slash === -1 ? "" : apiVersion.slice(0, slash), version: apiVersion.slice(slash + 1), kind };
 }
@@ -101,7 +102,7 @@ interface Parts extends Pick<RawObject, "cluster"> {
 
 function readBody(parts: Parts, report: Report, isBroken: () => boolean): ConfigObject | undefined {
   const { document, def, version, metadata, cluster } = parts;
-  const { name, ...meta } = metadata;
+  const { name, namespace, labels, annotations, createdAt, generation } = metadata;
   if (def.body === "spec") {
     for (const key of Object.keys(document)) {
       if (!DOCUMENT_FIELDS.has(key)) report("schema.unknown-field", [key], `${def.writtenKind ?? def.kind} has no field ${quote(key)}`);
@@ -110,16 +111,15 @@ function readBody(parts: Parts, report: Report, isBroken: () => boolean): Config
   const body = def.body === "" ? document : document[def.body];
   const spec = def.parse(body, report);
   if (name === undefined || isBroken()) return undefined;
-  const identity = { kind: def.kind, group: def.group, name, ...(cluster !== undefined && { cluster }), ...meta };
+  const { kind, group } = def;
   // Of kinds that are read in part only that part counts, so that a heartbeat in a status changes nothing.
   const content = def.body === "" ? spec : body;
   const observed = def.observe?.(document.status);
+  const hash = contentDigest([kind, group, cluster, namespace, name, labels, annotations, createdAt, content, observed]);
   const object: ConfigObject = {
-    ...identity,
-    version,
-    spec,
+    ...{ kind, group, version, namespace, name, labels, annotations, createdAt, generation, spec, hash },
+    ...(cluster !== undefined && { cluster }),
     ...(observed !== undefined && { observed }),
-    hash: contentHash(canonicalText([{ ...identity, generation: undefined }, content, ...(observed === undefined ? [] : [observed])])),
   };
   def.validate(object, report);
   return isBroken() ? undefined : object;
