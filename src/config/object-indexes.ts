@@ -18,38 +18,31 @@ export const OBJECT_INDEXES = {
   /** `VirtualService/shop` */
   kindNamespace: (object: ConfigObject): readonly string[] => [`${object.kind}/${object.namespace}`],
   /** ServiceEntries by each host they declare: `api.example.com` */
-  host: (object: ConfigObject): readonly string[] =>
-    object.kind === "ServiceEntry" ? [...new Set((object.spec as ServiceEntry).hosts)] : [],
+  host: (object: ConfigObject): readonly string[] => (object.kind === "ServiceEntry" ? (object.spec as ServiceEntry).hosts : NONE),
   /** What names the IP address of a workload, with its namespace: `shop/10.1.2.3`, and `shop/10.1.2.3@` for what is in other clusters */
-  address: (object: ConfigObject): readonly string[] => [
-    ...new Set(
-      addressesOf(object)
-        .filter(isIp)
-        .map((address) => `${object.namespace}/${canonicalAddress(address)}${elsewhere(object)}`),
-    ),
-  ],
+  address: (object: ConfigObject): readonly string[] =>
+    ipsOf(object).map((address) => `${object.namespace}/${address}${elsewhere(object)}`),
   /** Other clusters, by the namespaces they have: `west` */
   remoteCluster: (object: ConfigObject): readonly string[] =>
-    object.kind === "Namespace" && object.cluster !== undefined ? [object.cluster] : [],
+    object.kind === "Namespace" && object.cluster !== undefined ? [object.cluster] : NONE,
   /** Objects of other clusters by the key of the one of that name here: `Service/shop/cart` */
   counterpart: (object: ConfigObject): readonly string[] =>
-    object.cluster === undefined ? [] : [`${object.kind}/${object.namespace}/${object.name}`],
+    object.cluster === undefined ? NONE : [`${object.kind}/${object.namespace}/${object.name}`],
   /** The workload that has an IP address for itself, in whatever namespace: `10.1.2.3` */
-  ownAddress: (object: ConfigObject): readonly string[] =>
-    isOwnWorkload(object) ? [...new Set(addressesOf(object).filter(isIp).map(canonicalAddress))] : [],
+  ownAddress: (object: ConfigObject): readonly string[] => (isOwnWorkload(object) ? ipsOf(object) : NONE),
   /**
    * What can be selected, by each of its labels: `Pod/shop/app=web`; in another cluster `Pod/shop/app=web@west`, and `Pod/shop/app=web@` whichever that is.
    * EndpointSlices by that of their Service only.
    */
-  label: (object: ConfigObject): readonly string[] =>
-    selectableLabels(object).flatMap((pair) => {
-      const here = `${object.kind}/${object.namespace}/${pair}`;
-      return object.cluster === undefined ? [here] : [`${here}${inCluster(object.cluster)}`, `${here}@`];
-    }),
+  label: (object: ConfigObject): readonly string[] => {
+    const here = selectableLabels(object).map((pair) => `${object.kind}/${object.namespace}/${pair}`);
+    const { cluster } = object;
+    return cluster === undefined ? here : here.flatMap((one) => [`${one}${inCluster(cluster)}`, `${one}@`]);
+  },
   /** What selects workloads, by the first label of its selector, or `*` where the selector is empty: `Service/shop/app=web` */
   selector: (object: ConfigObject): readonly string[] => {
     const selector = object.cluster === undefined ? selectorOf(object) : undefined;
-    return selector === undefined ? [] : [`${object.kind}/${object.namespace}/${labelPairs(selector)[0] ?? "*"}`];
+    return selector === undefined ? NONE : [`${object.kind}/${object.namespace}/${labelPairs(selector)[0] ?? "*"}`];
   },
 } as const;
 
@@ -57,6 +50,14 @@ export const OBJECT_INDEXES = {
 const elsewhere = ({ cluster }: ConfigObject): string => (cluster === undefined ? "" : "@");
 
 const isOwnWorkload = ({ kind, cluster }: ConfigObject): boolean => cluster === undefined && (kind === "Pod" || kind === "WorkloadEntry");
+
+/** Of most rows most indexes know nothing. */
+const NONE: readonly never[] = Object.freeze([]);
+
+const ipsOf = (object: ConfigObject): readonly string[] => {
+  const addresses = addressesOf(object);
+  return addresses.length === 0 ? NONE : addresses.filter(isIp).map(canonicalAddress);
+};
 
 function addressesOf(object: ConfigObject): readonly string[] {
   switch (object.kind) {
@@ -71,14 +72,15 @@ function addressesOf(object: ConfigObject): readonly string[] {
     case "Endpoints":
       return (object.spec as Endpoints).subsets.flatMap((subset) => [...subset.addresses, ...subset.notReadyAddresses].map(({ ip }) => ip));
     default:
-      return [];
+      return NONE;
   }
 }
 
 /** Pods on the host's network share the node's address with others: it does not tell which pod is meant. */
 function podAddresses({ spec, status }: Pod): readonly string[] {
   if (spec.hostNetwork === true) return [];
-  return [...(status.podIP === undefined ? [] : [status.podIP]), ...status.podIPs.map(({ ip }) => ip)];
+  const ips = status.podIPs.map(({ ip }) => ip);
+  return status.podIP === undefined || ips.includes(status.podIP) ? ips : [status.podIP, ...ips];
 }
 
 /** A WorkloadEntry of a WorkloadGroup may get labels from it: it is listed as `@grouped` too, for a closer look. */
@@ -93,7 +95,7 @@ function selectableLabels(object: ConfigObject): readonly string[] {
     case "EndpointSlice":
       return labelPairs(object.labels).filter((pair) => pair.startsWith("kubernetes.io/service-name="));
     default:
-      return [];
+      return NONE;
   }
 }
 

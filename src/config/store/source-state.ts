@@ -34,7 +34,6 @@ export class SourceState {
   /** Scopes with broken documents whose name cannot be read, and the digests of those. */
   readonly #nameless = new Map<string, Set<string>>();
   readonly #good = new Map<string, GoodVersion>();
-  readonly #goodByScope = new Map<string, Set<string>>();
   readonly #standing = new Map<string, Standing>();
 
   constructor(name: string) {
@@ -74,17 +73,17 @@ export class SourceState {
 
   /** A version that was in force before a restart; it matters only if its document turns out to be broken. */
   remember(key: string, version: GoodVersion): void {
-    this.#setGood(key, version);
+    this.#good.set(key, version);
   }
 
   /** Puts `documents` in the place of what the scope said; returns the keys that must be settled again. */
-  replace(scope: string, documents: readonly Judged[]): Set<string> {
+  replace(scope: string, documents: readonly Judged[]): ReadonlySet<string> {
     // What a scope without nameless documents held is known by name: only then need all of it be settled again.
-    const touched = new Set(this.#nameless.has(scope) ? this.#goodByScope.get(scope) : []);
+    const touched = new Set(this.#nameless.has(scope) ? this.#goodOf(scope) : undefined);
     if (documents.length === 0) this.#handOver(scope);
     const before = this.scope(scope);
-    const after = new Set(documents);
-    const stay = new Set(before.filter((document) => after.has(document)));
+    const after = before.length === 0 ? NONE : new Set(documents);
+    const stay = before.length === 0 ? NONE : new Set(before.filter((document) => after.has(document)));
     for (const document of before) {
       if (stay.has(document)) continue;
       this.#keyless.delete(document);
@@ -111,10 +110,10 @@ export class SourceState {
   settle(key: string): Standing | undefined {
     const standing = this.#decide(key);
     if (standing === undefined) {
-      this.#dropGood(key);
+      this.#good.delete(key);
       this.#standing.delete(key);
     } else {
-      this.#setGood(key, standing.version);
+      this.#good.set(key, standing.version);
       this.#standing.set(key, standing);
     }
     return standing;
@@ -138,9 +137,9 @@ export class SourceState {
     if (lost === undefined) return;
     for (const [heir, digests] of this.#nameless) {
       if (heir === scope || ![...lost].some((digest) => digests.has(digest))) continue;
-      for (const key of [...(this.#goodByScope.get(scope) ?? [])]) {
+      for (const key of this.#goodOf(scope)) {
         const version = this.#good.get(key);
-        if (version !== undefined) this.#setGood(key, { ...version, scope: heir });
+        if (version !== undefined) this.#good.set(key, { ...version, scope: heir });
       }
       return;
     }
@@ -170,27 +169,17 @@ export class SourceState {
     else this.#documents.set(document.key, rest);
   }
 
-  #setGood(key: string, version: GoodVersion): void {
-    const before = this.#good.get(key);
-    if (before === version) return;
-    if (before !== undefined && before.scope !== version.scope) this.#goodByScope.get(before.scope)?.delete(key);
-    this.#good.set(key, version);
-    const keys = this.#goodByScope.get(version.scope) ?? new Set();
-    this.#goodByScope.set(version.scope, keys.add(key));
-  }
-
-  #dropGood(key: string): void {
-    const before = this.#good.get(key);
-    if (before === undefined) return;
-    this.#good.delete(key);
-    const keys = this.#goodByScope.get(before.scope);
-    keys?.delete(key);
-    if (keys?.size === 0) this.#goodByScope.delete(before.scope);
+  /** Keys of the last good versions that a scope gave. Few are ever asked for, so no list of them is kept for each scope. */
+  #goodOf(scope: string): readonly string[] {
+    return [...this.#good].flatMap(([key, version]) => (version.scope === scope ? [key] : []));
   }
 }
+
+const NONE: ReadonlySet<Judged> = new Set();
 
 const inOrder = (a: Judged, b: Judged): number => (a.scope === b.scope ? a.index - b.index : a.scope < b.scope ? -1 : 1);
 
-function versionOf({ object, ref, scope, slot, origin, namespace, json }: Judged): GoodVersion | undefined {
-  return object === undefined || ref === undefined ? undefined : { object, ref, scope, slot, origin, namespace, json };
-}
+/** A document without a fault is the version it brings. */
+const versionOf = (document: Judged): GoodVersion | undefined => (isGood(document) ? document : undefined);
+
+const isGood = (document: Judged): document is Judged & GoodVersion => document.object !== undefined && document.ref !== undefined;

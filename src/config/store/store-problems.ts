@@ -20,6 +20,18 @@ export function* problemsOfKey(key: string, states: readonly SourceState[], inFo
   }
 }
 
+/** Whether anything is wrong with them. */
+export function isFaulty(key: string, states: readonly SourceState[], inForce: string | undefined): boolean {
+  for (const state of states) {
+    const documents = state.documents(key);
+    const [owner] = documents;
+    // As with nearly all: one document, in which nothing is wrong, and it is in force.
+    if (owner === undefined || (documents.length === 1 && owner.problems.length === 0 && state.name === inForce)) continue;
+    for (const _ of problemsOfKey(key, states, inForce)) return true;
+  }
+  return false;
+}
+
 /** In order of file and line. */
 export const sortProblems = (problems: Iterable<Problem>): Problem[] =>
   [...problems].sort(

@@ -11,7 +11,7 @@ import { type AdmittedNamespaces, admittedNamespaces } from "./admitted-namespac
 import { headOf, type JudgeDeps, type Judged, judge, moved, type ReadObject } from "./judge.ts";
 import type { LastGood } from "./last-good.ts";
 import { type GoodVersion, SourceState, type Standing } from "./source-state.ts";
-import { problemsOfKey, sortProblems } from "./store-problems.ts";
+import { isFaulty, problemsOfKey, sortProblems } from "./store-problems.ts";
 import type { ChangeSummary, ConfigStore, ObjectStatus, StageSummary, StandingDocument, StoredObject } from "./store-types.ts";
 
 export interface StoreOptions {
@@ -230,7 +230,8 @@ class Store implements ConfigStore {
     let documents = 0;
     let reused = 0;
     for (const [scope, objects] of groups) {
-      const known = byDigest(queue.latest.get(scope) ?? []);
+      const latest = queue.latest.get(scope);
+      const known = latest === undefined ? NOTHING_KNOWN : byDigest(latest);
       const judged: Judged[] = [];
       for (const [index, raw] of objects.entries()) {
         const before = raw.digest === undefined ? undefined : known.get(raw.digest);
@@ -289,13 +290,13 @@ class Store implements ConfigStore {
 
   /** Settles keys and, after that, which namespaces count. Returns what counted before of all keys that either may have changed. */
   #settleAll(touched: ReadonlySet<string>): ReadonlyMap<string, ConfigObject | undefined> {
-    const before = new Map([...touched].map((key) => [key, this.get(key)]));
+    const before = new Map<string, ConfigObject | undefined>();
     const states = this.#states();
     for (const key of touched) {
-      const inForce = this.#settle(key);
-      const [fault] = problemsOfKey(key, states, inForce?.source);
-      if (fault === undefined) this.#faulty.delete(key);
-      else this.#faulty.add(key);
+      before.set(key, this.get(key));
+      const inForce = this.#settle(key, states);
+      if (isFaulty(key, states, inForce?.source)) this.#faulty.add(key);
+      else this.#faulty.delete(key);
     }
     const relabelled = this.#selectors.length > 0 && [...touched].some((key) => key.startsWith("Namespace/"));
     if (!this.#selectorsChanged && !relabelled) return before;
@@ -311,14 +312,12 @@ class Store implements ConfigStore {
   }
 
   /** Decides which source's version of a key is in force: the first that has one. */
-  #settle(key: string): InForce | undefined {
+  #settle(key: string, states: readonly SourceState[]): InForce | undefined {
     let inForce: InForce | undefined;
-    for (const name of this.#order) {
-      const state = this.#state(name);
-      if (state === undefined) continue;
+    for (const state of states) {
       const standing = state.settle(key);
       this.#persist(state, key, standing);
-      if (standing !== undefined) inForce ??= { source: name, standing };
+      if (standing !== undefined) inForce ??= { source: state.name, standing };
     }
     if (inForce === undefined) this.#inForce.delete(key);
     else this.#inForce.set(key, inForce);
@@ -327,6 +326,7 @@ class Store implements ConfigStore {
 
   /** Keeps on disk exactly the versions that are in force although their document is broken. */
   #persist(state: SourceState, key: string, standing: Standing | undefined): void {
+    if (this.#stale.size === 0 && standing?.stale !== true) return;
     const id = staleId(state.name, key);
     const known = this.#stale.get(id);
     if (standing?.stale === true) {
@@ -367,6 +367,8 @@ function byScope(objects: readonly RawObject[]): Map<string, RawObject[]> {
   }
   return groups;
 }
+
+const NOTHING_KNOWN: ReadonlyMap<string, Judged> = new Map();
 
 function byDigest(documents: readonly Judged[]): Map<string, Judged> {
   const known = new Map<string, Judged>();
