@@ -15,10 +15,14 @@ export function describeChange({ changed, added, removed }: ChangeSummary): stri
 
 /** Counts what a commit changed under Istio's names. */
 export function countChange(metrics: ControlPlaneMetrics, { added, changed, removed }: ChangeSummary): void {
-  const kindOf = (key: string): string => key.slice(0, key.indexOf("/"));
-  for (const key of added) metrics.configEvent(kindOf(key), "add");
-  for (const key of changed) metrics.configEvent(kindOf(key), "update");
-  for (const key of removed) metrics.configEvent(kindOf(key), "delete");
+  for (const [keys, event] of [[added, "add"] as const, [changed, "update"] as const, [removed, "delete"] as const]) {
+    const counts = new Map<string, number>();
+    for (const key of keys) {
+      const kind = key.slice(0, key.indexOf("/"));
+      counts.set(kind, (counts.get(kind) ?? 0) + 1);
+    }
+    for (const [kind, count] of counts) metrics.configEvents(kind, event, count);
+  }
 }
 
 /** Says of each document that was found invalid where and why, and what holds in its place. */

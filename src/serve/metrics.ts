@@ -29,7 +29,7 @@ export interface ControlPlaneMetrics {
   registration(event: RegistrationEvent): void;
   /** Keys of a token issuer were asked for: whether they came. */
   readonly keyFetch: (came: boolean) => void;
-  configEvent(kind: string, event: "add" | "update" | "delete"): void;
+  configEvents(kind: string, event: "add" | "update" | "delete", count: number): void;
   rejectedConfig(total: number): void;
   /** A proxy asked for a secret and is not given it. */
   secretWithheld(reason: WithheldSecret["why"]): void;
@@ -89,7 +89,7 @@ export function createMetrics(version: string, clock: Clock = systemClock): Cont
     status: statusMetrics(registry),
     registration: registrationMetrics(registry),
     keyFetch: keyFetchMetrics(registry),
-    configEvent: (kind, event) => k8sEvents.inc({ type: kind, event }),
+    configEvents: (kind, event, count) => k8sEvents.inc({ type: kind, event }, count),
     rejectedConfig: (total) => rejected.set(total),
     secretWithheld: (reason) => secrets.inc({ reason }),
     observe: (source) => observeGauges(registry, source),
