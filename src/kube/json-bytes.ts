@@ -41,8 +41,8 @@ const [QUOTE, BACKSLASH, COLON, COMMA, SPACE] = [0x22, 0x5c, 0x3a, 0x2c, 0x20];
 /** From the byte that opens an object or a list to the one that closes it. */
 const CLOSES = 2;
 
-/** More bytes have to come before it can be told. */
-export class TooShort extends Error {}
+/** More bytes have to come before it can be told. Thrown for every part of a list that comes, so there is one, which costs no stack. */
+export const TOO_SHORT = new Error("it ends too soon");
 
 /** Where a member or an element begins, or what holds it ends. */
 export interface Next {
@@ -59,7 +59,7 @@ export interface Compacted {
 
 /**
  * Walks JSON as bytes and says where values begin and end. What is in them is looked at no further than needed, so text that is no JSON may pass: parsing
- * what was found tells. Throws where it cannot go on: `TooShort` where that may be because the rest is still to come.
+ * what was found tells. Throws where it cannot go on: `TOO_SHORT` where that may be because the rest is still to come.
  */
 export class JsonBytes {
   readonly #bytes: Buffer;
@@ -103,14 +103,14 @@ export class JsonBytes {
   member(at: number): { readonly name: string; readonly value: number } {
     const nameEnd = this.#endOfString(at);
     const value = this.#valueAfter(nameEnd);
-    if (value >= this.#bytes.length) throw new TooShort();
+    if (value >= this.#bytes.length) throw TOO_SHORT;
     return { name: this.text(at + 1, nameEnd - 1), value };
   }
 
   /** Where the value ends that begins at `at`. One that ends with the bytes is not known to end there. */
   endOf(at: number): number {
     const end = this.#endOf(at);
-    if (end >= this.#bytes.length) throw new TooShort();
+    if (end >= this.#bytes.length) throw TOO_SHORT;
     return end;
   }
 
@@ -118,14 +118,14 @@ export class JsonBytes {
   compact(at: number, picked: Picked): Compacted {
     this.#out = 0;
     const end = this.#keep(at, picked);
-    if (end >= this.#bytes.length) throw new TooShort();
+    if (end >= this.#bytes.length) throw TOO_SHORT;
     return { text: this.#kept.toString("utf8", 0, this.#out), end };
   }
 
   #nextIn(at: number, kind: number, isFirst: boolean): Next {
     this.#end = at;
     const next = isFirst ? this.#firstAfter(at, kind) : this.#next(kind);
-    if (next >= this.#bytes.length) throw new TooShort();
+    if (next >= this.#bytes.length) throw TOO_SHORT;
     return next < 0 ? { at: this.#end, isEnd: true } : { at: next, isEnd: false };
   }
 
@@ -233,7 +233,7 @@ export class JsonBytes {
         if (depth === 0) return index + 1;
       }
     }
-    throw new TooShort();
+    throw TOO_SHORT;
   }
 
   #endOfString(at: number): number {
@@ -243,7 +243,7 @@ export class JsonBytes {
       if (byte === BACKSLASH) index += 1;
       else if (byte === QUOTE) return index + 1;
     }
-    throw new TooShort();
+    throw TOO_SHORT;
   }
 
   /** A number or a word. */
@@ -270,6 +270,6 @@ export class JsonBytes {
   }
 
   #unexpected(at: number): Error {
-    return at < this.#bytes.length ? new Error(`byte ${at} is not what JSON has there`) : new TooShort();
+    return at < this.#bytes.length ? new Error(`byte ${at} is not what JSON has there`) : TOO_SHORT;
   }
 }

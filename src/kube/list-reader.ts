@@ -1,5 +1,5 @@
 import { messageOf } from "../base/errors.ts";
-import { JsonBytes, type Picked, pickAllBut, TooShort } from "./json-bytes.ts";
+import { JsonBytes, type Picked, pickAllBut, TOO_SHORT } from "./json-bytes.ts";
 import { KubeError } from "./kube-error.ts";
 import type { KubeObject } from "./resource-type.ts";
 
@@ -73,7 +73,7 @@ export class ListReader {
     try {
       while (this.#place !== "end") at = this.#step(json, at);
     } catch (error) {
-      if (!(error instanceof TooShort)) throw error instanceof KubeError ? error : noList(error);
+      if (error !== TOO_SHORT) throw error instanceof KubeError ? error : noList(error);
     }
     const rest = bytes.subarray(at);
     if (rest.length > MOST_BYTES) throw unreadable(`an object of a list is larger than ${MOST_BYTES / 1024 / 1024} MB`);
