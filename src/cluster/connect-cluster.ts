@@ -32,20 +32,8 @@ export async function connectCluster(options: ClusterContext): Promise<ClusterLi
   const writes = config.process.clusterWrites;
   const { cluster, context, server } = access;
   log.info({ cluster, context, server, mode: writes ? "reads and writes" : "reads only" }, "using the Kubernetes cluster");
-  const { client, namespace, mesh, remotes, abort, patience } = await follow(options, access);
+  const { client, namespace, mesh, remotes, source, facts, abort, patience } = await follow(options, access);
   const { revision } = config.settings;
-  const { namespaces } = config.process;
-  const source = kubernetesSource({
-    client,
-    namespaces,
-    revision,
-    clock,
-    log,
-    snapshot: createClusterSnapshot(join(stateDir(baseDir), "cluster-state.jsonl"), { server, clock, log }),
-    ...patience,
-  });
-  const facts = new TokenFacts({ client, namespaces, clock, log });
-  void facts.run(abort.signal);
   // A pod keeps its state in memory; keys of a cluster are not to be left on the disk of anything else.
   const kept = access.inPod ? join(stateDir(baseDir), "cluster-ca.json") : undefined;
   const keptCertificate = access.inPod ? join(stateDir(baseDir), "server-certificate.json") : undefined;
@@ -90,12 +78,17 @@ interface Followed {
   readonly namespace: string;
   readonly mesh: ClusterMesh;
   readonly remotes: RemoteClusters;
+  readonly source: KubernetesSource;
+  readonly facts: TokenFacts;
   readonly abort: AbortController;
   /** How much longer the cluster is waited for; in a pod for as long as it takes. */
   readonly patience: { readonly patienceMs?: number };
 }
 
-/** Begins with what must be known before anything else can: MeshConfig, and which other clusters there are. */
+/**
+ * Begins to read all there is, and waits for what must be known before anything else can be: MeshConfig, and which other clusters there are. The server is
+ * at work on long lists while the control plane is put together.
+ */
 async function follow(options: ClusterContext, access: KubeAccess): Promise<Followed> {
   const { baseDir, clock, config, log } = options;
   const { revision, clusterId } = config.settings;
@@ -111,9 +104,15 @@ async function follow(options: ClusterContext, access: KubeAccess): Promise<Foll
   const began = clock.monotonic();
   void mesh.run(abort.signal);
   void remotes.run(abort.signal);
+  const snapshot = createClusterSnapshot(join(state, "cluster-state.jsonl"), { server: access.server, clock, log });
+  const patience = access.inPod ? {} : { patienceMs: PATIENCE_MS };
+  const source = kubernetesSource({ client, namespaces, revision, clock, log, snapshot, ...patience });
+  source.begin(abort.signal);
+  const facts = new TokenFacts({ client, namespaces, clock, log });
+  void facts.run(abort.signal);
   await Promise.all([mesh.ready(access.inPod ? undefined : PATIENCE_MS), remotes.ready(PATIENCE_MS)]);
   const left = Math.max(0, PATIENCE_MS - (clock.monotonic() - began));
-  return { client, namespace, mesh, remotes, abort, patience: access.inPod ? {} : { patienceMs: left } };
+  return { client, namespace, mesh, remotes, source, facts, abort, patience: access.inPod ? {} : { patienceMs: left } };
 }
 
 /** What is read of other clusters, as far as settings do not switch it off. */

@@ -113,6 +113,8 @@ export class KindWatches {
       await this.#pause(soon ? this.#options.discovery.soonMs : this.#options.discovery.laterMs, signal);
     }
     for (const { abort } of this.#entries.values()) abort.abort();
+    this.#entries.clear();
+    this.#discovered = false;
     await done;
   }
 

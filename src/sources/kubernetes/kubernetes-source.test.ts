@@ -7,7 +7,7 @@ import type { KubeClient } from "../../kube/kube-client.ts";
 import { KubeError } from "../../kube/kube-error.ts";
 import type { KubeObject, ResourceType } from "../../kube/resource-type.ts";
 import type { ClusterSnapshot } from "./cluster-snapshot.ts";
-import { type KubernetesSourceOptions, kubernetesSource } from "./kubernetes-source.ts";
+import { type KubernetesSource, type KubernetesSourceOptions, kubernetesSource } from "./kubernetes-source.ts";
 import { WATCHED_KINDS } from "./watched-kinds.ts";
 
 const object = (namespace: string, name: string, labels = {}): KubeObject => ({
@@ -53,8 +53,8 @@ afterEach(() => {
 
 const KINDS = WATCHED_KINDS.filter(({ def }) => ["VirtualService", "DestinationRule", "Service", "Secret"].includes(def.kind));
 
-function follow(cluster: FakeCluster, more: Partial<KubernetesSourceOptions> = {}) {
-  const source = kubernetesSource({
+const open = (cluster: FakeCluster, more: Partial<KubernetesSourceOptions> = {}): KubernetesSource =>
+  kubernetesSource({
     client: cluster.client,
     kinds: KINDS,
     namespaces: [],
@@ -64,6 +64,9 @@ function follow(cluster: FakeCluster, more: Partial<KubernetesSourceOptions> = {
     times: { firstRetry: 5, mostRetry: 20, soonMs: 10, laterMs: 10, shortWatch: 0 },
     ...more,
   });
+
+function follow(cluster: FakeCluster, more: Partial<KubernetesSourceOptions> = {}) {
+  const source = open(cluster, more);
   const events: (SourceEvent & { readonly looks: number })[] = [];
   const scopes = new Set<string>();
   const stop = new AbortController();
@@ -97,6 +100,24 @@ describe("a cluster as source", () => {
     await eventually("all is told", () => events.length > 0);
     expect([events[0]?.type, told()]).toEqual(["reset", ["Service/shop/web", "VirtualService/shop/routes"]]);
     expect(source.sourceHealth()).toMatchObject({ state: "ok", absentKinds: ["DestinationRule"] });
+  });
+
+  it("is read before anybody asks where it is told to begin, and again where it is asked again", async () => {
+    const cluster = new FakeCluster();
+    cluster.objects.services = [object("shop", "web")];
+    const source = open(cluster);
+    source.begin(new AbortController().signal);
+    await eventually("all is read", () => source.sourceHealth().state === "ok");
+    const asked = async (): Promise<unknown> => {
+      const stop = new AbortController();
+      const events = source.events(stop.signal)[Symbol.asyncIterator]();
+      const { value } = await events.next();
+      stop.abort();
+      expect(await events.next()).toMatchObject({ done: true }); // It ends when nothing is read any more.
+      return value;
+    };
+    expect(await asked()).toMatchObject({ type: "reset", objects: [{ scope: "Service/shop/web" }] });
+    expect(await asked()).toMatchObject({ type: "reset", objects: [{ scope: "Service/shop/web" }] });
   });
 
   it("does without what it may not read where that harms nobody, and waits for the rest", async () => {

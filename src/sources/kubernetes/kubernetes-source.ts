@@ -50,6 +50,8 @@ export interface KubernetesHealth {
 }
 
 export interface KubernetesSource extends ConfigSource {
+  /** Begins to read, so that what `events` says first is there sooner; left out, `events` does so. Ends with the signal, or with theirs. */
+  begin(signal: AbortSignal): void;
   sourceHealth(): KubernetesHealth;
 }
 
@@ -74,6 +76,7 @@ class ClusterSource implements KubernetesSource {
   /** What changed since the snapshot was told. */
   readonly #unsaved = new Set<string>();
   readonly #saved: SnapshotState;
+  #reading: { readonly began: number; readonly abort: AbortController; readonly done: Promise<unknown> } | undefined;
   #loaded = false;
   #restoredAt: number | undefined;
   #wake: () => void = () => {};
@@ -102,9 +105,20 @@ class ClusterSource implements KubernetesSource {
     this.#probe = new ServerProbe({ client, clock, everyMs: probeMs, timeoutMs: probeTimeoutMs, recovered, noted });
   }
 
+  begin(signal: AbortSignal): void {
+    const abort = new AbortController();
+    const both = AbortSignal.any([signal, abort.signal]);
+    const done = Promise.all([this.#watches.run(both), this.#probe.run(both)]);
+    this.#reading = { began: this.#options.clock.monotonic(), abort, done };
+  }
+
   async *events(signal: AbortSignal): AsyncGenerator<SourceEvent, void> {
-    const running = Promise.all([this.#watches.run(signal), this.#probe.run(signal)]);
-    const onAbort = (): void => this.#wake();
+    if (this.#reading === undefined) this.begin(signal);
+    const reading = this.#reading;
+    const onAbort = (): void => {
+      reading?.abort.abort();
+      this.#wake();
+    };
     signal.addEventListener("abort", onAbort, { once: true });
     try {
       const first = await this.#first(signal);
@@ -120,9 +134,19 @@ class ClusterSource implements KubernetesSource {
       }
     } finally {
       signal.removeEventListener("abort", onAbort);
+      reading?.abort.abort();
       await this.#options.snapshot?.flush();
-      await running;
+      await reading?.done;
+      this.#forgetAll();
     }
+  }
+
+  /** Who asks again is told everything again. */
+  #forgetAll(): void {
+    for (const known of [this.#texts, this.#pending, this.#unsaved]) known.clear();
+    this.#reading = undefined;
+    this.#loaded = false;
+    this.#restoredAt = undefined;
   }
 
   sourceHealth(): KubernetesHealth {
@@ -147,11 +171,12 @@ class ClusterSource implements KubernetesSource {
   /** All there is once it has been read, or what there was before a restart, or nothing where the cluster is not to be had; undefined when stopped. */
   async #first(signal: AbortSignal): Promise<SourceEvent | undefined> {
     const { clock, patienceMs, snapshot, log } = this.#options;
-    const began = clock.monotonic();
-    if (snapshot !== undefined) await this.#readWithin(Math.min(patienceMs ?? SNAPSHOT_AFTER_MS, SNAPSHOT_AFTER_MS), signal);
+    const began = this.#reading?.began ?? clock.monotonic();
+    const left = (ms: number): number => Math.max(0, began + ms - clock.monotonic());
+    if (snapshot !== undefined) await this.#readWithin(left(Math.min(patienceMs ?? SNAPSHOT_AFTER_MS, SNAPSHOT_AFTER_MS)), signal);
     // Reading what was kept takes as long as reading a list: it is left where it is while there is hope.
     const saved = this.#loaded || signal.aborted ? undefined : await snapshot?.load();
-    if (saved === undefined) await this.#readWithin(patienceMs && Math.max(0, began + patienceMs - clock.monotonic()), signal);
+    if (saved === undefined) await this.#readWithin(patienceMs && left(patienceMs), signal);
     if (signal.aborted) return undefined;
     if (!this.#loaded && saved !== undefined) {
       log.warn(
