@@ -1,7 +1,9 @@
 import { afterEach, describe, expect, it } from "vitest";
+import { manualClock } from "../../../test/support/manual-clock.ts";
 import { eventually } from "../../../test/support/wait.ts";
 import { systemClock } from "../../base/clock.ts";
 import { silentLog } from "../../base/log.ts";
+import { nextTurn } from "../../base/slice.ts";
 import type { SourceEvent } from "../../config/object.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import { KubeError } from "../../kube/kube-error.ts";
@@ -20,6 +22,8 @@ const fault = (status: number, reason = "no"): KubeError => new KubeError({ stat
 class FakeCluster {
   readonly objects: Record<string, KubeObject[]> = {};
   readonly faults: Record<string, KubeError> = {};
+  /** Lists that have an end only then. */
+  readonly slow: Record<string, Promise<void>> = {};
   installed = ["virtualservices"];
   /** How often it was looked which kinds there are. */
   looks = 0;
@@ -37,6 +41,7 @@ class FakeCluster {
       const known = this.faults[plural];
       if (known !== undefined) throw known;
       for (const object of this.objects[plural] ?? []) take(object);
+      await this.slow[plural];
       return { continue: "", resourceVersion: "1" };
     },
     async *watch(_type: ResourceType, { signal }: { readonly signal: AbortSignal }) {
@@ -169,6 +174,22 @@ describe("a cluster as source", () => {
     delete cluster.faults.services;
     await eventually("all is told", () => told().length > 0);
     expect([events.length, told()]).toEqual([2, ["Service/shop/web", "VirtualService/shop/routes"]]);
+  });
+
+  it("waits for one of which something was heard, however slow it is", async () => {
+    const cluster = new FakeCluster();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    cluster.slow.virtualservices = promise;
+    cluster.objects.services = [object("shop", "web")];
+    const clock = manualClock();
+    const { source, events, told } = follow(cluster, { clock, patienceMs: 20 });
+    await eventually("one kind is read", () => source.sourceHealth().objects === 1);
+    clock.advance(1000);
+    await nextTurn();
+    expect(events).toEqual([]);
+    resolve();
+    await eventually("all is told", () => told().join() === "Service/shop/web");
+    expect(events.length).toBe(1);
   });
 
   it("passes over objects of other revisions", async () => {

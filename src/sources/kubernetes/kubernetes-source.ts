@@ -204,11 +204,12 @@ class ClusterSource implements KubernetesSource {
     }
   }
 
-  /** Whether something is refused or not answered at all. A cluster that is merely slow is not away. */
+  /** Whether something is refused or not answered at all. A cluster that is merely slow, so that something was heard of it, is not away. */
   #isAway(): boolean {
-    const needed = this.#watches.reports().filter(({ kind, state }) => !kind.dispensable && !state.synced);
-    const silent = needed.every(({ state }) => state.heardAt === undefined);
-    return this.#watches.discoveryFault !== undefined || silent || needed.some(({ state }) => state.fault !== undefined);
+    const needed = this.#watches.reports().filter(({ kind }) => !kind.dispensable);
+    const silent = this.#probe.state.fault !== undefined || needed.every(({ state }) => state.heardAt === undefined);
+    const refused = needed.some(({ state }) => !state.synced && state.fault !== undefined);
+    return silent || refused || this.#watches.discoveryFault !== undefined;
   }
 
   #restore(objects: ReadonlyMap<string, unknown>): void {
