@@ -66,7 +66,7 @@ describe("PacedWriter", () => {
       if (said.length > 0) break;
     }
     while (slow.pending) await slow.step();
-    expect(most).toBeLessThan(MB / 4);
+    expect(most, "with the headers of its frames it stays under what is mapped for each copy").toBeLessThan(32 * 1024 - 256);
     expect(said).toEqual(["large", "small"]);
     expect(slow.ended).toBe(true);
     expect(slow.bytes().equals(Buffer.concat([large, small]))).toBe(true);
@@ -113,6 +113,6 @@ describe("PacedWriter", () => {
       most = Math.max(most, handed - before);
     }
     expect(handed).toBe(streams * MB);
-    expect(most).toBeLessThanOrEqual(MB);
+    expect(most, "the last piece of a turn may go beyond it").toBeLessThanOrEqual(MB + 32 * 1024);
   });
 });

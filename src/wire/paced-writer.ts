@@ -2,8 +2,11 @@ import type { Writable } from "node:stream";
 import { type MessageBytes, messageSize } from "./shared-blocks.ts";
 import type { SharedPace } from "./shared-pace.ts";
 
-/** What is handed over at a time: as much as goes to the network in one call once it is encrypted. */
-const PIECE_BYTES = 128 * 1024;
+/**
+ * What is handed over at a time: with the headers of its frames, and those of the call before the first, less than 32 KB. A TLS socket keeps a buffer as large as the most it was handed at once for as long as
+ * it is open, and copies all of it first; a copy of 32 KB or more is mapped and unmapped each time (`bin/run` sets that threshold), which costs more than encrypting it.
+ */
+const PIECE_BYTES = 32 * 1024 - 512;
 
 interface Queued {
   readonly pieces: Iterator<MessageBytes, undefined>;
