@@ -71,6 +71,7 @@ export class Channel {
   #mustRespond = false;
   #lastNonce: string | undefined;
   #lastSequence = 0;
+  #lastBytes = 0;
   #failed: ResourceSet["failed"] = [];
   /** The offer that was looked at last, and what the client holds when it has come to that: nothing has to be said while both stand. */
   #looked: { readonly offered: ResourceSet; readonly after: Holding } | undefined;
@@ -107,6 +108,11 @@ export class Channel {
 
   get lastSequence(): number {
     return this.#lastSequence;
+  }
+
+  /** The size of the last response. */
+  get lastBytes(): number {
+    return this.#lastBytes;
   }
 
   get lastNonce(): string | undefined {
@@ -205,6 +211,7 @@ export class Channel {
     this.#inFlight = { nonce, ack, sentAt: now, diff: outgoing.plan.diff, after: outgoing.plan.after };
     this.#lastNonce = nonce;
     this.#lastSequence = frame.sequence;
+    this.#lastBytes = frame.size;
     this.#done(outgoing);
   }
 

@@ -122,6 +122,43 @@ describe("a full push", () => {
   });
 });
 
+describe("while there is no room", () => {
+  it("nothing is worked out for those who wait, however often inputs change; then they are sent the newest, once", async () => {
+    const content = (version: number): string => `${version} ${"x".repeat(1_000)}`;
+    table.routes.set("80", content(0));
+    let looks = 0;
+    const offered = table.routes.offered.bind(table.routes);
+    table.routes.offered = (view, wanted) => {
+      looks += 1;
+      return offered(view, wanted);
+    };
+    const settings = { windowBytes: 2_000 };
+    server = createXdsServer({ providers: table.all, viewOf: (node) => testView(node.id), clock, log: silentLog, settings });
+    const first = { variant: "delta" as const, node: "sidecar~1~first.b~c", reads: true };
+    const reader = connect(server, first);
+    reader.client.subscribe(ROUTE_TYPE, ["80"]);
+    await settle();
+    const others = Array.from({ length: 10 }, (_, index) => connect(server, { variant: "delta", node: `sidecar~1~p-${index}.b~c` }));
+    for (const { client } of others) client.subscribe(ROUTE_TYPE, ["80"]);
+    await settle();
+    first.reads = false;
+    looks = 0;
+    for (let version = 1; version <= 5; version += 1) {
+      table.routes.set("80", content(version));
+      server.push("route");
+      await settle();
+    }
+    assert.equal(looks, 1, "what fills the window was looked at, and nothing else");
+    reader.cut();
+    await settle();
+    assert.ok(looks <= 2 * others.length, `${looks} looks for ${others.length} who were sent something`);
+    for (const { client } of others) {
+      assert.equal(client.held(ROUTE_TYPE).get("80"), resource(ROUTE_TYPE, "80", content(5)).version);
+      assert.equal(client.seen.length, 2, "versions in between are never sent");
+    }
+  });
+});
+
 describe("a proxy that changes while others have their turn", () => {
   it("is served as what it is now", async () => {
     const offered = table.clusters.offered.bind(table.clusters);

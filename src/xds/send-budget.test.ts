@@ -69,6 +69,34 @@ describe("the budget of unsent bytes", () => {
     assert.ok(budget.take({ bytes: 20, since: 5_000 }, "known", waiter("c")));
   });
 
+  it("passes the room on that one was promised who has nothing to send any more", () => {
+    const { budget, woken, waiter } = setUp();
+    const first = { bytes: 60, since: 0 };
+    assert.ok(budget.take(first, "known", waiter("a")));
+    assert.ok(!budget.take({ bytes: 60, since: 0 }, "known", waiter("b")));
+    assert.ok(!budget.take({ bytes: 60, since: 0 }, "known", waiter("c")));
+    budget.give(first);
+    assert.deepEqual(woken, ["b"]);
+    budget.leave(waiter("b"));
+    assert.deepEqual(woken, ["b", "c"]);
+  });
+
+  it("tells who waits and has not been told of room; to ask for room takes none", () => {
+    const { budget, woken, waiter } = setUp();
+    const first = { bytes: 60, since: 0 };
+    assert.ok(budget.admits(first, "known", waiter("a")));
+    assert.equal(budget.used, 0);
+    assert.ok(budget.take(first, "known", waiter("a")));
+    assert.ok(!budget.admits({ bytes: 60, since: 0 }, "known", waiter("b")));
+    assert.ok(budget.isWaiting(waiter("b")));
+    assert.ok(!budget.isWaiting(waiter("a")));
+    budget.give(first);
+    assert.deepEqual(woken, ["b"]);
+    assert.ok(!budget.isWaiting(waiter("b")));
+    assert.ok(budget.take({ bytes: 60, since: 0 }, "known", waiter("b")));
+    assert.ok(!budget.isWaiting(waiter("b")));
+  });
+
   it("can be cut, and wakes those who wait when it is whole again", () => {
     const { budget, woken, waiter } = setUp();
     budget.scale = 0.25;

@@ -79,16 +79,20 @@ export class SendBudget {
 
   /** Takes the bytes, or notes the waiter. A response larger than the window goes when nothing else moves. */
   take(want: Ticket, lane: Lane, waiter: Waiter): boolean {
-    const queue = this.#waiting[lane];
-    if (!this.#fits(want.bytes, lane, 0) || !this.#mayPass(queue, waiter, want.since)) {
-      queue.set(waiter, { bytes: want.bytes, since: queue.get(waiter)?.since ?? want.since, woken: false });
-      return false;
-    }
-    queue.delete(waiter);
+    if (!this.admits(want, lane, waiter)) return false;
+    this.#waiting[lane].delete(waiter);
     this.#moving.add(want);
     this.#movingBytes += want.bytes;
     this.#total += want.bytes;
     return true;
+  }
+
+  /** Whether there is room for so many bytes now; if not, the waiter is noted. */
+  admits({ bytes, since }: Ticket, lane: Lane, waiter: Waiter): boolean {
+    const queue = this.#waiting[lane];
+    if (this.#fits(bytes, lane, 0) && this.#mayPass(queue, waiter, since)) return true;
+    queue.set(waiter, { bytes, since: queue.get(waiter)?.since ?? since, woken: false });
+    return false;
   }
 
   /** The network took it, or the stream is gone. */
@@ -109,9 +113,16 @@ export class SendBudget {
     this.#wake();
   }
 
-  /** The waiter is gone, or has nothing to send any more. */
+  /** Whether somebody was told to wait, and not yet that there is room. */
+  isWaiting(waiter: Waiter): boolean {
+    return LANES.some((lane) => this.#waiting[lane].get(waiter)?.woken === false);
+  }
+
+  /** The waiter is gone, or has nothing to send any more: the room that it was promised is the next one's. */
   leave(waiter: Waiter): void {
-    for (const lane of LANES) this.#waiting[lane].delete(waiter);
+    let left = false;
+    for (const lane of LANES) left = this.#waiting[lane].delete(waiter) || left;
+    if (left) this.#wake();
   }
 
   #fits(bytes: number, lane: Lane, promised: number): boolean {

@@ -262,6 +262,7 @@ export class XdsStream implements DiscoveryStreamEvents {
     const { wanted } = channel;
     const { view } = this.#identity;
     if (wanted === undefined || view === undefined) return false;
+    if (this.#mustWait(channel)) return true;
     const startedAt = this.#deps.clock.monotonic();
     try {
       if (channel.provider.isPrepared?.(view, wanted) !== true) return false;
@@ -276,6 +277,7 @@ export class XdsStream implements DiscoveryStreamEvents {
     const { wanted } = channel;
     const { view } = this.#identity;
     if (!this.#open || !channel.ready || wanted === undefined || view === undefined) return;
+    if (this.#mustWait(channel)) return;
     const startedAt = this.#deps.clock.monotonic();
     try {
       if (channel.provider.isPrepared?.(view, wanted) !== true) {
@@ -313,6 +315,19 @@ export class XdsStream implements DiscoveryStreamEvents {
     this.#failed(error, `${shortTypeName(channel.provider.typeUrl)} cannot be worked out`);
   }
 
+  /**
+   * Nothing is worked out before there is room for it, as far as can be told from the last response of the type: while inputs go on changing it would be old
+   * before it is sent, and to work out every change for every stream that waits leaves no time to send.
+   */
+  #mustWait(channel: Channel): boolean {
+    const { budget, clock } = this.#deps;
+    if (channel.urgent) return false;
+    const likely = { bytes: channel.lastBytes, since: clock.monotonic() };
+    if (!budget.isWaiting(this.#turn) && budget.admits(likely, this.#known ? "known" : "new", this.#turn)) return false;
+    channel.waiting = true;
+    return true;
+  }
+
   /** Whether the proxy is still what it was before others had their turn; if not, the next turn begins anew. */
   #isStill(view: ProxyView): boolean {
     if (!this.#knows(undefined)) return false;
@@ -335,24 +350,14 @@ export class XdsStream implements DiscoveryStreamEvents {
     const { clock, frames, metrics, rounds } = this.#deps;
     const { typeUrl, companion } = channel.provider;
     const { content, plan } = outgoing;
-    const frame = frames.frame({
-      variant: this.#stream.variant,
-      typeUrl,
-      version: channel.versionOf(plan.after.base),
-      content,
-      after: channel.lastSequence,
-    });
+    const version = channel.versionOf(plan.after.base);
+    const frame = frames.frame({ variant: this.#stream.variant, typeUrl, version, content, after: channel.lastSequence });
     channel.sent(outgoing, frame, ticket.since);
     channel.record.sentAt = clock.now();
     rounds.sent(this, typeUrl, plan.diff);
     this.#outbox.add(ticket);
-    metrics.sent({
-      typeUrl,
-      bytes: frame.size,
-      changed: plan.diff.changed.length,
-      removed: plan.diff.removed.length,
-      ms: clock.monotonic() - startedAt,
-    });
+    const { changed, removed } = plan.diff;
+    metrics.sent({ typeUrl, bytes: frame.size, changed: changed.length, removed: removed.length, ms: clock.monotonic() - startedAt });
     this.#stream.send(frame.message, () => {
       if (this.#outbox.taken(ticket)) metrics.flushed(typeUrl, clock.monotonic() - ticket.since);
     });
