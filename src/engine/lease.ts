@@ -6,8 +6,8 @@ import type { Lease } from "./types.ts";
 interface Reads {
   /** Each result once, in the order of first reads. A list, since it is looked at at every change, and that is to leave no garbage behind. */
   readonly results: Result[];
-  /** Where each stands in the list. */
-  readonly places: Map<QueryNode, number>;
+  /** The same by node where there are many: for the few that most leases hold a look through the list is enough, and there are thousands of leases. */
+  byNode: Map<QueryNode, Result> | undefined;
   complete: boolean;
   /** The revision at which all of it was last seen to be as it was. */
   currentAt: number;
@@ -18,7 +18,9 @@ interface Result {
   outcome: unknown;
 }
 
-const noReads = (complete: boolean): Reads => ({ results: [], places: new Map(), complete, currentAt: -1 });
+const noReads = (complete: boolean): Reads => ({ results: [], byNode: undefined, complete, currentAt: -1 });
+
+const FEW = 16;
 
 /** Makes a lease: a set of pinned nodes. A node is pinned as it is read, so a sweep meanwhile is safe. */
 export function createLease(graph: Graph, label: string): Lease {
@@ -29,12 +31,15 @@ export function createLease(graph: Graph, label: string): Lease {
     const outer = graph.collect;
     graph.collect = {
       result(node) {
-        const known = into.results[into.places.get(node) ?? -1];
-        if (known === undefined) {
-          node.pins++;
-          into.places.set(node, into.results.length);
-          into.results.push({ node, outcome: node.outcome });
-        } else known.outcome = node.outcome;
+        const known = find(into, node);
+        if (known !== undefined) {
+          known.outcome = node.outcome;
+          return;
+        }
+        const result = { node, outcome: node.outcome };
+        node.pins++;
+        into.results.push(result);
+        into.byNode?.set(node, result);
       },
       input() {
         into.complete = false;
@@ -95,6 +100,12 @@ export function createLease(graph: Graph, label: string): Lease {
       return true;
     },
   };
+}
+
+function find(reads: Reads, node: QueryNode): Result | undefined {
+  if (reads.results.length < FEW) return reads.results.find((result) => result.node === node);
+  reads.byNode ??= new Map(reads.results.map((result) => [result.node, result]));
+  return reads.byNode.get(node);
 }
 
 /** Whether a result has changed, or may turn out to. */
