@@ -122,10 +122,11 @@ function entryMember({ inputs, mesh }: RegistryContext, key: string): RawMember 
   return placed ? member : { ...member, network: mesh.clusterNetwork(cluster) };
 }
 
-/** Each address and port of a network once: two objects may name the same workload. The first has it. */
+/** Each address and port of a network once: two objects may name the same workload. The first has it. Those without an address are each their own. */
 function distinct(endpoints: readonly Endpoint[]): readonly Endpoint[] {
   const seen = new Set<string>();
   return endpoints.filter((endpoint) => {
+    if (endpoint.address === "") return true;
     const id = `${endpoint.network} ${endpoint.address}:${endpoint.port}`;
     return seen.size !== seen.add(id).size;
   });

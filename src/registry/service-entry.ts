@@ -65,6 +65,9 @@ function canonicalRange(text: string): string {
   return cidr === undefined ? text : formatCidr(cidr);
 }
 
+/** A member without an address is somewhere in its network, behind the gateways there; one without either is nowhere. */
+export const hasPlace = ({ address, network }: Pick<RawMember, "address" | "network">): boolean => address !== "" || network !== "";
+
 /** The endpoints written into a ServiceEntry, in the order written. They are named `entry-0`, `entry-1` …, as in Istio. */
 export function inlineMembers(object: ConfigObject<ServiceEntry>, placement: Placement): readonly RawMember[] {
   const { name, namespace } = object;
@@ -76,9 +79,7 @@ export function inlineMembers(object: ConfigObject<ServiceEntry>, placement: Pla
     namespace,
     objectKey: key,
   });
-  return object.spec.endpoints
-    .map((endpoint, i) => workloadMember(endpoint, identityAt(endpoint, i), placement))
-    .filter((member) => member.address !== "");
+  return object.spec.endpoints.map((endpoint, i) => workloadMember(endpoint, identityAt(endpoint, i), placement)).filter(hasPlace);
 }
 
 /** What names a workload beside the fields that a WorkloadEntry and an inline endpoint share. */

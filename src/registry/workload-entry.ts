@@ -5,7 +5,7 @@ import type { WorkloadGroup } from "../gen/istio/networking/v1alpha3/workload_gr
 import type { Health } from "../model/endpoint.ts";
 import type { RawMember } from "./member.ts";
 import type { Placement } from "./placement.ts";
-import { workloadMember } from "./service-entry.ts";
+import { hasPlace, workloadMember } from "./service-entry.ts";
 
 /** Key of the WorkloadGroup that a WorkloadEntry belongs to, where it names one. */
 export function groupKeyOf(object: ConfigObject<WorkloadEntry>): string | undefined {
@@ -30,7 +30,6 @@ export function workloadEntryMember(
   { reported, ...placement }: Placement & Reported,
 ): RawMember | undefined {
   const { spec } = object;
-  if (spec.address === "") return undefined;
   const template = group?.spec.template;
   const labels = workloadEntryLabels(object, group);
   const filled = {
@@ -43,7 +42,8 @@ export function workloadEntryMember(
   };
   const workload = labels["service.istio.io/workload-name"] ?? object.name;
   const identity = { origin: "workloadEntry", labels, workload, namespace: object.namespace, objectKey: objectKey(object) } as const;
-  return { ...workloadMember(filled, identity, placement), health: healthOf(object, reported) };
+  const member = workloadMember(filled, identity, placement);
+  return hasPlace(member) ? { ...member, health: healthOf(object, reported) } : undefined;
 }
 
 /** Whether the health of a workload is checked by its agent. */

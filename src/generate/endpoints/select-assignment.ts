@@ -37,13 +37,18 @@ export function defineAssignmentSelection(
       const chosen = ctx.registry
         .endpoints(plan.service, plan.port)
         .map((endpoint) => withLabelledHealth(endpoint, ctx.settings.sessions))
-        .filter((endpoint) => isWanted(endpoint, plan, place) && (!resolved || endpoint.unixPath || isIp(endpoint.address)));
+        .filter(
+          (endpoint) =>
+            isWanted(endpoint, plan, place) && (!resolved || endpoint.unixPath || endpoint.address === "" || isIp(endpoint.address)),
+        );
       const modesOf = remembered(peerModes);
       const placed = ofOwnFamilies(direct ? distinctAddresses(chosen) : chosen, place.family ?? "v4").map((endpoint) =>
         placedEndpoint(endpoint, plan, modesOf),
       );
       const only = plan.mutualTls === "only";
-      const reachable = only || direct ? inOwnNetwork(placed, place.network) : acrossNetworks(placed, place, resolved);
+      const found = only || direct ? inOwnNetwork(placed, place.network) : acrossNetworks(placed, place, resolved);
+      // One without an address is reached through the gateways of its network, or not at all.
+      const reachable = found.filter(({ endpoint }) => endpoint.address !== "");
       const used = only ? reachable.filter(({ endpoint }) => endpoint.mutualTls) : reachable;
       const localities = rankLocalities(used, plan.locality, place);
       return { clusterName: plan.cluster, localities: only ? [...localities, ...emptied(reachable, used)] : localities };
