@@ -109,7 +109,7 @@ data:
     await cluster.client.apply(mesh("trustDomain: from.cluster\n    ingressClass: from-cluster"));
     const istiod = await start({ files: { "mesh.yaml": "ingressClass: from-file\n" } });
     const page = async (): Promise<string> => (await istiod.debug("/debug/mesh")).text();
-    expect(await page()).toMatch(/"trustDomain": ?"from.cluster"/);
+    await eventually("it is read", async () => /"trustDomain": ?"from.cluster"/.test(await page()));
     expect(await page()).toMatch(/"ingressClass": ?"from-file"/);
     await cluster.client.apply(mesh("trustDomain: from.cluster\n    ingressService: changed"));
     await eventually("the change is in force", async () => /"ingressService": ?"changed"/.test(await page()));
@@ -132,6 +132,9 @@ spec: {hosts: [own.example.com], ports: [{number: 80, name: http, protocol: HTTP
 `,
       },
     });
+    // A cluster is not waited for without end: on a busy machine it may still be being read.
+    const before = watchEndpoints(istiod.grpcPort, WEB.replace("web", "kept"));
+    await eventually("the cluster is read", () => before().at(-1)?.join() === "10.1.0.7:8080");
     await istiod.stop();
     expect(await readFile(join(istiod.home, "var/lib/istio/cluster-state.jsonl"), "utf8")).toContain("Service/shop/kept");
     await cluster.killApiServer();

@@ -22,6 +22,7 @@ const reason = clusterImpossible();
 if (reason !== undefined) console.warn(`skipped: ${reason}`);
 
 const LONG_MS = 120_000;
+const WEB = "outbound|80||web.shop.svc.cluster.local";
 const OWN = "outbound|80||own.example.com";
 const OWN_ENTRY = `
 apiVersion: networking.istio.io/v1
@@ -85,10 +86,13 @@ describe.skipIf(reason !== undefined)("a start while the API server is away", ()
     const istiod = await start(namespace);
     const root = await eventually("the CA is made", () => secretRoot(namespace));
     expect(await eventually("it signs", () => signedBy(istiod, root))).toBe(root);
+    // A cluster is not waited for without end: on a busy machine it may still be being read.
+    const before = watchEndpoints(istiod.grpcPort, WEB);
+    await eventually("the cluster is read", () => before().at(-1)?.join() === "10.1.0.1:8080", LONG_MS);
     await istiod.stop();
     await cluster.killApiServer();
     await istiod.start();
-    const web = watchEndpoints(istiod.grpcPort, "outbound|80||web.shop.svc.cluster.local");
+    const web = watchEndpoints(istiod.grpcPort, WEB);
     const own = watchEndpoints(istiod.grpcPort, OWN);
     await eventually("both are served", () => web().at(-1)?.join() === "10.1.0.1:8080" && own().at(-1)?.join() === "10.3.0.1:80");
     expect(await ready(istiod)).toMatch(/not known yet: Secret mesh-\d+\/istio-ca-secret could not be read; nothing is signed/);
@@ -128,7 +132,7 @@ describe.skipIf(reason !== undefined)("a start while the API server is away", ()
     expect((await askCertificate(second, { certificate: signed, roots: other.cert })).roots, "a certificate of the mesh is believed").toBe(
       signed.roots,
     );
-    const web = watchEndpoints(first.grpcPort, "outbound|80||web.shop.svc.cluster.local");
+    const web = watchEndpoints(first.grpcPort, WEB);
     await eventually("the cluster is joined", () => (web().at(-1)?.length ?? 0) > 0, LONG_MS);
     for (const { home: base } of [first, second]) await expect(access(join(base, "etc/cacerts"))).rejects.toThrow();
   });
