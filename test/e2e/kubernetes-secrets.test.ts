@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Cluster, clusterImpossible, startCluster } from "../cluster/start-cluster.ts";
 import { createCertificateIssuer, tlsSecret } from "../support/certificates.ts";
-import { addNamespaces, secretReaderYaml } from "../support/cluster-objects.ts";
+import { addNamespaces, clusterRead, secretReaderYaml } from "../support/cluster-objects.ts";
 import { startIstiod } from "../support/istiod.ts";
 import { eventually } from "../support/wait.ts";
 import { watchSecret } from "../support/watched-secret.ts";
@@ -30,6 +30,7 @@ ${secretReaderYaml("edge")}`);
     const ca = await createCertificateIssuer("servers");
     await cluster.client.apply(tlsSecret("shop/cert", await ca.issue("DNS:a.example.com")));
     const istiod = await startIstiod({ env: { KUBECONFIG: cluster.kubeconfig } });
+    await clusterRead(istiod);
     const edge = await watchSecret(istiod, { account: "edge", token: await tokenOf("edge"), name: NAME });
     await eventually("it is given", () => edge.answers.includes(`+${NAME}`));
     expect(edge.answers).toEqual([`+${NAME}`]);

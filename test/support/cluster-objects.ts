@@ -1,6 +1,20 @@
 import { dump } from "js-yaml";
 import { customResourceDefinitions } from "../../src/config/crd/custom-resource-definition.ts";
 import type { Cluster } from "../cluster/start-cluster.ts";
+import type { Istiod } from "./istiod.ts";
+import { eventually } from "./wait.ts";
+
+/** Resolves when a control plane has read its cluster: it is ready after a while also where that takes longer. */
+export async function clusterRead({ httpPort }: Istiod): Promise<void> {
+  await eventually("the cluster is read", async () => {
+    const page = (await (await fetch(`http://127.0.0.1:${httpPort}/ready?verbose`)).json()) as Readiness;
+    return page.checks.some(({ name, ok }) => name === "source k8s://" && ok);
+  });
+}
+
+interface Readiness {
+  readonly checks: readonly { readonly name: string; readonly ok: boolean }[];
+}
 
 /** Makes namespaces with the service account that pods of theirs run as. */
 export async function addNamespaces(cluster: Cluster, ...names: readonly string[]): Promise<void> {
