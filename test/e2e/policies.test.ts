@@ -192,7 +192,8 @@ spec:
       "conf/bytes.yaml": bytesBehindGateway(port, (await tcpEcho("bytes")).port),
     };
     const shop = await gateway(CUSTOM, files);
-    await listening(port);
+    // Whoever connects to see whether it listens would be asked about.
+    await eventually("it listens for connections", async () => (await shop.proxy.admin("/listeners")).includes(`:${port}`));
     expect(await statusOf(shop, { path: "/private/a" })).toBe(403);
     expect(await statusOf(shop, { path: "/private/a", headers: { "x-word": "open sesame" } })).toBe(200);
     expect(await statusOf(shop, { path: "/public" })).toBe(200);
