@@ -13,7 +13,7 @@ const STATISTICS = ["min", "max", "mean", "stddev", "p50", "p90", "p99"] as cons
 
 /**
  * Tells how late the event loop is, under the names that prom-client has for it, and instead of it: its own watch wakes the process a hundred times a second,
- * which is most of what a control plane costs that has nothing to do, and counts the time between two looks as a delay.
+ * which is felt in a control plane that has nothing to do, and counts the time between two looks as a delay.
  */
 export function watchLoopLag(registry: Registry, clock: Pick<Clock, "after" | "monotonic">): void {
   const seen = createHistogram();
