@@ -1,7 +1,7 @@
 import { BinaryReader } from "@bufbuild/protobuf/wire";
 import { eachField } from "./field-reader.ts";
 import { textField } from "./field-writer.ts";
-import { noteRange, plainLists, type RequestLists } from "./request-lists.ts";
+import { noteRanges, plainLists, type RequestLists } from "./request-lists.ts";
 
 /** A discovery request of either variant. Read by hand: a node that repeats itself is skipped, and nothing is built twice. */
 export interface DiscoveryRequest {
@@ -30,7 +30,7 @@ export function readSotwRequest(bytes: Uint8Array, lists: RequestLists = plainLi
   const names: number[] = [];
   eachField(bytes, (field, reader) => {
     if (field === 2) request.node = reader.bytes();
-    else if (field === 3) noteRange(reader, names);
+    else if (field === 3) noteRanges(bytes, { field, reader }, names);
     else if (field === 4) request.typeUrl = reader.string();
     else if (field === 5) request.nonce = reader.string();
     else if (field === 6) request.error = readStatus(reader.bytes());
@@ -47,9 +47,9 @@ export function readDeltaRequest(bytes: Uint8Array, lists: RequestLists = plainL
   eachField(bytes, (field, reader) => {
     if (field === 1) request.node = reader.bytes();
     else if (field === 2) request.typeUrl = reader.string();
-    else if (field === 3) noteRange(reader, names);
-    else if (field === 4) noteRange(reader, unsubscribe);
-    else if (field === 5) noteRange(reader, versions);
+    else if (field === 3) noteRanges(bytes, { field, reader }, names);
+    else if (field === 4) noteRanges(bytes, { field, reader }, unsubscribe);
+    else if (field === 5) noteRanges(bytes, { field, reader }, versions);
     else if (field === 6) request.nonce = reader.string();
     else if (field === 7) request.error = readStatus(reader.bytes());
     else return false;

@@ -98,11 +98,28 @@ function sumOf(bytes: Uint8Array, ranges: Ranges, [first = 0, second = 0, third 
   return `${ranges.length} ${sumA} ${sumB} ${sumC}`;
 }
 
-/** Notes where a length-delimited field stands whose tag was just read, and steps over it. Throws where it goes beyond the end. */
-export function noteRange(reader: BinaryReader, ranges: number[]): void {
-  const length = reader.uint32();
-  const from = reader.pos;
-  if (from + length > reader.len) throw new RangeError("a field goes beyond the end of its message");
-  ranges.push(from, from + length);
-  reader.pos = from + length;
+/**
+ * Notes where the entries of a repeated field stand, from the one whose tag was just read to the last that follows it immediately, and steps over them.
+ * Most of a long request is one such run. Throws where an entry goes beyond the end.
+ */
+export function noteRanges(
+  bytes: Uint8Array,
+  { field, reader }: { readonly field: number; readonly reader: BinaryReader },
+  ranges: number[],
+): void {
+  const tag = (field << 3) | 2;
+  do {
+    const length = reader.uint32();
+    const from = reader.pos;
+    if (from + length > reader.len) throw new RangeError("a field goes beyond the end of its message");
+    ranges.push(from, from + length);
+    reader.pos = from + length;
+  } while (isNext(bytes, reader, tag));
+}
+
+/** Steps over a tag of one byte, if it is the next. */
+function isNext(bytes: Uint8Array, reader: BinaryReader, tag: number): boolean {
+  if (bytes[reader.pos] !== tag) return false;
+  reader.pos += 1;
+  return true;
 }
