@@ -18,11 +18,8 @@ export function createEngine(options: EngineOptions = {}): Engine {
   const familyByQuery = new WeakMap<object, Family>();
   let overlay: Overlay | undefined;
 
-  const host: TableHost = {
-    graph,
-    write: (table, key, value) => log.write(table, key, value),
-    view: (table) => overlay?.view(table),
-  };
+  const write: TableHost["write"] = (table, key, value) => log.write(table, key, value);
+  const host: TableHost = { graph, write, view: (table) => overlay?.view(table) };
 
   function table<V>(def: TableDef<V>): Table<V> {
     invariant(!tables.has(def.name), `table ${def.name} is defined twice`);

@@ -25,40 +25,13 @@ const FEW = 16;
 /** Makes a lease: a set of pinned nodes. A node is pinned as it is read, so a sweep meanwhile is safe. */
 export function createLease(graph: Graph, label: string): Lease {
   let held = noReads(false);
-
-  function collecting<T>(into: Reads, fn: () => T): T {
+  const collecting = <T>(into: Reads, fn: () => T): T => {
     graph.assertIdle(`lease ${label}`);
-    const outer = graph.collect;
-    graph.collect = {
-      result(node) {
-        const known = find(into, node);
-        if (known !== undefined) {
-          known.outcome = node.outcome;
-          return;
-        }
-        const result = { node, outcome: node.outcome };
-        node.pins++;
-        into.results.push(result);
-        into.byNode?.set(node, result);
-      },
-      input() {
-        into.complete = false;
-      },
-    };
-    try {
-      return fn();
-    } catch (error) {
-      into.complete = false;
-      throw error;
-    } finally {
-      graph.collect = outer;
-    }
-  }
-
-  function unpin({ results }: Reads): void {
+    return collect(graph, into, fn);
+  };
+  const unpin = ({ results }: Reads): void => {
     for (const { node } of results) if (--node.pins === 0) graph.suspect(node);
-  }
-
+  };
   return {
     label,
     run(fn) {
@@ -100,6 +73,37 @@ export function createLease(graph: Graph, label: string): Lease {
       return true;
     },
   };
+}
+
+/** Notes and pins what `fn` reads. What is read of inputs, or not to the end, is not noted: then it is not all. */
+function collect<T>(graph: Graph, into: Reads, fn: () => T): T {
+  const outer = graph.collect;
+  graph.collect = {
+    result: (node) => note(into, node),
+    input() {
+      into.complete = false;
+    },
+  };
+  try {
+    return fn();
+  } catch (error) {
+    into.complete = false;
+    throw error;
+  } finally {
+    graph.collect = outer;
+  }
+}
+
+function note(into: Reads, node: QueryNode): void {
+  const known = find(into, node);
+  if (known !== undefined) {
+    known.outcome = node.outcome;
+    return;
+  }
+  const result = { node, outcome: node.outcome };
+  node.pins++;
+  into.results.push(result);
+  into.byNode?.set(node, result);
 }
 
 function find(reads: Reads, node: QueryNode): Result | undefined {

@@ -113,9 +113,8 @@ export function createGrpcServer(options: GrpcServerOptions): GrpcServer {
     const discovering = streams.get(path);
     const serve = discovering ?? methods.get(path) ?? noSuchMethod;
     const maxRequestBytes = discovering === undefined ? settings.maxUnaryBytes : settings.maxRequestBytes;
-    const { peer, encrypted } = connection;
-    const paced = encrypted ? { pace } : {};
-    serve(new GrpcCall({ stream, headers, connection: peer, maxRequestBytes, clock, misbehaved, ...paced }), connection);
+    const paced = connection.encrypted ? { pace } : {};
+    serve(new GrpcCall({ stream, headers, connection: connection.peer, maxRequestBytes, clock, misbehaved, ...paced }), connection);
   };
   return {
     async listen(at, tls) {

@@ -39,26 +39,12 @@ const RECENT_DIFFS = 8;
 
 /** Builds responses, each once for all streams that need it. */
 export function createFrames(controlPlane: string): Frames {
-  const kept = new Map<Diff, KeptFrame>();
+  const kept = new KeptFrames();
   const sizes = new WeakMap<Diff, number>();
   const recent: Diff[] = [];
   const blocks = new SharedBlocks();
-  const held = new HeldBytes();
   let sequence = 0;
 
-  const forget = (diff: Diff): void => {
-    for (const bytes of kept.get(diff)?.message ?? []) held.drop(bytes);
-    kept.delete(diff);
-  };
-  const keep = (diff: Diff, frame: KeptFrame): void => {
-    forget(diff);
-    kept.set(diff, frame);
-    for (const bytes of frame.message) held.add(bytes);
-    for (const oldest of kept.keys()) {
-      if (held.size <= KEPT_BYTES || oldest === diff) break;
-      forget(oldest);
-    }
-  };
   /** Streams with exceptions make their own differences, which are often equal: found among the last few. */
   const canonical = (diff: Diff): Diff => {
     const known = recent.find((other) => other === diff || sameDiff(other, diff));
@@ -83,7 +69,7 @@ export function createFrames(controlPlane: string): Frames {
       const message = build(content, blocks);
       const ack = variant === "delta" ? deltaAck(typeUrl, nonce) : undefined;
       const frame = { used: true, variant, typeUrl, version, sequence, nonce, message, size: messageSize(message), ack };
-      keep(diff, frame);
+      kept.keep(diff, frame);
       return frame;
     },
     size(content) {
@@ -95,14 +81,44 @@ export function createFrames(controlPlane: string): Frames {
       return size;
     },
     age() {
-      for (const [diff, frame] of kept) {
-        if (!frame.used) forget(diff);
-        frame.used = false;
-      }
+      kept.age();
       recent.length = 0;
       blocks.age();
     },
   };
+}
+
+/** Frames that others may be sent too, the most recent ones within the bytes there are for them. */
+class KeptFrames {
+  readonly #frames = new Map<Diff, KeptFrame>();
+  readonly #held = new HeldBytes();
+
+  get(diff: Diff): KeptFrame | undefined {
+    return this.#frames.get(diff);
+  }
+
+  keep(diff: Diff, frame: KeptFrame): void {
+    this.#forget(diff);
+    this.#frames.set(diff, frame);
+    for (const bytes of frame.message) this.#held.add(bytes);
+    for (const oldest of this.#frames.keys()) {
+      if (this.#held.size <= KEPT_BYTES || oldest === diff) break;
+      this.#forget(oldest);
+    }
+  }
+
+  /** Forgets those that nobody was sent since the last call. */
+  age(): void {
+    for (const [diff, frame] of this.#frames) {
+      if (!frame.used) this.#forget(diff);
+      frame.used = false;
+    }
+  }
+
+  #forget(diff: Diff): void {
+    for (const bytes of this.#frames.get(diff)?.message ?? []) this.#held.drop(bytes);
+    this.#frames.delete(diff);
+  }
 }
 
 /** Buffers that several messages may hold, and their size together. */
