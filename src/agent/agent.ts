@@ -20,7 +20,7 @@ import { signAtCa } from "./identity/ca-client.ts";
 import { copyCertificates, readEarlierCertificate } from "./identity/certificate-copies.ts";
 import { createWorkloadIdentity, type WorkloadIdentity } from "./identity/workload-identity.ts";
 import { isServed, prepareSocket, restrictSocket } from "./local-socket.ts";
-import { type Metadata, type NodeIdentity, nodeBytes, nodeIdentity } from "./node-identity.ts";
+import { type Metadata, type NodeIdentity, nodeBytes, nodeIdentity, serviceCluster } from "./node-identity.ts";
 import { type AgentContext, PARTS } from "./parts.ts";
 import { readProxyConfig } from "./proxy-config.ts";
 import { serveSecrets } from "./sds/sds-stream.ts";
@@ -198,9 +198,10 @@ function supervise(options: AgentOptions, { node, dialer, signal }: Supervised):
       },
       signal,
     );
-    const local = localPart({ node, adminPort: proxy.adminPort, xdsSocket: paths.xdsSocket, sdsSocket: paths.sdsSocket });
     const given = takeApart(await bootstrap);
     if (given.proxyConfig !== "") running = await readProxyConfig(given.proxyConfig);
+    const named = { ...node, cluster: serviceCluster(running, node.metadata) };
+    const local = localPart({ node: named, adminPort: proxy.adminPort, xdsSocket: paths.xdsSocket, sdsSocket: paths.sdsSocket });
     await mkdir(paths.work, { recursive: true, mode: 0o700 });
     return startEnvoy({
       binary,

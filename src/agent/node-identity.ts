@@ -63,13 +63,31 @@ export function nodeIdentity(facts: NodeFacts): NodeIdentity {
     ...(Object.keys(facts.annotations).length > 0 && given.ANNOTATIONS === undefined && { ANNOTATIONS: facts.annotations }),
     ...(!facts.hasIdentity && { WORKLOAD_IDENTITY: "none" }),
   };
-  const app = labels["service.istio.io/canonical-name"] ?? labels["app.kubernetes.io/name"] ?? labels.app ?? name;
   return {
     id: `${type}~${address}~${name}.${namespace}~${namespace}.svc.cluster.local`,
-    cluster: proxy.serviceCluster || `${app}.${namespace}`,
+    cluster: serviceCluster(proxy, metadata),
     metadata,
     locality: localityOf(labels["istio-locality"] ?? ""),
   };
+}
+
+/** The name that ProxyConfig has where nobody gave one. */
+const UNNAMED = "istio-proxy";
+const CANONICAL_NAME = ["service.istio.io/canonical-name", "app.kubernetes.io/name", "app"];
+
+/** What a workload is called in traces and in Envoy's own words: the name of a ProxyConfig, else one of its labels with its namespace, by Istio's rules. */
+export function serviceCluster(
+  { serviceCluster: given, tracingServiceName }: Pick<AgentProxyConfig, "serviceCluster" | "tracingServiceName">,
+  { LABELS, WORKLOAD_NAME, NAMESPACE }: Metadata,
+): string {
+  const labels = textMap(LABELS);
+  const labelled = (names: readonly string[]): string | undefined => names.map((name) => labels[name]).find((value) => value !== undefined);
+  const workload = typeof WORKLOAD_NAME === "string" && WORKLOAD_NAME !== "" ? WORKLOAD_NAME : UNNAMED;
+  if (given !== "" && given !== UNNAMED) return given;
+  const canonical = labelled(CANONICAL_NAME) ?? workload;
+  if (tracingServiceName === "CANONICAL_NAME_ONLY" && canonical !== UNNAMED) return canonical;
+  if (tracingServiceName === "CANONICAL_NAME_AND_NAMESPACE") return `${canonical}.${NAMESPACE}`;
+  return `${labelled(CANONICAL_NAME.toReversed()) ?? workload}.${NAMESPACE}`;
 }
 
 function placeOf({ settings, hostname, addresses }: NodeFacts): {

@@ -16,7 +16,9 @@ export interface AgentProxyConfig {
   readonly discoveryAddress: string;
   /** The control plane is called without TLS. */
   readonly plaintext: boolean;
+  /** What the workload is called in traces, or by which rule that is found; empty where nothing is said. */
   readonly serviceCluster: string;
+  readonly tracingServiceName: string;
   readonly interceptionMode: string;
   readonly binaryPath: string;
 }
@@ -37,6 +39,7 @@ export async function readProxyConfig(text: string): Promise<AgentProxyConfig> {
     discoveryAddress: read.text("discoveryAddress"),
     plaintext: read.text("controlPlaneAuthPolicy") === "NONE",
     serviceCluster: read.text("serviceCluster"),
+    tracingServiceName: read.text("tracingServiceName"),
     interceptionMode: read.text("interceptionMode"),
     binaryPath: read.text("binaryPath"),
   };

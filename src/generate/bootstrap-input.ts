@@ -3,7 +3,7 @@ import { msOfDuration } from "../base/duration.ts";
 import { parseGoDuration } from "../config/parse/go-duration.ts";
 import type { ManagedBootstrapInput } from "../envoy/bootstrap/managed-bootstrap.ts";
 import type { StatsInput } from "../envoy/bootstrap/stats-config.ts";
-import type { ProxyConfig } from "../gen/istio/mesh/v1alpha1/proxy_config_pb.js";
+import { type ProxyConfig, ProxyConfig_TracingServiceName as TracingServiceName } from "../gen/istio/mesh/v1alpha1/proxy_config_pb.js";
 import { remoteServicesOf } from "./bootstrap-services.ts";
 
 /** Statistics that are kept whatever a workload asks for: readiness, denials and routes with names of their own hang on them. */
@@ -75,7 +75,7 @@ export function bootstrapInput(config: ProxyConfig | undefined, metadata: JsonOb
   };
 }
 
-/** What of ProxyConfig becomes flags of Envoy's command line, or is the agent's to do when it ends; nothing where an agent would do so anyway. */
+/** What of ProxyConfig becomes flags of Envoy's command line or its name, or is the agent's to do when it ends; nothing where an agent would do so anyway. */
 function runProxyConfig(config: ProxyConfig | undefined): string {
   if (config === undefined) return "";
   const { concurrency, drainDuration, terminationDrainDuration, fileFlushInterval, fileFlushMinSizeKb } = config;
@@ -86,8 +86,20 @@ function runProxyConfig(config: ProxyConfig | undefined): string {
       msOfDuration(terminationDrainDuration) !== 5_000 && { terminationDrainDuration: `${msOfDuration(terminationDrainDuration)}ms` }),
     ...(fileFlushInterval !== undefined && { fileFlushInterval: `${msOfDuration(fileFlushInterval)}ms` }),
     ...(fileFlushMinSizeKb > 0 && { fileFlushMinSizeKb }),
+    ...nameRule(config.clusterName),
   };
   return Object.keys(said).length === 0 ? "" : JSON.stringify(said);
+}
+
+/** The name in traces, or how it is found; the default of both is what an agent does anyway. */
+function nameRule({ case: kind, value }: ProxyConfig["clusterName"]): {
+  readonly serviceCluster?: string;
+  readonly tracingServiceName?: string;
+} {
+  if (kind === "serviceCluster" && value !== "istio-proxy") return { serviceCluster: value };
+  if (kind === "tracingServiceName" && value !== TracingServiceName.APP_LABEL_AND_NAMESPACE)
+    return { tracingServiceName: TracingServiceName[value] };
+  return {};
 }
 
 /** Longer than any sensible time between two looks at metrics: what was counted last has been seen before it goes. */

@@ -131,7 +131,8 @@ describe("an agent without Envoy", () => {
 describe("the Envoy of an agent", () => {
   it("runs as the mesh's ProxyConfig says, the workload's own over it, and a bootstrap of the user's over all", async () => {
     const issuer = createIssuer("https://id.example.com");
-    const mesh = "defaultConfig: {concurrency: 1, drainDuration: 21s, terminationDrainDuration: 250ms, fileFlushInterval: 3s}\n";
+    const mesh =
+      "defaultConfig: {concurrency: 1, drainDuration: 21s, terminationDrainDuration: 250ms, fileFlushInterval: 3s, tracingServiceName: CANONICAL_NAME_ONLY}\n";
     const istiod = await startIstiod({ files: { "mesh.yaml": meshBelieving(issuer) + mesh } });
     const override = join(await tempDir(), "custom_bootstrap.json");
     await writeFile(override, "stats_flush_interval: 7s\nflags_path: '$(HOST_IP):9411'\n");
@@ -141,7 +142,11 @@ describe("the Envoy of an agent", () => {
       istiod: `127.0.0.1:${istiod.securePort}`,
       root: await rootOf(istiod),
       token: tokenFor(issuer, "default"),
-      env: { ISTIO_BOOTSTRAP_OVERRIDE: override, HOST_IP: "fd00::7" },
+      env: {
+        ISTIO_BOOTSTRAP_OVERRIDE: override,
+        HOST_IP: "fd00::7",
+        ISTIO_METAJSON_LABELS: JSON.stringify({ "service.istio.io/canonical-name": "tuned-app", app: "old" }),
+      },
       proxyConfig: { drainDuration: "22s", terminationDrainDuration: "8s" },
     });
     const { command_line_options: options } = JSON.parse(await agent.admin("/server_info"));
@@ -153,6 +158,7 @@ describe("the Envoy of an agent", () => {
     expect(JSON.stringify(configs)).toContain('"flags_path":"[fd00::7]:9411"');
     const { node } = JSON.parse(await agent.admin("/server_info"));
     expect(node.id).toContain("~127.0.0.15~tuned.shop~");
+    expect(node.cluster).toBe("tuned-app");
     expect(node.metadata).not.toHaveProperty("RUN_PROXY_CONFIG");
     const started = systemClock.monotonic();
     expect(await agent.stop()).toBe(0);
