@@ -17,7 +17,7 @@ const CART = { namespace: "shop", serviceAccount: "cart", ttlMs: HOUR };
 
 async function rig(given?: string) {
   const home = given ?? (await mkdtemp(join(tmpdir(), "join-")));
-  onTestFinished(() => rm(home, { recursive: true, force: true }));
+  onTestFinished(() => rm(home, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }));
   const hands = { now: START };
   const clock: Clock = { ...systemClock, now: () => hands.now };
   const key = await ensureJoinKey(home);

@@ -25,7 +25,7 @@ let dir = "";
 beforeEach(() => {
   dir = mkdtempSync(join(tmpdir(), "ca-"));
 });
-afterEach(() => rmSync(dir, { recursive: true }));
+afterEach(() => rmSync(dir, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }));
 
 const storeIn = (directory: string, clock = systemClock): RootStore =>
   fileRootStore({ directory, trustDomain: "cluster.local", rootTtlMs: 10 * YEAR, clock, log: silentLog });

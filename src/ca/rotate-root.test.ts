@@ -13,7 +13,7 @@ const DAY = 86_400_000;
 
 async function rig() {
   const home = await mkdtemp(join(tmpdir(), "rotate-"));
-  onTestFinished(() => rm(home, { recursive: true, force: true }));
+  onTestFinished(() => rm(home, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }));
   const directory = join(home, "cacerts");
   const clock = manualClock();
   const store = fileRootStore({ directory, trustDomain: "cluster.local", rootTtlMs: 3_650 * DAY, clock, log: silentLog });

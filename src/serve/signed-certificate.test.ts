@@ -25,7 +25,7 @@ let dir = "";
 beforeEach(async () => {
   dir = await mkdtemp(join(tmpdir(), "signed-"));
 });
-afterEach(() => rm(dir, { recursive: true }));
+afterEach(() => rm(dir, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }));
 
 /** A cluster with one signer, which does as it is told, and a bundle of roots that it publishes. */
 async function rig() {

@@ -1,4 +1,4 @@
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { mkdir, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { create } from "@bufbuild/protobuf";
@@ -19,7 +19,7 @@ beforeEach(async () => {
   const life = { notBefore: 0, notAfter: 2_000_000_000_000 };
   [configured, mounted, published, own] = await Promise.all(["mesh", "file", "bundle", "chain"].map((name) => makeCa(name, life)));
 });
-afterEach(() => rm(dir, { recursive: true }));
+afterEach(() => rm(dir, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }));
 
 const pemOf = (ca: TestCa | undefined): string => ca?.certificate.pem ?? "";
 const meshWith = (pem: string, ...certSigners: readonly string[]): MeshConfig =>
@@ -76,6 +76,7 @@ describe("the roots of a signer", () => {
       expect(organizations(roots, chain)).toBe("O=chain");
     });
     roots.stop();
+    await holds(async () => expect(await readFile(join(dir, "var/lib/istio/signer-roots.json"), "utf8")).toContain(SIGNER));
   });
 
   it("that came with a chain are remembered, over a restart too; others are nobody's", async () => {

@@ -14,7 +14,7 @@ let base = "";
 beforeEach(async () => {
   base = await mkdtemp(join(tmpdir(), "mesh-"));
 });
-afterEach(() => rm(base, { recursive: true, force: true }));
+afterEach(() => rm(base, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }));
 
 const put = async (path: string, content: string | Uint8Array): Promise<void> => {
   await mkdir(dirname(join(base, path)), { recursive: true });

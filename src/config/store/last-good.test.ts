@@ -11,7 +11,7 @@ beforeEach(() => {
   base = mkdtempSync(join(tmpdir(), "last-good-"));
   dir = join(base, "var/lib/istio/last-good");
 });
-afterEach(() => rmSync(base, { recursive: true, force: true }));
+afterEach(() => rmSync(base, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }));
 
 const record = (name: string, value = 1): LastGoodRecord => ({
   source: "file:/conf",

@@ -268,7 +268,7 @@ describe("a restart", () => {
 
   it("reads what it wrote, for its owner alone, and starts empty from what it cannot read", async () => {
     const dir = await mkdtemp(join(tmpdir(), "registered-"));
-    onTestFinished(() => rm(dir, { recursive: true, force: true }));
+    onTestFinished(() => rm(dir, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }));
     const path = join(dir, "deep/registered.json");
     const one = await rig(registrationFile(path, silentLog));
     for (let index = 1; index <= 50; index++) one.book.connect({}, { ...CLAIM, address: `10.0.1.${index}` });
