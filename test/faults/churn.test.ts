@@ -21,6 +21,7 @@ describe("churn", () => {
       assert.ok(range(of(({ handles }) => handles)) <= 10, `handles: ${of(({ handles }) => handles)}`);
       assert.ok(range(of(({ nodes }) => nodes)) <= UNSWEPT, `results: ${of(({ nodes }) => nodes)}`);
       assert.ok(range(of(({ edges }) => edges)) <= UNSWEPT * 10, `reads: ${of(({ edges }) => edges)}`);
+      assert.deepEqual(soakFaults(samples), []);
     },
     (SECONDS + 300) * 1000,
   );

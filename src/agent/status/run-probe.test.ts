@@ -80,7 +80,7 @@ describe("probes of the application", () => {
     const slow = await probe({ httpGet: { port }, timeoutSeconds: 0.2 });
     assert.equal(slow.status, 500);
     assert.match(slow.body, /in time/);
-    assert.ok(performance.now() - started < 30_000);
+    assert.ok(performance.now() - started < 1_500);
     for (const config of [
       { httpGet: { port: await freePort() } },
       { tcpSocket: { port: await freePort() } },

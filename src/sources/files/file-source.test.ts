@@ -96,7 +96,7 @@ describe("changes", () => {
     await rig.until(() => rig.say("z/y/a.yaml") === "a=4");
   });
 
-  it("tells of an atomic rename sooner than a burst is waited for, and of nothing else", async () => {
+  it("tells of an atomic rename within 30 ms, and of nothing else", async () => {
     const rig = new Rig();
     rig.write("a.yaml", object("a", 0));
     rig.write("b.yaml", object("b", 0));
@@ -112,7 +112,7 @@ describe("changes", () => {
     expect(rig.events.slice(1).every((event) => event.type === "replace" && event.scopes.every(({ scope }) => scope === "a.yaml"))).toBe(
       true,
     );
-    expect(Math.min(...took)).toBeLessThan(FILE_TIMES.maxWait);
+    expect(Math.min(...took)).toBeLessThan(30);
   });
 
   it("says nothing when a file is touched, or a comment changes only the digest", async () => {
@@ -150,11 +150,15 @@ describe("changes", () => {
   it("takes a burst of 1,000 files as a few events", async () => {
     const rig = await new Rig().start();
     for (let i = 0; i < 1_000; i += 1) rig.write(`ns-${i % 20}/f${i}.yaml`, object(`o${i}`));
+    const [written, before] = [performance.now(), process.cpuUsage()];
     await rig.until(() => rig.scopes.size === 1_000);
-    expect(rig.events.length).toBeLessThanOrEqual(50);
+    expect(process.cpuUsage(before).user / 1_000).toBeLessThan(5_000);
+    // On a slow machine a burst is longer: then it is one event each time that its first change has waited long enough.
+    const few = (): number => (performance.now() - written) / FILE_TIMES.maxWait;
+    expect(rig.events.length).toBeLessThanOrEqual(Math.max(12, few()));
     for (const name of readdirSync(rig.dir)) rmSync(join(rig.dir, name), { recursive: true });
     await rig.until(() => rig.scopes.size === 0);
-    expect(rig.events.length).toBeLessThanOrEqual(100);
+    expect(rig.events.length).toBeLessThanOrEqual(Math.max(24, few()));
   });
 
   it("finds by scanning what no event told", async () => {
