@@ -14,10 +14,13 @@ function refuse(what) {
   if (loading) throw new Error(`a module asks for ${what} while it is loaded, and the snapshot would keep the answer for every start`);
 }
 
-function replace(owner, name, descriptor) {
-  const before = Object.getOwnPropertyDescriptor(owner, name);
-  Object.defineProperty(owner, name, { ...descriptor, configurable: true });
-  lifts.push(() => Object.defineProperty(owner, name, before));
+/** Writes a value over another and leaves the rest of the property alone: objects of which more is changed, such as `Math`, are slow ever after. */
+function replace(owner, name, value) {
+  const before = owner[name];
+  owner[name] = value;
+  lifts.push(() => {
+    owner[name] = before;
+  });
 }
 
 /** Proxies, not functions of our own: what is bound while loading is bound to them, and must have all that the originals have. */
@@ -27,7 +30,7 @@ function refuseCalls(owner, title, names) {
       refuse(`${title}.${name}`);
       return Reflect.apply(target, self, args);
     };
-    replace(owner, name, { value: new Proxy(owner[name], { apply }), writable: true, enumerable: true });
+    replace(owner, name, new Proxy(owner[name], { apply }));
   }
 }
 
@@ -40,7 +43,7 @@ function refuseReads(owner, name, what) {
     refuse(what("names"));
     return Reflect.ownKeys(target);
   };
-  replace(owner, name, { value: new Proxy(owner[name], { get, has: get, ownKeys }), writable: true, enumerable: true });
+  replace(owner, name, new Proxy(owner[name], { get, has: get, ownKeys }));
 }
 
 const CALLS = {
@@ -59,13 +62,15 @@ refuseCalls(Math, "Math", ["random"]);
 refuseCalls(process, "process", ["cwd", "hrtime", "uptime", "memoryUsage", "cpuUsage", "umask", "getuid", "geteuid"]);
 refuseReads(process, "env", (name) => `the environment variable ${name}`);
 refuseReads(process, "argv", () => "process.argv");
-const { pid } = process;
-replace(process, "pid", {
+const pid = Object.getOwnPropertyDescriptor(process, "pid");
+Object.defineProperty(process, "pid", {
+  configurable: true,
   get() {
     refuse("process.pid");
-    return pid;
+    return pid.value;
   },
 });
+lifts.push(() => Object.defineProperty(process, "pid", pid));
 const time = new Proxy(Date, {
   apply(target, self, args) {
     refuse("the time");
@@ -80,4 +85,4 @@ const time = new Proxy(Date, {
     return target[name];
   },
 });
-replace(globalThis, "Date", { value: time, writable: true });
+replace(globalThis, "Date", time);

@@ -40,6 +40,14 @@ describe("a snapshot", () => {
     expect(await readFile(`${blob}.sizes`, "utf8")).toBe(sizes.join(""));
   });
 
+  it("leaves Node's own objects as fast as they were", async () => {
+    const fast = `setFlagsFromString("--allow-natives-syntax"); console.log(new Function("return %HasFastProperties(Math)")())`;
+    const root = await checkout(`import { setFlagsFromString } from "node:v8"; ${main(fast)}`);
+    await make(root);
+    const { stdout } = await run(process.execPath, ["--snapshot-blob", join(root, "dist/program.blob"), "program.mjs"]);
+    expect(stdout).toBe("true\n");
+  });
+
   it("has chance of its own in every process", async () => {
     const root = await checkout(
       `import { randomUUID } from "node:crypto"; const known = new Set(["a"]); ${main("console.log(known.size, Math.random(), randomUUID())")}`,
