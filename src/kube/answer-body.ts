@@ -2,6 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import { faultOfStatus, KubeError } from "./kube-error.ts";
+import { isProtobuf, protoStatus } from "./proto-list-reader.ts";
 
 /** No object is nearly as large; what is would take all the memory there is. */
 const MOST_BYTES = 256 * 1024 * 1024;
@@ -35,8 +36,13 @@ async function bytesOf(answer: IncomingMessage, times: BodyTimes): Promise<Buffe
   });
   const bytes = Buffer.concat(chunks, length);
   if (isGood(answer)) return bytes;
+  throw faultOfStatus(statusOf(answer, bytes), answer.statusCode ?? 0, retryAfterOf(answer));
+}
+
+function statusOf({ headers }: IncomingMessage, bytes: Buffer): unknown {
+  if (isProtobuf(headers["content-type"])) return protoStatus(bytes);
   const text = bytes.toString("utf8");
-  throw faultOfStatus(parsedOr(text, { message: text.slice(0, 200) }), answer.statusCode ?? 0, retryAfterOf(answer));
+  return parsedOr(text, { message: text.slice(0, 200) });
 }
 
 /** Gives away the chunks of a whole answer as they come; throws what the server says where its status is not one of success. */

@@ -1,10 +1,11 @@
 import type { Clock } from "../base/clock.ts";
 import { jsonOf, readChunks, type WatchEvent, watchEvents } from "./answer-body.ts";
-import type { Picked } from "./json-bytes.ts";
 import type { KubeAccess } from "./kube-access.ts";
 import { KubeError } from "./kube-error.ts";
 import { createKubeTransport } from "./kube-transport.ts";
 import { isKubeObject, type KubePage, type ListHead, ListReader } from "./list-reader.ts";
+import type { ObjectFields } from "./proto-fields.ts";
+import { isProtobuf, ProtoListReader } from "./proto-list-reader.ts";
 import { type KubeObject, type ResourcePlace, type ResourceType, resourcePath } from "./resource-type.ts";
 
 export interface Selection {
@@ -20,8 +21,8 @@ export interface ListOptions extends Selection {
   readonly resourceVersion?: string | undefined;
   readonly limit?: number | undefined;
   readonly continue?: string | undefined;
-  /** What is read of each object; everything but `managedFields` unless told. */
-  readonly picked?: Picked | undefined;
+  /** What is read of each object; everything but `managedFields` unless told. Only kinds of Kubernetes' own may be told of: those are had in protobuf. */
+  readonly fields?: ObjectFields | undefined;
   readonly signal?: AbortSignal;
 }
 
@@ -88,6 +89,7 @@ export interface KubeClient {
 }
 
 const REQUEST_MS = 30_000;
+const PROTOBUF = "application/vnd.kubernetes.protobuf,application/json";
 const METADATA = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 const METADATA_LIST = METADATA.replace("PartialObjectMetadata", "PartialObjectMetadataList");
 const PATCH_TYPES = {
@@ -117,11 +119,13 @@ export function createKubeClient(access: KubeAccess, clock: Clock, userAgent = "
   const request = async (wanted: RawRequest): Promise<unknown> =>
     jsonOf(await ask(wanted), { clock, idleMs: wanted.timeoutMs ?? REQUEST_MS });
   const listEach: KubeClient["listEach"] = async (type, options, take) => {
-    const { namespace, labelSelector, fieldSelector, resourceVersion, limit, continue: from, metadataOnly, picked, signal } = options;
+    const { namespace, labelSelector, fieldSelector, resourceVersion, limit, continue: from, metadataOnly, fields, signal } = options;
     const query = { labelSelector, fieldSelector, resourceVersion, limit: limit?.toString(), continue: from };
     const path = resourcePath(type, namespace === undefined ? {} : { namespace });
-    const answer = await ask({ path, query, ...(metadataOnly === true && { accept: METADATA_LIST }), signal });
-    const reader = new ListReader(take, picked);
+    const accept = metadataOnly === true ? METADATA_LIST : fields === undefined ? undefined : PROTOBUF;
+    const answer = await ask({ path, query, ...(accept !== undefined && { accept }), signal });
+    const inProtobuf = fields !== undefined && isProtobuf(answer.headers["content-type"]);
+    const reader = inProtobuf ? new ProtoListReader(take, fields) : new ListReader(take, fields?.json);
     await readChunks(answer, { clock, idleMs: REQUEST_MS }, (chunk) => reader.add(chunk));
     return reader.end();
   };

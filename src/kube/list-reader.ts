@@ -1,4 +1,5 @@
 import { messageOf } from "../base/errors.ts";
+import { Gatherer } from "./gatherer.ts";
 import { JsonBytes, type Picked, pickAllBut, TOO_SHORT } from "./json-bytes.ts";
 import { KubeError } from "./kube-error.ts";
 import type { KubeObject } from "./resource-type.ts";
@@ -10,6 +11,14 @@ export interface ListHead {
   readonly resourceVersion: string;
 }
 
+/** Takes a list while it comes. */
+export interface ListBody {
+  /** The next bytes of the list. Throws where they cannot be of one. */
+  add(chunk: Buffer): void;
+  /** All of it has come. Throws where that is no whole list. */
+  end(): ListHead;
+}
+
 /** One page of a list. */
 export interface KubePage extends ListHead {
   readonly items: readonly KubeObject[];
@@ -18,30 +27,25 @@ export interface KubePage extends ListHead {
 /** What is read of objects where nobody says what: all but who wrote which field, often the larger half of an object. */
 const READ: Picked = pickAllBut(["metadata.managedFields"]);
 
-/** So much is gathered before it is looked at: an object that is not all there yet is begun again when more has come. */
-const LEAST_BYTES = 64 * 1024;
 /** No object of an API server is nearly as large. */
-const MOST_BYTES = 16 * 1024 * 1024;
+export const MOST_BYTES = 16 * 1024 * 1024;
 
 /** Where a reader is: before the list's own members, at one of them or its end, in `items`, after all. */
 type Place = "begin" | "members" | "items" | "end";
 
 /**
- * Reads a list while it comes. A whole list as objects is many times what is kept of it, and lives just long enough to be carried into the old
+ * Reads a list in JSON while it comes. A whole list as objects is many times what is kept of it, and lives just long enough to be carried into the old
  * generation of the heap; as bytes alone it may be more than there is room for. So bytes are walked for the objects and, in each, for what is read of it;
  * that alone is parsed and given away, and then forgotten.
  */
-export class ListReader {
+export class ListReader implements ListBody {
   readonly #take: (object: KubeObject) => void;
   readonly #picked: Picked;
   #place: Place = "begin";
   /** Nothing has been read of the object or list it is in. */
   #isFirst = true;
   #head: Partial<ListHead> = {};
-  /** What came and is not read yet. */
-  #waiting: Buffer[] = [];
-  #length = 0;
-  #wanted = LEAST_BYTES;
+  readonly #bytes = new Gatherer((bytes) => this.#walk(bytes));
   #scratch = Buffer.alloc(0);
 
   constructor(take: (object: KubeObject) => void, picked: Picked = READ) {
@@ -49,24 +53,18 @@ export class ListReader {
     this.#picked = picked;
   }
 
-  /** The next bytes of the list. Throws where they cannot be of one. */
   add(chunk: Buffer): void {
-    this.#waiting.push(chunk);
-    this.#length += chunk.length;
-    if (this.#length >= this.#wanted) this.#read();
+    this.#bytes.add(chunk);
   }
 
-  /** All of it has come. Throws where that is no whole list. */
   end(): ListHead {
-    this.#read();
+    this.#bytes.flush();
     if (this.#place !== "end") throw unreadable("the API server's answer is no list: it ends too soon");
     return { continue: this.#head.continue ?? "", resourceVersion: this.#head.resourceVersion ?? "" };
   }
 
-  /** Goes as far as it can. What is left must double before it is looked at again, or an object of many chunks would be walked for each of them. */
-  #read(): void {
-    const [first] = this.#waiting;
-    const bytes = first !== undefined && this.#waiting.length === 1 ? first : Buffer.concat(this.#waiting, this.#length);
+  /** Goes as far as it can, and says how far that was. */
+  #walk(bytes: Buffer): number {
     if (this.#scratch.length < bytes.length) this.#scratch = Buffer.allocUnsafe(bytes.length);
     const json = new JsonBytes(bytes, this.#scratch);
     let at = 0;
@@ -75,11 +73,9 @@ export class ListReader {
     } catch (error) {
       if (error !== TOO_SHORT) throw error instanceof KubeError ? error : noList(error);
     }
-    const rest = bytes.subarray(at);
-    if (rest.length > MOST_BYTES) throw unreadable(`an object of a list is larger than ${MOST_BYTES / 1024 / 1024} MB`);
-    this.#waiting = rest.length === 0 || this.#place === "end" ? [] : [rest];
-    this.#length = rest.length;
-    this.#wanted = Math.max(LEAST_BYTES, 2 * rest.length);
+    if (this.#place === "end") return bytes.length;
+    if (bytes.length - at > MOST_BYTES) throw unreadable(`an object of a list is larger than ${MOST_BYTES / 1024 / 1024} MB`);
+    return at;
   }
 
   /** One step, which changes nothing where what it needs is not there yet. Returns where the next one begins. */

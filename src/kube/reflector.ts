@@ -2,10 +2,10 @@ import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { BackOff } from "./back-off.ts";
-import type { Picked } from "./json-bytes.ts";
 import type { KubeClient, ListOptions, Selection } from "./kube-client.ts";
 import { KubeError } from "./kube-error.ts";
 import { isKubeObject } from "./list-reader.ts";
+import type { ObjectFields } from "./proto-fields.ts";
 import { type KubeObject, placeKey, type ResourceType } from "./resource-type.ts";
 
 /** How a reflector spends its time, in ms. */
@@ -49,7 +49,7 @@ export interface ReflectorOptions<T> {
   readonly type: ResourceType;
   readonly selection?: Selection;
   /** What `shape` reads, where that is little: nothing else of a list is even parsed. */
-  readonly picked?: Picked;
+  readonly fields?: ObjectFields;
   readonly clock: Clock;
   readonly log: Log;
   /** Keeps what somebody reads; undefined counts as not there. Called as each object arrives, so that the rest of it can be forgotten. */
@@ -140,13 +140,13 @@ export class Reflector<T> {
    * than what the server has in memory, and the watch goes on from there: that is asked for, since it costs neither pages nor the database.
    */
   async #list(signal: AbortSignal): Promise<void> {
-    const { shape, selection, picked } = this.#options;
+    const { shape, selection, fields } = this.#options;
     const upserts = new Map<string, T>();
     const versions = new Map<string, string>();
     const deletes: string[] = [];
     const first = !this.#state.synced;
     this.#set({ lists: this.#state.lists + 1 });
-    const version = await this.#listEach({ ...selection, picked, ...(first ? FROM_MEMORY : { limit: PAGE }), signal }, (object) => {
+    const version = await this.#listEach({ ...selection, fields, ...(first ? FROM_MEMORY : { limit: PAGE }), signal }, (object) => {
       const key = placeKey(object.metadata);
       const known = this.#versions.get(key);
       const held = object.metadata.resourceVersion ?? "";

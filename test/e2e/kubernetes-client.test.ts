@@ -7,6 +7,7 @@ import { createKubeClient, type KubeClient } from "../../src/kube/kube-client.ts
 import { LeaderLease } from "../../src/kube/lease.ts";
 import { Reflector } from "../../src/kube/reflector.ts";
 import type { KubeObject, ResourceType } from "../../src/kube/resource-type.ts";
+import { WATCHED_KINDS } from "../../src/sources/kubernetes/watched-kinds.ts";
 import { type Cluster, clusterImpossible, startCluster } from "../cluster/start-cluster.ts";
 import { addNamespaces } from "../support/cluster-objects.ts";
 import { eventually } from "../support/wait.ts";
@@ -110,6 +111,28 @@ describe.skipIf(reason !== undefined)("the client of a cluster", () => {
     expect(held.get("shop/p1")?.data).toBe(undefined);
   });
 
+  it("reads of lists in protobuf what it reads of those in JSON, and refusals too", async () => {
+    await writeManySorts(cluster);
+    for (const kind of WATCHED_KINDS.filter(({ fields }) => fields !== undefined)) {
+      const { group, versions, plural, scope } = kind.def;
+      const type = { group, version: versions[0] ?? "", plural, namespaced: scope === "Namespaced" };
+      const shape = kind.shape(type.version);
+      const inProtobuf = await client.list(type, { fields: kind.fields });
+      const inJson = await client.list(type);
+      expect(inJson.items.length, plural).toBeGreaterThan(1);
+      expect(inProtobuf.items.map(({ metadata }) => metadata.resourceVersion)).toEqual(
+        inJson.items.map(({ metadata }) => metadata.resourceVersion),
+      );
+      expect(inProtobuf.items.map((object) => JSON.stringify(shape(object)))).toEqual(
+        inJson.items.map((object) => JSON.stringify(shape(object))),
+      );
+      expect(inProtobuf.resourceVersion).toMatch(/^[1-9]/);
+      const refused = client.list({ ...type, plural: "nothings" }, { fields: kind.fields });
+      await expect(refused).rejects.toMatchObject({ isNotFound: true, message: expect.stringContaining("could not find") });
+      await expect(client.list(type, { fields: kind.fields, continue: "no" })).rejects.toMatchObject({ status: 400, reason: "BadRequest" });
+    }
+  });
+
   it("does not mind that kept connections have died", async () => {
     await client.get(SERVICES, { namespace: "default", name: "kubernetes" });
     await cluster.killApiServer();
@@ -168,3 +191,60 @@ describe.skipIf(reason !== undefined)("the client of a cluster", () => {
     await eventually("one of them leads again", () => [b, c].filter(({ lease }) => lease.state.leading).length === 1);
   });
 });
+
+/** Objects of the kinds that are had in protobuf: with all that is read of them, with little, and with what is written though it is empty. */
+async function writeManySorts(cluster: Cluster): Promise<void> {
+  const pod = (name: string, more: object) => ({
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name, namespace: "shop", labels: { app: name }, annotations: { "sidecar.istio.io/inject": "é", other: "x" } },
+    spec: { containers: [{ name: "app", image: "i" }], automountServiceAccountToken: false, ...more },
+  });
+  await cluster.client.apply("{apiVersion: v1, kind: ServiceAccount, metadata: {name: default, namespace: shop}}");
+  const ports = [
+    { name: "http", containerPort: 80 },
+    { containerPort: 53, protocol: "UDP" },
+  ];
+  const full = {
+    hostNetwork: true,
+    nodeName: "n1",
+    hostname: "h",
+    subdomain: "s",
+    containers: [{ name: "app", image: "i", ports: ports.map((one) => ({ ...one, hostPort: one.containerPort })) }],
+  };
+  await cluster.client.create(pod("plain", {}));
+  const { metadata } = await cluster.client.create(pod("full", full));
+  const status = {
+    phase: "Running",
+    podIP: "10.0.0.1",
+    podIPs: [{ ip: "10.0.0.1" }, { ip: "fd00::1" }],
+    conditions: [
+      { type: "Ready", status: "False" },
+      { type: "Initialized", status: "True" },
+    ],
+  };
+  const path = "/api/v1/namespaces/shop/pods/full/status";
+  await cluster.client.api.call({ method: "PUT", path, body: { ...pod("full", full), metadata, status } });
+  await cluster.client.apply(`
+{apiVersion: v1, kind: Node, metadata: {name: n1, labels: {topology.kubernetes.io/zone: z}}}
+---
+{apiVersion: v1, kind: Node, metadata: {name: n2}}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: full, namespace: shop, labels: {kubernetes.io/service-name: s}}
+addressType: IPv4
+endpoints:
+- addresses: [10.0.0.1]
+  conditions: {ready: false, serving: true, terminating: false}
+  hostname: h
+  nodeName: n1
+  zone: z
+  hints: {forZones: [{name: z}]}
+  targetRef: {kind: Pod, namespace: shop, name: full, uid: "1"}
+- addresses: [10.0.0.2]
+ports: [{name: "", port: 80}, {name: grpc, port: 81, protocol: TCP, appProtocol: grpc}]
+---
+{apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: empty, namespace: shop}, addressType: IPv6, endpoints: []}
+`);
+}

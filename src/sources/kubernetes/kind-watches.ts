@@ -155,7 +155,7 @@ export class KindWatches {
         client,
         type: { group: kind.def.group, version, plural: kind.def.plural, namespaced: kind.def.scope === "Namespaced" },
         selection: { namespace, fieldSelector },
-        ...(kind.picked !== undefined && { picked: kind.picked }),
+        ...(kind.fields !== undefined && { fields: kind.fields }),
         clock,
         log,
         shape: kind.shape(version),

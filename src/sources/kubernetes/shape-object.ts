@@ -54,24 +54,24 @@ export function servicePart(object: KubeObject): Json {
   return { spec, status: { loadBalancer: jsonOf(object.status).loadBalancer } };
 }
 
-/** What `shapeCore` itself reads, and the reflector. */
-export const METADATA_PATHS: readonly string[] = [
-  ...["name", "namespace", "labels", "annotations", "creationTimestamp", "deletionTimestamp", "uid", "resourceVersion"].map(
-    (name) => `metadata.${name}`,
-  ),
-];
+export const slicePart = ({ addressType, endpoints, ports }: KubeObject): Json => ({
+  addressType,
+  endpoints: listOf(endpoints).map(endpointPart),
+  ports: listOf(ports).map(({ name, protocol, port, appProtocol }) => ({ name, protocol, port, appProtocol })),
+});
 
-/** What `slicePart` reads. */
-export const SLICE_PATHS: readonly string[] = ["addressType", "endpoints", "ports"];
-
-export const slicePart = ({ addressType, endpoints, ports }: KubeObject): Json => ({ addressType, endpoints, ports });
-
-/** What `podPart` reads. */
-export const POD_PATHS: readonly string[] = [
-  ...["nodeName", "hostNetwork", "serviceAccountName", "hostname", "subdomain"].map((name) => `spec.${name}`),
-  ...["name", "ports.name", "ports.containerPort", "ports.protocol"].map((name) => `spec.containers.${name}`),
-  ...["phase", "podIP", "podIPs", "conditions.type", "conditions.status"].map((name) => `status.${name}`),
-];
+function endpointPart({ addresses, conditions, hostname, targetRef, nodeName, zone }: Json): Json {
+  const { ready, serving, terminating } = jsonOf(conditions);
+  const { kind, namespace, name } = jsonOf(targetRef);
+  return {
+    addresses,
+    conditions: { ready, serving, terminating },
+    hostname,
+    ...(targetRef !== undefined && { targetRef: { kind, namespace, name } }),
+    nodeName,
+    zone,
+  };
+}
 
 /** A pod that has ended serves nobody; one that has no address yet is kept, since what is written of it may be asked by name. */
 export function podPart({ spec, status }: KubeObject): Json {
@@ -87,9 +87,6 @@ export function podPart({ spec, status }: KubeObject): Json {
     },
   };
 }
-
-/** What `nodePart` reads. */
-export const NODE_PATHS: readonly string[] = ["status.addresses", "status.nodeInfo.kubeletVersion"];
 
 export const nodePart = ({ status }: KubeObject): Json => {
   const { addresses, nodeInfo } = jsonOf(status);

@@ -1,16 +1,13 @@
 import type { KindDef } from "../../config/kind-def.ts";
 import { KINDS } from "../../config/kinds/index.ts";
-import { type Picked, pickOnly } from "../../kube/json-bytes.ts";
+import type { ObjectFields } from "../../kube/proto-fields.ts";
+import { METADATA_FIELDS, NODE_FIELDS, POD_FIELDS, SLICE_FIELDS } from "./core-fields.ts";
 import {
-  METADATA_PATHS,
-  NODE_PATHS,
   nodePart,
   nothingMore,
-  POD_PATHS,
   podPart,
   rootsPart,
   type Shape,
-  SLICE_PATHS,
   secretPart,
   servicePart,
   shapeConfig,
@@ -30,7 +27,7 @@ export interface WatchedKind {
   readonly dispensable: boolean;
   readonly fieldSelector?: string;
   /** What `shape` reads of its objects, where that is known and little. */
-  readonly picked?: Picked;
+  readonly fields?: ObjectFields;
   /** Objects of it may be for another revision of the control plane (label `istio.io/rev`). */
   readonly revisioned: boolean;
   readonly shape: (version: string) => Shape;
@@ -38,18 +35,18 @@ export interface WatchedKind {
 
 /** What of Kubernetes' own kinds is read. Pods that have ended and Secrets of tools are not even sent to us. */
 const CORE: Readonly<
-  Record<string, Pick<WatchedKind, "fieldSelector" | "dispensable" | "picked"> & { readonly part: Parameters<typeof shapeCore>[1] }>
+  Record<string, Pick<WatchedKind, "fieldSelector" | "dispensable" | "fields"> & { readonly part: Parameters<typeof shapeCore>[1] }>
 > = {
   Service: { part: servicePart, dispensable: false },
-  EndpointSlice: { part: slicePart, dispensable: false, picked: pickOnly([...METADATA_PATHS, ...SLICE_PATHS]) },
+  EndpointSlice: { part: slicePart, dispensable: false, fields: SLICE_FIELDS },
   Pod: {
     part: podPart,
     dispensable: false,
     fieldSelector: "status.phase!=Succeeded,status.phase!=Failed",
-    picked: pickOnly([...METADATA_PATHS, ...POD_PATHS]),
+    fields: POD_FIELDS,
   },
-  Node: { part: nodePart, dispensable: true, picked: pickOnly([...METADATA_PATHS, ...NODE_PATHS]) },
-  Namespace: { part: nothingMore, dispensable: true, picked: pickOnly(METADATA_PATHS) },
+  Node: { part: nodePart, dispensable: true, fields: NODE_FIELDS },
+  Namespace: { part: nothingMore, dispensable: true, fields: METADATA_FIELDS },
   Secret: {
     part: secretPart,
     dispensable: true,
@@ -79,7 +76,7 @@ export const REMOTE_KINDS: readonly WatchedKind[] = WATCHED_KINDS.filter(({ def 
 function watched(def: KindDef): WatchedKind | undefined {
   const core = Object.hasOwn(CORE, def.kind) ? CORE[def.kind] : undefined;
   if (core !== undefined) {
-    const { part, dispensable, fieldSelector, picked } = core;
+    const { part, dispensable, fieldSelector, fields } = core;
     return {
       def,
       served: "always",
@@ -87,7 +84,7 @@ function watched(def: KindDef): WatchedKind | undefined {
       revisioned: false,
       shape: () => shapeCore(def, part),
       ...(fieldSelector !== undefined && { fieldSelector }),
-      ...(picked !== undefined && { picked }),
+      ...(fields !== undefined && { fields }),
     };
   }
   if (def.custom === undefined && !FOREIGN.has(def.kind)) return undefined;
