@@ -53,18 +53,25 @@ export interface SourcesOptions {
 }
 
 async function follow(entry: Running, { store, log, staged }: Pick<SourcesOptions, "store" | "log" | "staged">): Promise<void> {
+  const events = entry.source.events(entry.abort.signal)[Symbol.asyncIterator]();
+  // A function of its own, for a loop would hold the last event, which may be all there is, for as long as it waits for the next.
+  const takeNext = async (): Promise<boolean> => {
+    const event = await events.next();
+    if (event.done === true || entry.abort.signal.aborted) return false;
+    await store.stage(entry.source.name, event.value);
+    entry.loaded = true;
+    entry.failure = undefined;
+    staged();
+    return true;
+  };
   try {
-    for await (const event of entry.source.events(entry.abort.signal)) {
-      if (entry.abort.signal.aborted) return;
-      await store.stage(entry.source.name, event);
-      entry.loaded = true;
-      entry.failure = undefined;
-      staged();
-    }
+    while (await takeNext());
   } catch (error) {
     if (entry.abort.signal.aborted) return;
     entry.failure = messageOf(error);
     log.error({ source: entry.address, error: entry.failure }, "a configuration source ended; what it said stays in force");
+  } finally {
+    await events.return?.().catch(() => undefined);
   }
 }
 

@@ -84,23 +84,32 @@ class DirectorySource implements FileSource {
     const { clock } = this.#deps;
     [this.#queue, this.#tree, this.#reader] = this.#open();
     try {
-      const first = await this.#first(signal);
-      if (first === undefined) return;
-      yield { type: "reset", objects: first.flatMap((change) => change.objects) };
+      yield* this.#tellAll(signal);
       let emitted = Number.NEGATIVE_INFINITY;
       while (!signal.aborted) {
         await this.#queue.next(this.#untilScan(), signal);
         if (clock.monotonic() - emitted < this.#times.maxWait) await this.#queue.settled(this.#times, signal);
         if (signal.aborted) return;
-        const scopes = await this.#changes(signal);
-        if (scopes.length > 0) {
-          emitted = clock.monotonic();
-          yield { type: "replace", scopes };
-        } else await clock.sleep(LOOK_GAP_MS, signal).catch(() => undefined);
+        if (yield* this.#tellChanges(signal)) emitted = clock.monotonic();
+        else await clock.sleep(LOOK_GAP_MS, signal).catch(() => undefined);
       }
     } finally {
       this.#tree.close();
     }
+  }
+
+  // Generators of their own: `events` would hold what it told of last for as long as it waits for the next change, and the first is everything.
+
+  async *#tellAll(signal: AbortSignal): AsyncGenerator<SourceEvent, void> {
+    const first = await this.#first(signal);
+    if (first !== undefined) yield { type: "reset", objects: first.flatMap((change) => change.objects) };
+  }
+
+  /** Tells of what changed, and whether anything did. */
+  async *#tellChanges(signal: AbortSignal): AsyncGenerator<SourceEvent, boolean> {
+    const scopes = await this.#changes(signal);
+    if (scopes.length > 0) yield { type: "replace", scopes };
+    return scopes.length > 0;
   }
 
   sourceHealth(): FileSourceHealth {

@@ -121,16 +121,10 @@ class ClusterSource implements KubernetesSource {
     };
     signal.addEventListener("abort", onAbort, { once: true });
     try {
-      const first = await this.#first(signal);
-      if (first === undefined) return;
-      yield first;
+      yield* this.#tellAll(signal);
       while (!signal.aborted) {
         if (!this.#mayTell || this.#pending.size === 0) await this.#woken();
-        if (signal.aborted || !this.#mayTell || this.#pending.size === 0) continue;
-        yield {
-          type: "replace",
-          scopes: this.#takePending().map(([scope, content]) => ({ scope, objects: this.#documents(scope, content) })),
-        };
+        if (!signal.aborted && this.#mayTell && this.#pending.size > 0) yield* this.#tellChanges();
       }
     } finally {
       signal.removeEventListener("abort", onAbort);
@@ -139,6 +133,18 @@ class ClusterSource implements KubernetesSource {
       await reading?.done;
       this.#forgetAll();
     }
+  }
+
+  // Generators of their own: `events` would hold what it told of last for as long as it waits for the next change, and the first is everything.
+
+  async *#tellAll(signal: AbortSignal): AsyncGenerator<SourceEvent, void> {
+    const first = await this.#first(signal);
+    if (first !== undefined) yield first;
+  }
+
+  async *#tellChanges(): AsyncGenerator<SourceEvent, void> {
+    const scopes = this.#takePending().map(([scope, content]) => ({ scope, objects: this.#documents(scope, content) }));
+    yield { type: "replace", scopes };
   }
 
   /** Who asks again is told everything again. */
