@@ -1,5 +1,5 @@
 import { clone, type DescField, type DescMessage, isFieldSet, isMessage, type Message } from "@bufbuild/protobuf";
-import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
+import { AnySchema, isWrapperDesc } from "@bufbuild/protobuf/wkt";
 
 /** A message as the library holds it: one property per field or oneof. */
 type Fields = Record<string, unknown>;
@@ -10,8 +10,8 @@ export type ListMode = "append" | "replace";
 /**
  * Merges `patch` into `target` as protobuf does, with Istio's exceptions (reference of EnvoyFilter, `MERGE`): a field that the patch sets
  * replaces a scalar, goes on inside a message, is appended to a list, and replaces the entry of a map. A duration is one value, not seconds
- * and nanoseconds merged apart. Beyond Istio, so is a wrapped scalar: `false` and `0` replace what is there. An `Any` is replaced whole;
- * where the content of two shall be merged, `mergeAny` does it.
+ * and nanoseconds merged apart. A wrapped scalar is a message: `false` and `0` say nothing in it, so they take effect only where nothing is
+ * there. An `Any` is replaced whole; where the content of two shall be merged, `mergeAny` does it.
  */
 export function mergeInto(schema: DescMessage, target: Message, patch: Message, lists: ListMode = "append"): void {
   const into = target as unknown as Fields;
@@ -55,11 +55,22 @@ const TAKEN_WHOLE: ReadonlySet<string> = new Set([
 
 function mergedMessage(schema: DescMessage, { present, given, lists }: Both): unknown {
   if (schema.typeName === "google.protobuf.Struct") return { ...(present as Fields | undefined), ...structuredClone(given as Fields) };
-  const whole = TAKEN_WHOLE.has(schema.typeName) || isWrapperDesc(schema);
-  if (whole || !isMessage(present, schema) || !isMessage(given, schema)) return copyOf(schema, given);
+  if (isWrapperDesc(schema) && present !== undefined && saysNothing(given)) return present;
+  if (schema.typeName === AnySchema.typeName && saysNothingNew(present, given)) return present;
+  if (TAKEN_WHOLE.has(schema.typeName) || !isMessage(present, schema) || !isMessage(given, schema)) return copyOf(schema, given);
   mergeInto(schema, present, given, lists);
   return present;
 }
+
+/** Whether a wrapped scalar, which the library holds bare outside of oneofs, is the one that protobuf does not write. */
+function saysNothing(given: unknown): boolean {
+  const value = isMessage(given) && "value" in given ? given.value : given;
+  return value instanceof Uint8Array ? value.length === 0 : value === false || value === "" || value === 0 || value === 0n;
+}
+
+/** Whether an `Any` only repeats the type of the one that is there. */
+const saysNothingNew = (present: unknown, given: unknown): boolean =>
+  isMessage(present, AnySchema) && isMessage(given, AnySchema) && present.typeUrl === given.typeUrl && given.value.length === 0;
 
 /** Messages are copied, so that a patch and what was made with it share nothing; scalars and bytes are never written to. */
 function copyOf(schema: DescMessage | undefined, value: unknown): unknown {

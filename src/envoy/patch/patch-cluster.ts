@@ -1,5 +1,6 @@
 import type { Registry } from "@bufbuild/protobuf";
 import { type Cluster, ClusterSchema } from "../../gen/envoy/config/cluster/v3/cluster_pb.js";
+import type { TransportSocket } from "../../gen/envoy/config/core/v3/base_pb.js";
 import { parseOutboundClusterName } from "../cluster/cluster-name.ts";
 import { mergeInto } from "./merge.ts";
 import { mergeSocket } from "./merge-filter.ts";
@@ -48,21 +49,20 @@ export function patchCluster(
   return cluster;
 }
 
+/** A patch with a transport socket changes nothing else, as in Istio. */
 function mergeCluster(cluster: Cluster, patch: Patch, registry: Registry): boolean {
   const value = contentFor(patch, ClusterSchema);
-  const socket = value.transportSocket;
-  if (socket !== undefined) {
-    const choices = cluster.transportSocketMatches.flatMap(({ transportSocket }) => transportSocket ?? []);
-    const target = choices.length === 0 ? cluster.transportSocket : choices.find(({ name }) => name === socket.name);
-    if (choices.length > 0 && target === undefined)
-      throw new PatchRefusal(
-        `the cluster chooses its transport socket by endpoint, and none of those is named ${JSON.stringify(socket.name)}`,
-      );
-    if (target !== undefined) {
-      mergeSocket(target, socket, registry);
-      delete value.transportSocket;
-    }
-  }
-  mergeInto(ClusterSchema, cluster, value, listMode(patch));
+  if (value.transportSocket === undefined) mergeInto(ClusterSchema, cluster, value, listMode(patch));
+  else mergeClusterSocket(cluster, value.transportSocket, registry);
   return true;
+}
+
+function mergeClusterSocket(cluster: Cluster, socket: TransportSocket, registry: Registry): void {
+  const choices = cluster.transportSocketMatches.flatMap(({ transportSocket }) => transportSocket ?? []);
+  const target = choices.length === 0 ? cluster.transportSocket : choices.find(({ name }) => name === socket.name);
+  if (choices.length > 0 && target === undefined)
+    throw new PatchRefusal(
+      `the cluster chooses its transport socket by endpoint, and none of those is named ${JSON.stringify(socket.name)}`,
+    );
+  if (!mergeSocket(target, socket, registry)) cluster.transportSocket = socket;
 }

@@ -41,13 +41,11 @@ export function patchFilterChain(chain: FilterChain, listener: Listener, patchin
   return true;
 }
 
+/** Where the chain has a transport socket of the name that the patch gives, only the socket is merged, as in Istio. */
 function mergeChain(chain: FilterChain, patch: Patch, { registry }: Patching): boolean {
   const value = contentFor(patch, FilterChainSchema);
-  if (chain.transportSocket !== undefined && value.transportSocket !== undefined) {
-    mergeSocket(chain.transportSocket, value.transportSocket, registry);
-    delete value.transportSocket;
-  }
-  mergeInto(FilterChainSchema, chain, value, listMode(patch));
+  const socketOnly = value.transportSocket !== undefined && mergeSocket(chain.transportSocket, value.transportSocket, registry);
+  if (!socketOnly) mergeInto(FilterChainSchema, chain, value, listMode(patch));
   return true;
 }
 
@@ -72,7 +70,7 @@ function patchNetworkFilters(chain: FilterChain, listener: Listener, patching: P
     for (const patch of onFilters) {
       if (!merges(patch) || !namesFilter(patch, filter)) continue;
       trace.match(patch);
-      trace.apply(patch, () => mergeFilter(FilterSchema, { target: filter, patch: contentFor(patch, FilterSchema), registry }));
+      trace.apply(patch, () => mergeFilter({ target: filter, patch: contentFor(patch, FilterSchema), registry }));
     }
     const onHttp = inChain.filter((patch) => patch.applyTo === "HTTP_FILTER" && namesFilter(patch, filter));
     if (onHttp.length > 0) withManager(filter, (manager) => patchHttpFilters({ manager, listener }, onHttp, patching));
@@ -105,7 +103,7 @@ function patchHttpFilters({ manager, listener }: ManagerOf, patches: readonly Pa
     for (const patch of patches) {
       if (!merges(patch) || !named(patch, filter.name)) continue;
       trace.match(patch);
-      trace.apply(patch, () => mergeFilter(HttpFilterSchema, { target: filter, patch: contentFor(patch, HttpFilterSchema), registry }));
+      trace.apply(patch, () => mergeFilter({ target: filter, patch: contentFor(patch, HttpFilterSchema), registry }));
     }
   }
 }

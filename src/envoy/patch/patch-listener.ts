@@ -3,6 +3,7 @@ import { FilterChainSchema, ListenerFilterSchema } from "../../gen/envoy/config/
 import { type Listener, ListenerSchema } from "../../gen/envoy/config/listener/v3/listener_pb.js";
 import { matchesListener } from "./match-listener.ts";
 import { mergeInto } from "./merge.ts";
+import { mergeFilter } from "./merge-filter.ts";
 import { contentFor, inContext, listMode, merges, type Patch, type PatchContext } from "./patch.ts";
 import { patchFilterChain } from "./patch-filter-chain.ts";
 import { place } from "./place.ts";
@@ -44,23 +45,23 @@ function mergeListener(listener: Listener, patch: Patch): boolean {
   return true;
 }
 
-function patchListenerFilters(listener: Listener, { patches, trace }: Patching): void {
+function patchListenerFilters(listener: Listener, { patches, trace, registry }: Patching): void {
   for (const patch of patches) {
     if (patch.applyTo !== "LISTENER_FILTER") continue;
     const name = patch.listener?.listenerFilter;
     const list = listener.listenerFilters;
     if (name === undefined || list.some((filter) => filter.name === name)) trace.match(patch);
     trace.apply(patch, () => {
-      if (merges(patch)) return mergeListenerFilters(listener, patch, name);
+      if (merges(patch)) return mergeListenerFilters(listener, patch, registry);
       const matches = (filter: { readonly name: string }): boolean => filter.name === name;
       return place(patch.operation, { list, value: () => contentFor(patch, ListenerFilterSchema), matches, specific: name !== undefined });
     });
   }
 }
 
-function mergeListenerFilters(listener: Listener, patch: Patch, name: string | undefined): boolean {
-  const named = listener.listenerFilters.filter((filter) => filter.name === name);
-  for (const filter of named) mergeInto(ListenerFilterSchema, filter, contentFor(patch, ListenerFilterSchema));
+function mergeListenerFilters(listener: Listener, patch: Patch, registry: Registry): boolean {
+  const named = listener.listenerFilters.filter((filter) => filter.name === patch.listener?.listenerFilter);
+  for (const target of named) mergeFilter({ target, patch: contentFor(patch, ListenerFilterSchema), registry });
   return named.length > 0;
 }
 

@@ -66,14 +66,14 @@ function patchHost(host: VirtualHost, patches: readonly Patch[], trace: PatchTra
   return patched;
 }
 
-/** Removing and merging first, for a route that is added is not merged into; then placing. */
+/** Removing and merging first, for a route that is added is not merged into; then placing. `ADD` asks for the host only, not for a route of it. */
 function patchHostRoutes(host: VirtualHost, patches: readonly Patch[], trace: PatchTrace): void {
   const here = patches.filter((patch) => matchesHost(patch, host));
   host.routes = host.routes.filter((route) => patchRoute(route, here, trace));
   for (const patch of here) {
     if (merges(patch) || patch.operation === "REMOVE") continue;
     const specific = patch.route?.route !== undefined;
-    const found = !specific || host.routes.some((route) => matchesRoute(patch, route));
+    const found = !specific || patch.operation === "ADD" || host.routes.some((route) => matchesRoute(patch, route));
     if (!found) continue;
     trace.match(patch);
     const matches = (route: Route): boolean => matchesRoute(patch, route);

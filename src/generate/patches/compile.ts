@@ -14,6 +14,7 @@ import {
   type EnvoyFilter_EnvoyConfigObjectPatch as ObjectPatch,
 } from "../../gen/istio/networking/v1alpha3/envoy_filter_pb.js";
 import { matchOf } from "./compile-match.ts";
+import { idleFields } from "./idle-fields.ts";
 import { effectiveOperation, PATCHED_TYPES } from "./patched-types.ts";
 import { type PatchValue, readValue } from "./read-value.ts";
 
@@ -90,10 +91,8 @@ function compilePatch({ applyTo: kind, match, patch }: ObjectPatch, { index, id,
       types: [],
     };
   const operation = effectiveOperation(applyTo, written);
-  const value =
-    operation === "REMOVE"
-      ? undefined
-      : readValue(PATCHED_TYPES[applyTo].schema, patch?.value ?? {}, { registry, merging: merges({ operation }) });
+  const { schema } = PATCHED_TYPES[applyTo];
+  const value = operation === "REMOVE" ? undefined : readValue(schema, patch?.value ?? {}, { registry, merging: merges({ operation }) });
   const faults = [
     ...versionFaults(base.version),
     ...ineffective({ applyTo, operation, context }),
@@ -113,7 +112,10 @@ function compilePatch({ applyTo: kind, match, patch }: ObjectPatch, { index, id,
     operation,
     patch: faults.length === 0 ? compiled() : undefined,
     faults,
-    notes: [...(applyTo === "BOOTSTRAP" ? [AT_START] : []), ...(value?.notes ?? [])],
+    notes: [
+      ...(applyTo === "BOOTSTRAP" ? [AT_START] : []),
+      ...(value === undefined ? [] : [...value.notes, ...idleFields({ applyTo, operation, schema, message: value.message })]),
+    ],
     types: value?.types ?? [],
   };
 }

@@ -18,13 +18,13 @@ export interface PatchedType {
 const MERGING: readonly Operation[] = ["MERGE", "MERGE_AND_REPLACE_LIST"];
 const PLACING: readonly Operation[] = ["ADD", "INSERT_BEFORE", "INSERT_AFTER", "INSERT_FIRST"];
 
-/** Istio's table of which operation does something where; merging into a listener filter is ours. */
+/** Istio's table of which operation does something where. */
 export const PATCHED_TYPES: Readonly<Record<ApplyTo, PatchedType>> = {
   LISTENER: { schema: ListenerSchema, operations: [...MERGING, "ADD", "REMOVE"] },
-  LISTENER_FILTER: { schema: ListenerFilterSchema, operations: [...MERGING, ...PLACING, "REMOVE", "REPLACE"] },
+  LISTENER_FILTER: { schema: ListenerFilterSchema, operations: ["MERGE", ...PLACING, "REMOVE", "REPLACE"] },
   FILTER_CHAIN: { schema: FilterChainSchema, operations: [...MERGING, "ADD", "REMOVE"] },
-  NETWORK_FILTER: { schema: FilterSchema, operations: [...MERGING, ...PLACING, "REMOVE", "REPLACE"] },
-  HTTP_FILTER: { schema: HttpFilterSchema, operations: [...MERGING, ...PLACING, "REMOVE", "REPLACE"] },
+  NETWORK_FILTER: { schema: FilterSchema, operations: ["MERGE", ...PLACING, "REMOVE", "REPLACE"] },
+  HTTP_FILTER: { schema: HttpFilterSchema, operations: ["MERGE", ...PLACING, "REMOVE", "REPLACE"] },
   ROUTE_CONFIGURATION: { schema: RouteConfigurationSchema, operations: MERGING },
   VIRTUAL_HOST: { schema: VirtualHostSchema, operations: [...MERGING, "ADD", "REMOVE", "REPLACE"] },
   HTTP_ROUTE: { schema: RouteSchema, operations: [...MERGING, ...PLACING, "REMOVE"] },
