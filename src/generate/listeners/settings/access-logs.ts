@@ -217,9 +217,11 @@ function providerLog(
       const { service, port, logName, logFormat } = provider.value;
       const target = lookup(service, port);
       if (target === undefined) return undefined;
-      const attributes = Object.entries(logFormat?.labels ?? {}).flatMap(([key, value]) =>
-        typeof value === "string" ? [{ key, value }] : [],
-      );
+      // A label that is no text is there without one, as in Istio.
+      const attributes = Object.entries(logFormat?.labels ?? {}).map(([key, value]) => ({
+        key,
+        value: typeof value === "string" ? value : "",
+      }));
       return {
         kind: "otel",
         logName: logName || "otel_envoy_accesslog",
