@@ -67,7 +67,8 @@ function filtersOf({ inputs, options }: Case, services: Index["context"]["servic
     custom: options.customProviders ? custom : [],
     rbac: options.customProviders ? [] : rbac,
   });
-  return options.protocol === "http" ? [...filters.custom, ...filters.authorization] : filters.network;
+  const { custom: asking, authorization } = options.protocol === "http" ? filters : filters.network;
+  return [...asking, ...authorization];
 }
 
 function policiesIn(text: string): readonly AuthorizationObject[] {

@@ -38,17 +38,17 @@ export class PolicyFilters {
   readonly authentication: readonly HttpFilter[];
   /** What denies, then what allows. */
   readonly authorization: readonly HttpFilter[];
-  /** Authorization on connections that are not HTTP. */
-  readonly network: readonly Filter[];
+  /** The same on connections that are not HTTP: what asks external authorizers, and what denies and allows. */
+  readonly network: { readonly custom: readonly Filter[]; readonly authorization: readonly Filter[] };
 
   constructor(input: PolicyFiltersInput) {
     this.authentication = input.jwt === undefined ? [] : [jwtAuthn(input.jwt)];
     this.custom = input.custom.flatMap(httpCustom);
     this.authorization = input.rbac.map(httpRbac);
-    this.network = [...input.custom.flatMap(networkCustom), ...input.rbac.map(networkRbac)];
+    this.network = { custom: input.custom.flatMap(networkCustom), authorization: input.rbac.map(networkRbac) };
     const parts = [
       ...[...this.custom, ...this.authentication, ...this.authorization].map((filter) => toBinary(HttpFilterSchema, filter)),
-      ...this.network.map((filter) => toBinary(FilterSchema, filter)),
+      ...[...this.network.custom, ...this.network.authorization].map((filter) => toBinary(FilterSchema, filter)),
     ];
     this.id = contentHash(parts.map((part) => contentHash(part)).join());
   }

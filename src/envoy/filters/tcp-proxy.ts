@@ -43,12 +43,16 @@ export interface TcpProxyInput {
   readonly maxDurationMs?: number;
 }
 
-/** The network filters of a TCP filter chain, in order: who may connect is decided first; what decodes comes before what forwards, which must be last. */
+/**
+ * The network filters of a TCP filter chain, in Istio's order: who may connect is decided first, by external authorizers before extensions of the
+ * phases AUTHN and AUTHZ, by rules after them; what decodes comes before what forwards, which must be last.
+ */
 export function tcpFilters(input: TcpProxyInput): Filter[] {
   const { authn = [], authz = [], rest = [] } = input.extensions ?? {};
   return [
+    ...(input.policies?.network.custom ?? []),
     ...[...authn, ...authz].map(networkExtension),
-    ...(input.policies?.network ?? []),
+    ...(input.policies?.network.authorization ?? []),
     ...rest.map(networkExtension),
     ...(input.bySni === undefined ? [] : [resolvesSni(input.bySni)]),
     ...(input.decode === "mongo" ? [mongoProxy(input.statPrefix)] : []),
