@@ -55,10 +55,10 @@ export function virtualOutbound(parts: VirtualOutboundParts): ListenerInput {
   };
 }
 
-/** HTTP to hosts nobody declared, which says their names. */
+/** HTTP to hosts nobody declared, which says their names. The chain is called as Istio calls it, for EnvoyFilters name it. */
 const namedTraffic = (settings: ChainSettings, dnsCaches: readonly DnsCacheInput[]): FilterChainInput => ({
-  name: ANY_NAME,
-  match: { transport: "raw_buffer", applicationProtocols: PLAIN_HTTP },
+  name: "virtualOutbound-catchall-tcp-http",
+  match: { applicationProtocols: PLAIN_HTTP },
   content: httpContent(settings, { listener: "virtualOutbound", port: 0, rds: ANY_NAME, grpcWeb: false, dnsCaches }),
 });
 
