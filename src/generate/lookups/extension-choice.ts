@@ -1,9 +1,9 @@
 import { type Labels, matchesLabels } from "../../base/labels.ts";
 import { objectKey } from "../../config/object.ts";
 import type { Query } from "../../engine/index.ts";
-import type { PolicyTargetReference } from "../../gen/istio/type/v1beta1/selector_pb.js";
 import type { GenerateContext } from "../context.ts";
 import type { ExtensionObject } from "../extensions/extension-rule.ts";
+import { isTargeted } from "./policy-target.ts";
 import { byPrecedence } from "./precedence.ts";
 
 export interface ExtensionQuery {
@@ -25,8 +25,9 @@ export function defineExtensionChoice(ctx: Pick<GenerateContext, "engine" | "inp
         byPrecedence,
       ),
   });
+  const rootNamespace = (): string => ctx.inputs.mesh.get("mesh")?.rootNamespace ?? "istio-system";
   const candidates = (namespace: string): readonly ExtensionObject[] => {
-    const root = ctx.inputs.mesh.get("mesh")?.rootNamespace ?? "istio-system";
+    const root = rootNamespace();
     return [namespace, ...(namespace === root ? [] : [root])].flatMap((one) => inNamespace(one));
   };
   const exist = ctx.engine.query<string, boolean>({ name: "hasExtensions", compute: (namespace) => candidates(namespace).length > 0 });
@@ -35,18 +36,14 @@ export function defineExtensionChoice(ctx: Pick<GenerateContext, "engine" | "inp
     id: ({ namespace, labels }) => `${namespace}|${JSON.stringify(labels)}`,
     compute: (query) =>
       candidates(query.namespace)
-        .filter((object) => appliesTo(object, query))
+        .filter((object) => appliesTo(object, query, rootNamespace()))
         .map(objectKey),
   });
   return ({ namespace, labels }) => (exist(namespace) ? chosen({ namespace, labels }) : []);
 }
 
-function appliesTo({ namespace, spec }: ExtensionObject, workload: ExtensionQuery): boolean {
+function appliesTo({ namespace, spec }: ExtensionObject, workload: ExtensionQuery, rootNamespace: string): boolean {
   const targets = "targetRef" in spec && spec.targetRef !== undefined ? [spec.targetRef, ...spec.targetRefs] : spec.targetRefs;
-  if (targets.length > 0) return namespace === workload.namespace && targets.some((target) => isTarget(target, workload.labels));
+  if (targets.length > 0) return isTargeted(targets, { policyNamespace: namespace, rootNamespace, workload });
   return matchesLabels(spec.selector?.matchLabels ?? {}, workload.labels);
 }
-
-/** A Gateway of the Gateway API is known by the label its proxies have. Targets of other kinds are no workloads. */
-const isTarget = ({ group, kind, name }: PolicyTargetReference, labels: Labels): boolean =>
-  group === "gateway.networking.k8s.io" && kind === "Gateway" && labels["gateway.networking.k8s.io/gateway-name"] === name;

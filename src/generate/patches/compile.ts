@@ -13,6 +13,7 @@ import {
   type EnvoyFilter_EnvoyConfigObjectMatch as Match,
   type EnvoyFilter_EnvoyConfigObjectPatch as ObjectPatch,
 } from "../../gen/istio/networking/v1alpha3/envoy_filter_pb.js";
+import type { TargetName } from "../lookups/policy-target.ts";
 import { matchOf } from "./compile-match.ts";
 import { idleFields } from "./idle-fields.ts";
 import { effectiveOperation, PATCHED_TYPES } from "./patched-types.ts";
@@ -29,7 +30,7 @@ export interface CompiledFilter {
   readonly priority: number;
   /** Labels of the workloads it is for; undefined = all of its namespace (of the mesh, in the root namespace). */
   readonly selector: Labels | undefined;
-  readonly targets: readonly { readonly kind: string; readonly name: string }[];
+  readonly targets: readonly TargetName[];
   readonly patches: readonly CompiledPatch[];
 }
 
@@ -62,7 +63,7 @@ export function compileFilter(object: ConfigObject<EnvoyFilter>, registry: Regis
     createdAt: object.createdAt,
     priority: object.spec.priority,
     selector: object.spec.workloadSelector?.labels,
-    targets: object.spec.targetRefs.map(({ kind, name }) => ({ kind, name })),
+    targets: object.spec.targetRefs.map(({ group, kind, name }) => ({ group, kind, name })),
     patches: object.spec.configPatches.map((patch, index) =>
       compilePatch(patch, { index, id: `${key}#${index}@${object.hash}`, registry }),
     ),

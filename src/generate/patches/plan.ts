@@ -9,6 +9,7 @@ import type { Patch } from "../../envoy/patch/patch.ts";
 import type { EnvoyFilter } from "../../gen/istio/networking/v1alpha3/envoy_filter_pb.js";
 import type { ExtensionList, ProxyView } from "../../model/proxy.ts";
 import type { GenerateContext } from "../context.ts";
+import { isTargeted } from "../lookups/policy-target.ts";
 import { type CompiledFilter, type CompiledPatch, compileFilter } from "./compile.ts";
 import { hasType } from "./extension-list.ts";
 
@@ -79,7 +80,11 @@ export function definePlans(ctx: Context, descriptors: Descriptors): Plans {
     name: "envoyFilterPlan",
     id: ({ namespace, labels, version, metadata, extensions }) => JSON.stringify([namespace, labels, version, metadata, extensions?.id]),
     same: (a, b) => a.id === b.id,
-    compute: (key) => planOf(inOrder(relevant(key.namespace), rootOf(ctx)), key, registryOf(descriptors)),
+    compute: (key) => {
+      const root = rootOf(ctx);
+      const selecting = inOrder(relevant(key.namespace), root).filter((filter) => selects(filter, key, root));
+      return planOf(selecting, key, registryOf(descriptors));
+    },
   });
   return {
     compiled,
@@ -131,9 +136,7 @@ function inOrder(filters: readonly CompiledFilter[], root: string): readonly Com
 }
 
 function planOf(filters: readonly CompiledFilter[], key: PlanKey, registry: Registry): PatchPlan {
-  const meant = filters
-    .filter((filter) => selects(filter, key))
-    .flatMap(({ patches }) => patches.filter((one) => one.patch !== undefined && isFor(one, key)));
+  const meant = filters.flatMap(({ patches }) => patches.filter((one) => one.patch !== undefined && isFor(one, key)));
   const missing = ({ types }: CompiledPatch): readonly string[] => types.filter((type) => !hasType(key.extensions, type));
   const patches = meant.flatMap((one) => (one.patch !== undefined && missing(one).length === 0 ? [one.patch] : []));
   const refused = meant.flatMap((one): readonly PlanFault[] => {
@@ -149,20 +152,9 @@ function planOf(filters: readonly CompiledFilter[], key: PlanKey, registry: Regi
 /** Namespaces with equal plans share one, and with it everything that was patched by it. */
 const plans = new Interned<PatchPlan>();
 
-/** Labels that say which Gateway (of the Kubernetes Gateway API), or which class of them, a workload was made for. */
-const TARGET_LABELS: Readonly<Record<string, string>> = {
-  Gateway: "gateway.networking.k8s.io/gateway-name",
-  GatewayClass: "gateway.networking.k8s.io/gateway-class-name",
-};
-
-/** A Gateway is named by its own namespace only, a class by the root namespace. */
-function selects({ selector, targets, namespace }: CompiledFilter, { labels = {}, namespace: own }: PlanKey): boolean {
-  if (targets.length > 0) {
-    return targets.some(({ kind, name }) => {
-      const label = TARGET_LABELS[kind];
-      return label !== undefined && labels[label] === name && (kind === "GatewayClass" || namespace === own);
-    });
-  }
+function selects(filter: CompiledFilter, { labels = {}, namespace }: PlanKey, rootNamespace: string): boolean {
+  const { selector, targets } = filter;
+  if (targets.length > 0) return isTargeted(targets, { policyNamespace: filter.namespace, rootNamespace, workload: { namespace, labels } });
   return selector === undefined || matchesLabels(selector, labels);
 }
 

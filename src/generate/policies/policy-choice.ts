@@ -3,8 +3,8 @@ import { type ConfigObject, objectKey } from "../../config/object.ts";
 import type { Engine, Query } from "../../engine/index.ts";
 import type { AuthorizationPolicy } from "../../gen/istio/security/v1beta1/authorization_policy_pb.js";
 import type { RequestAuthentication } from "../../gen/istio/security/v1beta1/request_authentication_pb.js";
-import type { PolicyTargetReference } from "../../gen/istio/type/v1beta1/selector_pb.js";
 import type { GenerateContext } from "../context.ts";
+import { isTargeted } from "../lookups/policy-target.ts";
 import { byPrecedence } from "../lookups/precedence.ts";
 
 type SecurityPolicy = AuthorizationPolicy | RequestAuthentication;
@@ -78,23 +78,6 @@ const KINDS = ["RequestAuthentication", "AuthorizationPolicy"] as const;
 
 function appliesTo({ namespace, spec }: ConfigObject<SecurityPolicy>, workload: PolicyQuery, root: string): boolean {
   const targets = spec.targetRef === undefined ? spec.targetRefs : [spec.targetRef, ...spec.targetRefs];
-  if (targets.length > 0) return targets.some((target) => isTarget(target, { policyNamespace: namespace, workload, root }));
+  if (targets.length > 0) return isTargeted(targets, { policyNamespace: namespace, workload, rootNamespace: root });
   return matchesLabels(spec.selector?.matchLabels ?? {}, workload.labels);
-}
-
-interface TargetContext {
-  readonly policyNamespace: string;
-  readonly workload: PolicyQuery;
-  readonly root: string;
-}
-
-const GATEWAY_GROUP = "gateway.networking.k8s.io";
-const GATEWAY_NAME = "gateway.networking.k8s.io/gateway-name";
-const GATEWAY_CLASS = "gateway.networking.k8s.io/gateway-class-name";
-
-/** A Gateway of the policy's namespace, by the label its proxies have; or all Gateways of a class, for policies of the root namespace. */
-function isTarget({ group, kind, name }: PolicyTargetReference, { policyNamespace, workload, root }: TargetContext): boolean {
-  if (group !== GATEWAY_GROUP) return false;
-  if (kind === "Gateway") return policyNamespace === workload.namespace && workload.labels[GATEWAY_NAME] === name;
-  return kind === "GatewayClass" && policyNamespace === root && workload.labels[GATEWAY_CLASS] === name;
 }

@@ -3,6 +3,7 @@ import { type ConfigObject, objectKey } from "../../../config/object.ts";
 import type { Query } from "../../../engine/index.ts";
 import { type Telemetry, WorkloadMode } from "../../../gen/istio/telemetry/v1alpha1/telemetry_pb.js";
 import type { GenerateContext } from "../../context.ts";
+import { isTargeted } from "../../lookups/policy-target.ts";
 import { byPrecedence } from "../../lookups/precedence.ts";
 import type { Side } from "../traits.ts";
 
@@ -27,9 +28,10 @@ export function defineTelemetryChoice(ctx: Context): Query<WorkloadQuery, readon
   return ctx.engine.query<WorkloadQuery, readonly string[]>({
     name: "telemetryFor",
     id: ({ namespace, labels }) => `${namespace}|${JSON.stringify(labels)}`,
-    compute: ({ namespace, labels }) => {
+    compute: (workload) => {
+      const { namespace } = workload;
       const root = ctx.inputs.mesh.get("mesh")?.rootNamespace ?? "istio-system";
-      const selecting = inNamespace(namespace).filter(({ spec }) => isSelective(spec) && selects(spec, labels));
+      const selecting = [...new Set([root, namespace])].flatMap(inNamespace).filter((object) => selects(object, workload, root));
       const levels = [general(root), namespace === root ? undefined : general(namespace), ...selecting];
       return levels.filter((object) => object !== undefined).map(objectKey);
     },
@@ -40,13 +42,12 @@ export function defineTelemetryChoice(ctx: Context): Query<WorkloadQuery, readon
 const isSelective = (spec: Telemetry): boolean =>
   Object.keys(spec.selector?.matchLabels ?? {}).length > 0 || spec.targetRef !== undefined || spec.targetRefs.length > 0;
 
-function selects({ selector, targetRef, targetRefs }: Telemetry, labels: WorkloadQuery["labels"]): boolean {
+/** Whether an object is for this workload and others like it: by its targets, or by its selector, which means workloads of its namespace. */
+function selects({ namespace, spec }: ConfigObject<Telemetry>, workload: WorkloadQuery, rootNamespace: string): boolean {
+  const { selector, targetRef, targetRefs } = spec;
   const targets = targetRef === undefined ? targetRefs : [targetRef, ...targetRefs];
-  if (targets.length === 0) return matchesLabels(selector?.matchLabels ?? {}, labels);
-  return targets.some(
-    ({ group, kind, name }) =>
-      group === "gateway.networking.k8s.io" && kind === "Gateway" && labels["gateway.networking.k8s.io/gateway-name"] === name,
-  );
+  if (targets.length > 0) return isTargeted(targets, { policyNamespace: namespace, rootNamespace, workload });
+  return isSelective(spec) && namespace === workload.namespace && matchesLabels(selector?.matchLabels ?? {}, workload.labels);
 }
 
 /** Whether a rule for a workload mode applies on a side; a gateway is a client of what is behind it. */
