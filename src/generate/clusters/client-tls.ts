@@ -38,6 +38,8 @@ export interface ClientTlsQuery {
   readonly automatic: boolean;
   /** Endpoints are not known to the proxy one by one, so their metadata cannot decide. */
   readonly addressless: boolean;
+  /** Servers are found by the name that a request asks for, so they must have that name whatever else is demanded. */
+  readonly byName?: true;
   readonly http2: boolean;
   /** `ns/account` of the servers. Asked only where needed. */
   readonly serviceAccounts: () => readonly string[];
@@ -151,9 +153,10 @@ function originatedTls(query: ClientTlsQuery, settings: ClientTLSSettings): Clie
   const certificate = settings.mode === TlsMode.MUTUAL ? clientCertificate(settings, credentialName, query) : undefined;
   const validation = validationOf({ settings, credentialName, names: demanded, mesh, agent, socket: query.credentialSocket });
   const auto = settings.sni === "";
+  const named = settings.subjectAltNames.length + query.subjectAltNames.length > 0;
   return {
     autoSni: auto,
-    autoSanValidation: auto && validation !== undefined && settings.subjectAltNames.length + query.subjectAltNames.length === 0,
+    autoSanValidation: validation !== undefined && (query.byName === true || (auto && !named)),
     security: {
       kind: "tls",
       tls: {

@@ -51,6 +51,7 @@ function anyName(mesh: MeshConfig, traits: FixedTraits): readonly ClusterInput[]
     credentialSocket: false,
     automatic: false,
     addressless: true,
+    byName: true,
     http2: false,
     serviceAccounts: () => [],
     subjectAltNames: [],

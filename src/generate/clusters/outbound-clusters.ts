@@ -115,7 +115,7 @@ function namedCluster(ctx: GenerateContext, target: Target): ClusterInput {
   const policy = withMeshDefaults(mesh, portPolicy(key.rule?.spec, port.number, undefined));
   const version = httpVersionOf({ protocol: port.protocol, pool: policy.connectionPool, mesh, sniff: false });
   const query = { ...tlsQuery({ ctx, target, policy, mesh, assignments: assignmentsOf(ctx) }), automatic: false };
-  const tls = clientTls({ ...query, cluster, addressless: true, http2: version === "http2" });
+  const tls = clientTls({ ...query, cluster, addressless: true, byName: true, http2: version === "http2" });
   return {
     name,
     discovery: byName(serviceDnsCache(service.host, key.traits.family), tls),
