@@ -48,6 +48,22 @@ describe("mergePod", () => {
     expect(mergePod(pod, patch)).toEqual(patch);
   });
 
+  it("joins what two say about the same source", () => {
+    const fieldRef = { apiVersion: "v1", fieldPath: "metadata.name" };
+    const volumes = [{ name: "v", emptyDir: { medium: "Memory" } }];
+    const pod = { spec: { volumes, containers: [{ name: "a", env: [{ name: "X", valueFrom: { fieldRef } }] }] } };
+    const own = { fieldRef: { fieldPath: "spec.nodeName" } };
+    const patch = { spec: { volumes: [{ name: "v", emptyDir: {} }], containers: [{ name: "a", env: [{ name: "X", valueFrom: own }] }] } };
+    expect(mergePod(pod, patch)).toEqual({
+      spec: {
+        volumes,
+        containers: [{ name: "a", env: [{ name: "X", valueFrom: { fieldRef: { ...fieldRef, fieldPath: "spec.nodeName" } } }] }],
+      },
+    });
+    const other = { spec: { containers: [{ name: "a", env: [{ name: "X", valueFrom: { secretKeyRef: { name: "s", key: "k" } } }] }] } };
+    expect(mergePod(pod, other).spec.containers).toEqual(other.spec.containers);
+  });
+
   it("removes what is null, and obeys $patch", () => {
     const pod = {
       metadata: { labels: { a: "1", b: "2" } },

@@ -3,7 +3,7 @@ import { type Fields, isFields } from "./pod.ts";
 /** How the items of one list are told apart; a list that is not named here is replaced as a whole. */
 interface ListRule {
   readonly key: string;
-  /** Each item says one thing in one of several ways (where a volume comes from, what a variable is): what the patch says replaces it. */
+  /** Each item says one thing in one of several ways (where a volume comes from, what a variable is): another way replaces the one before. */
   readonly oneOf?: true;
   readonly items?: Rules;
 }
@@ -74,12 +74,20 @@ function mergeLists(base: readonly unknown[], patch: readonly unknown[], { key, 
     if (item.$patch === "delete") {
       if (at !== -1) result.splice(at, 1);
     } else if (at === -1) result.push(mergeFields({}, item, items ?? {}));
-    else if (oneOf === true && saysSomething(item, key)) result[at] = mergeFields({}, item, items ?? {});
+    else if (oneOf === true && !isSameWay(item, before)) result[at] = mergeFields({}, item, items ?? {});
     else result[at] = mergeFields(isFields(before) ? before : {}, item, items ?? {});
   }
   return result;
 }
 
-const saysSomething = (item: Fields, key: string): boolean => Object.keys(item).some((name) => name !== key && !name.startsWith("$"));
+/** Both say it in the same way; what has ways of its own below (`valueFrom`) must agree in those. */
+const isSameWay = (item: Fields, before: unknown): boolean =>
+  isFields(before) &&
+  Object.entries(item).every(
+    ([name, value]) =>
+      value === null ||
+      name.startsWith("$") ||
+      (name in before && (name !== "valueFrom" || (isFields(value) && isSameWay(value, before[name])))),
+  );
 
 const withoutDirective = ({ $patch: _directive, ...rest }: Fields): Fields => structuredClone(rest);
