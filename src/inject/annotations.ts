@@ -1,4 +1,5 @@
 import { parseCidr } from "../base/address.ts";
+import { isFields, type Named } from "./pod.ts";
 import { canonicalQuantity } from "./quantity.ts";
 
 /** Names of annotations and labels that injection reads or writes. */
@@ -62,7 +63,7 @@ type Fault = string | undefined;
 const CHECKS: Readonly<Record<string, (value: string) => Fault>> = {
   [ANNOTATION.interceptionMode]: (value) =>
     ["REDIRECT", "TPROXY", "NONE"].includes(value) ? undefined : "must be REDIRECT, TPROXY or NONE",
-  [ANNOTATION.statusPort]: (value) => portsFault(value.trim() === "" ? "?" : value),
+  [ANNOTATION.statusPort]: portFault,
   [ANNOTATION.readinessInitialDelay]: wholeNumberFault,
   [ANNOTATION.readinessPeriod]: wholeNumberFault,
   [ANNOTATION.readinessFailures]: wholeNumberFault,
@@ -80,8 +81,9 @@ const CHECKS: Readonly<Record<string, (value: string) => Fault>> = {
   [ANNOTATION.proxyMemory]: quantityFault,
   [ANNOTATION.proxyCpuLimit]: quantityFault,
   [ANNOTATION.proxyMemoryLimit]: quantityFault,
-  [ANNOTATION.userVolume]: jsonObjectFault,
-  [ANNOTATION.userVolumeMount]: jsonObjectFault,
+  [ANNOTATION.userVolume]: namedJsonFault,
+  [ANNOTATION.userVolumeMount]: namedJsonFault,
+  [ANNOTATION.overrides]: (value) => (isFields(parseJson(value)) ? undefined : "is not a JSON object"),
 };
 
 /** What is wrong with the annotations of a pod: a sentence each. */
@@ -98,14 +100,21 @@ function wholeNumberFault(value: string): Fault {
   return /^\d{1,10}$/.test(value) && Number(value) <= 0xffff_ffff ? undefined : `${quoted(value)} is not a whole number`;
 }
 
+/** Spaces, zones and zeros before the length are refused, as the original does: who sets up the rules may read them otherwise than we do. */
+const RANGE = /^[0-9a-f:.]+\/(0|[1-9]\d*)$/i;
+
 function rangesFault(name: string, value: string): Fault {
-  const bad = value === "" ? undefined : value.split(",").find((range) => !range.includes("/") || parseCidr(range.trim()) === undefined);
+  const bad = value === "" ? undefined : value.split(",").find((range) => !RANGE.test(range) || parseCidr(range) === undefined);
   return bad === undefined ? undefined : `${name}: ${quoted(bad)} is not a range of addresses such as 10.0.0.0/8`;
 }
 
 function portsFault(value: string): Fault {
-  const bad = value.trim() === "" ? undefined : value.split(",").find((port) => !/^\d{1,5}$/.test(port.trim()) || Number(port) > 65_535);
-  return bad === undefined ? undefined : `${quoted(bad)} is not a port`;
+  const faults = value.trim() === "" ? [] : value.split(",").map(portFault);
+  return faults.find((fault) => fault !== undefined);
+}
+
+function portFault(value: string): Fault {
+  return /^\d+$/.test(value.trim()) && Number(value) <= 65_535 ? undefined : `${quoted(value)} is not a port`;
 }
 
 function interfacesFault(value: string): Fault {
@@ -118,11 +127,13 @@ function flagFault(value: string): Fault {
 }
 
 function quantityFault(value: string): Fault {
-  return canonicalQuantity(value) === undefined ? `${quoted(value)} is not a quantity such as 100m or 128Mi` : undefined;
+  return value !== value.trim() || canonicalQuantity(value) === undefined
+    ? `${quoted(value)} is not a quantity such as 100m or 128Mi`
+    : undefined;
 }
 
-function jsonObjectFault(value: string): Fault {
-  return parseJsonObject(value) === undefined ? "is not a JSON object of objects by name" : undefined;
+function namedJsonFault(value: string): Fault {
+  return parseNamedJson(value) === undefined ? "is neither a JSON object of objects by name nor a list of objects with names" : undefined;
 }
 
 /** A flag as Go reads it. */
@@ -131,12 +142,23 @@ export function parseFlag(text: string): boolean | undefined {
   return ["0", "f", "F", "false", "FALSE", "False"].includes(text) ? false : undefined;
 }
 
-/** JSON of objects by name, or undefined where the text is anything else. */
-export function parseJsonObject(text: string): Readonly<Record<string, Readonly<Record<string, unknown>>>> | undefined {
+/**
+ * Objects with their names, from JSON that has them by name or as a list; both are in use. A name within an object counts more than the one it
+ * stands under. Undefined where the text is anything else.
+ */
+export function parseNamedJson(text: string): readonly Named[] | undefined {
+  const value = parseJson(text);
+  if (value === null) return [];
+  if (!Array.isArray(value) && !isFields(value)) return undefined;
+  const entries = Object.entries(value).sort(([a], [b]) => (Array.isArray(value) || a === b ? 0 : a < b ? -1 : 1));
+  const named = entries.map(([key, item]) => (isFields(item) && Object.keys(item).length > 0 ? { name: key, ...item } : undefined));
+  return named.every((item): item is Named => typeof item?.name === "string") ? named : undefined;
+}
+
+/** What a text says as JSON; undefined where it is none. */
+export function parseJson(text: string): unknown {
   try {
-    const value: unknown = JSON.parse(text);
-    const isObject = (one: unknown): one is Record<string, unknown> => typeof one === "object" && one !== null && !Array.isArray(one);
-    return isObject(value) && Object.values(value).every(isObject) ? (value as Record<string, Record<string, unknown>>) : undefined;
+    return JSON.parse(text);
   } catch {
     return undefined;
   }

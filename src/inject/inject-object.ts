@@ -1,4 +1,5 @@
 import { injectPod } from "./inject-pod.ts";
+import { DEFAULT_INJECTION } from "./injection-config.ts";
 import type { InjectionSettings } from "./injection-request.ts";
 import { type Fields, isFields } from "./pod.ts";
 import { decideInjection } from "./policy.ts";
@@ -19,8 +20,8 @@ export interface ObjectContext {
 export interface InjectedObject {
   /** As it is now; the same one where nothing was done. */
   readonly object: unknown;
-  /** Objects that were left alone although they make pods, and why: a sentence each. */
-  readonly skipped: readonly string[];
+  /** Objects that were left alone although they make pods, and why; and what in others has no effect: a sentence each. */
+  readonly notes: readonly string[];
   /** Why it could not be done: a sentence each. */
   readonly faults: readonly string[];
 }
@@ -33,7 +34,7 @@ export function injectObject(object: unknown, settings: InjectionSettings, conte
     const isChanged = items.some((item, index) => item.object !== before[index]);
     return {
       object: isChanged ? { ...object, items: items.map((item) => item.object) } : object,
-      skipped: items.flatMap(({ skipped }) => skipped),
+      notes: items.flatMap(({ notes }) => notes),
       faults: items.flatMap(({ faults }) => faults),
     };
   }
@@ -43,10 +44,10 @@ export function injectObject(object: unknown, settings: InjectionSettings, conte
 function injectOne(object: unknown, settings: InjectionSettings, context: ObjectContext): InjectedObject {
   try {
     const workload = workloadObject(object);
-    return workload === undefined ? { object, skipped: [], faults: [] } : injectWorkload(object, workload, { settings, context });
+    return workload === undefined ? { object, notes: [], faults: [] } : injectWorkload(object, workload, { settings, context });
   } catch (error) {
     if (!(error instanceof PodShapeError)) throw error;
-    return { object, skipped: [], faults: [`${titleOf(object)}: ${error.message}`] };
+    return { object, notes: [], faults: [`${titleOf(object)}: ${error.message}`] };
   }
 }
 
@@ -59,14 +60,15 @@ function injectWorkload(object: unknown, workload: WorkloadObject, { settings, c
   const pod = readPod(workload.pod);
   const namespace = pod.metadata.namespace ?? (workload.owner.namespace || context.namespace);
   const title = `${workload.kind} ${workload.name}`;
-  const decision = decideInjection(pod, namespace, settings.config);
-  if (!decision.inject) return { object, skipped: [`${title} is not injected: ${decision.reason}`], faults: [] };
+  // Who names a file wants it injected, whatever the webhook does by itself: only what the pod says of itself counts.
+  const decision = decideInjection(pod, namespace, DEFAULT_INJECTION);
+  if (!decision.inject) return { object, notes: [`${title} is not injected: ${decision.reason}`], faults: [] };
   const { native, openShift } = context;
   if (openShift !== undefined) forgetSharedUser(pod);
   const user = proxyUser(openShift);
   const result = injectPod({ pod, namespace, owner: workload.owner, native, proxyConfigs: [], variables: {}, user }, settings);
-  if ("faults" in result) return { object, skipped: [], faults: result.faults.map((fault) => `${title}: ${fault}`) };
-  return { object: workload.withPod(result.pod), skipped: [], faults: [] };
+  if ("faults" in result) return { object, notes: [], faults: result.faults.map((fault) => `${title}: ${fault}`) };
+  return { object: workload.withPod(result.pod), notes: result.warnings.map((warning) => `${title}: ${warning}`), faults: [] };
 }
 
 function titleOf(object: unknown): string {

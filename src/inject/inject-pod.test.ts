@@ -70,14 +70,18 @@ describe("injectPod", () => {
     expect(native.spec.initContainers?.map(({ name }) => name)).toEqual(["istio-validation", "istio-proxy"]);
   });
 
-  it("puts the user's words over the template's, also the second time, and asks for no image where it is auto", () => {
-    const own = { name: "istio-proxy", image: "auto", resources: { limits: { cpu: "3" } }, env: [{ name: "CA_ADDR", value: "mine:1" }] };
-    const once = inject(podOf({}, { containers: [{ name: "web" }, own] }));
-    for (const pod of [once, inject(once)]) {
-      expect(findProxy(pod)).toMatchObject({ image: "istio-ts/proxyv2:latest", resources: { limits: { cpu: "3" } } });
-      expect(envOf(pod).CA_ADDR).toBe("mine:1");
-    }
-  });
+  it.each(["auto", ""])(
+    "puts the user's words over the template's, also the second time, and asks for no image where it is '%s'",
+    (image) => {
+      const ports = [{ name: "mine", containerPort: 9 }];
+      const own = { name: "istio-proxy", image, ports, resources: { limits: { cpu: "3" } }, env: [{ name: "CA_ADDR", value: "mine:1" }] };
+      const once = inject(podOf({}, { containers: [{ name: "web" }, own] }));
+      for (const pod of [once, inject(once)]) {
+        expect(findProxy(pod)).toMatchObject({ image: "istio-ts/proxyv2:latest", resources: { limits: { cpu: "3" } } });
+        expect(envOf(pod).CA_ADDR).toBe("mine:1");
+      }
+    },
+  );
 
   it("tells interception of the user's uid for the proxy, also the second time, and lets the proxy be root where TPROXY needs it", () => {
     const own = { name: "istio-proxy", image: "auto", securityContext: { runAsUser: 4242 } };
@@ -139,12 +143,92 @@ describe("injectPod", () => {
       "sidecar.istio.io/interceptionMode": "SOMEHOW",
       "traffic.sidecar.istio.io/excludeInterfaces": "eth0; rm -rf /",
       "sidecar.istio.io/proxyCPU": "lots",
-      "proxy.istio.io/config": "concurency: 2",
-      "sidecar.istio.io/userVolume": "[]",
+      "proxy.istio.io/config": "concurrency: two",
+      "proxy.istio.io/overrides": "mine",
+      "sidecar.istio.io/userVolume": '{"v":"x"}',
+      "sidecar.istio.io/userVolumeMount": '{"v":{}}',
     };
     const refused = (): Pod => inject(podOf({ annotations }));
     for (const name of Object.keys(annotations)) expect(refused).toThrow(name);
-    expect(refused).toThrow(/concurency/);
+  });
+
+  it("takes of numbers, ranges and quantities what Istio takes", () => {
+    const table: readonly (readonly [name: string, taken: readonly string[], refused: readonly string[]])[] = [
+      ["sidecar.istio.io/proxyCPU", ["0", "1e3", "2k", "1.5"], ["100m ", "", "1gi"]],
+      ["status.sidecar.istio.io/port", ["0", " 80 ", "080"], ["1,2", "", "65536", "-1"]],
+      ["traffic.sidecar.istio.io/includeInboundPorts", ["*", "", "80, 81", "000080"], ["80,", "a", "*,80"]],
+      [
+        "traffic.sidecar.istio.io/includeOutboundIPRanges",
+        ["*", "", "10.0.0.1/8,fd00::/8"],
+        ["10.0.0.1", "10.0.0.0/8, 11.0.0.0/8", "1.2.3.4/08", "fe80::1%eth0/64", "010.0.0.0/8"],
+      ],
+    ];
+    for (const [name, taken, refused] of table) {
+      for (const value of taken) expect(() => inject(podOf({ annotations: { [name]: value } })), `${name}: ${value}`).not.toThrow();
+      for (const value of refused) expect(() => inject(podOf({ annotations: { [name]: value } })), `${name}: ${value}`).toThrow(name);
+    }
+  });
+
+  it("leaves out fields of the pod's ProxyConfig that nobody knows, and warns", () => {
+    const config = "concurrency: 2\nconcurency: 3\ntracing: {zipkin: {address: 'z:1', port: 2}}";
+    const pod = podOf({ annotations: { "proxy.istio.io/config": config } });
+    const owner = ownerOfPod(pod, "shop");
+    const user = { uid: 1337, gid: 1337 };
+    const result = injectPod({ pod, namespace: "shop", owner, native: true, proxyConfigs: [], variables: {}, user }, settingsOf());
+    if ("faults" in result) throw new Error(result.faults.join("; "));
+    expect(result.warnings).toEqual([
+      'annotation proxy.istio.io/config: concurency: ProxyConfig has no field "concurency"',
+      'annotation proxy.istio.io/config: tracing.zipkin.port: Zipkin has no field "port"',
+    ]);
+    expect(JSON.parse(envOf(result.pod).PROXY_CONFIG ?? "")).toEqual({ concurrency: 2, tracing: { zipkin: { address: "z:1" } } });
+  });
+
+  it("takes volumes and mounts of users by name and as lists", () => {
+    const volumes = (userVolume: string, userVolumeMount: string): readonly unknown[] => {
+      const pod = inject(
+        podOf({ annotations: { "sidecar.istio.io/userVolume": userVolume, "sidecar.istio.io/userVolumeMount": userVolumeMount } }),
+      );
+      return [pod.spec.volumes?.filter(({ name }) => name === "v"), findProxy(pod)?.volumeMounts?.filter(({ name }) => name === "v")];
+    };
+    const wanted = [[{ name: "v", emptyDir: {} }], [{ name: "v", mountPath: "/v" }]];
+    expect(volumes('{"v":{"emptyDir":{}}}', '{"v":{"mountPath":"/v"}}')).toEqual(wanted);
+    expect(volumes('[{"name":"v","emptyDir":{}}]', '[{"name":"v","mountPath":"/v"}]')).toEqual(wanted);
+    expect(volumes("[]", "null")).toEqual([[], []]);
+  });
+
+  it("takes no container for its own that an earlier template only changed", () => {
+    const once = inject(podOf({ annotations: { "inject.istio.io/templates": "grpc-agent" } }));
+    once.metadata.annotations = { ...once.metadata.annotations, "inject.istio.io/templates": "sidecar" };
+    expect(inject(once).spec.containers?.map(({ name }) => name)).toEqual(["web"]);
+  });
+
+  it("knows a probe that is sent to the agent by its path, whatever the agent's port", () => {
+    const web = { name: "web", readinessProbe: { httpGet: { port: 15_020, path: "/own" } } };
+    const once = inject(podOf({ annotations: { "status.sidecar.istio.io/port": "1234" } }, { containers: [web] }));
+    expect(inject(once)).toEqual(once);
+  });
+
+  it("tells a gateway nothing that is about an application beside it", () => {
+    const values = "global: {proxy: {outlierLogPath: /dev/stdout}}";
+    const labels = { "service.istio.io/workload-name": "other" };
+    const mesh = defaultMeshConfig();
+    mesh.inboundTrafficPolicy = { $typeName: "istio.mesh.v1alpha1.MeshConfig.InboundTrafficPolicy", mode: 1 };
+    const run = (templates: string): Pod =>
+      inject(podOf({ name: "edge", labels, annotations: { "inject.istio.io/templates": templates } }), { ...settingsOf({ values }), mesh });
+    const [sidecar, gateway] = [run("sidecar"), run("gateway")];
+    expect(findProxy(sidecar)?.args).toContain("--outlierLogPath=/dev/stdout");
+    expect(envOf(sidecar)).toMatchObject({ REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION: "true", ISTIO_META_WORKLOAD_NAME: "other" });
+    expect(findProxy(gateway)?.args).not.toContain("--outlierLogPath=/dev/stdout");
+    expect(envOf(gateway)).not.toHaveProperty("REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION");
+    expect(envOf(gateway).ISTIO_META_WORKLOAD_NAME).toBe("edge");
+  });
+
+  it("refuses what a template gives where that is no part of a pod, and leaves out what it says nothing in", () => {
+    const settings = settingsOf({ config: "templates:\n  none: 'spec: null'\n  odd: 'spec: {containers: all}'\n  slip: '{{ .Specs }}'" });
+    const run = (name: string): Pod => inject(podOf({ annotations: { "inject.istio.io/templates": name } }), settings);
+    expect(run("none").spec.containers).toEqual([{ name: "web", image: "web:1" }]);
+    expect(() => run("odd")).toThrow(/template "odd" gives is no pod: spec.containers must be a list/);
+    expect(() => run("slip")).toThrow(/template "slip": line 1: there is no .Specs; there are TypeMeta/);
   });
 
   it("uses templates of users, several of them, and says which there are", () => {

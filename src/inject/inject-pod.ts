@@ -1,5 +1,5 @@
 import { ANNOTATION, annotationFaults, LABEL } from "./annotations.ts";
-import { injectionStatus, withoutEarlierInjection } from "./earlier-injection.ts";
+import { injectionStatus, keptOverrides, withoutEarlierInjection } from "./earlier-injection.ts";
 import { proxyImages } from "./images.ts";
 import type { InjectionRequest, InjectionResult, InjectionSettings } from "./injection-request.ts";
 import { orderContainers } from "./order-containers.ts";
@@ -9,6 +9,7 @@ import { rewriteProbes } from "./probes.ts";
 import { announceSecurePort, mergeMetrics } from "./prometheus.ts";
 import { proxyConfigLayers } from "./proxy-config-layers.ts";
 import { adjustInterceptionUser } from "./proxy-user.ts";
+import { PodShapeError, readPod } from "./read-pod.ts";
 import { mergePod } from "./strategic-merge.ts";
 import { interceptionMode, type TemplateInput } from "./template-input.ts";
 import { TemplateError, templateNames } from "./template-set.ts";
@@ -44,7 +45,8 @@ export function injectPod(request: InjectionRequest, settings: InjectionSettings
   if ("faults" in templated) return templated;
   const merged = reapplyOwnContainers(templated.pod, request.pod, templated.template);
   adjustInterceptionUser(merged, pod, interceptionMode(input) === "TPROXY");
-  return finish(merged, { request, settings, input, template: templated.template, agentPort });
+  const fault = finish(merged, { request, settings, input, template: templated.template, agentPort });
+  return fault === undefined ? { pod: merged, warnings: layers.warnings } : { faults: [fault] };
 }
 
 const nativeOf = (annotations: Readonly<Record<string, string>>, fallback: boolean): boolean => {
@@ -69,11 +71,12 @@ function runTemplates(
     let overlay: PodOverlay;
     try {
       overlay = inPlace(make(input), template);
+      template = readPod(mergePod(template, { ...overlay }));
     } catch (error) {
       if (error instanceof TemplateError) return { faults: [error.message] };
+      if (error instanceof PodShapeError) return { faults: [`what template ${JSON.stringify(name)} gives is no pod: ${error.message}`] };
       throw error;
     }
-    template = mergePod(template, { ...overlay });
     pod = mergePod(alignedWith(pod, template), { ...overlay });
   }
   return { pod: withoutStale(pod, original, template), template };
@@ -106,13 +109,16 @@ function alignedWith(pod: Pod, template: Pod): Pod {
   return { ...pod, spec };
 }
 
-/** Containers that an earlier injection added, and this one does not know any more. */
+/** Containers that an earlier injection added, and this one does not know any more. Those it only changed are the user's: it kept their form. */
 function withoutStale(pod: Pod, original: Pod, template: Pod): Pod {
   const status = injectionStatus(original);
   if (status === undefined) return pod;
+  const kept = keptOverrides(original);
   const spec = { ...pod.spec };
   for (const side of ["containers", "initContainers"] as const) {
-    const isStale = ({ name }: Container): boolean => status[side].includes(name) && findContainer(template.spec[side], name) === undefined;
+    const isStale = ({ name }: Container): boolean =>
+      [template.spec[side], kept.containers, kept.initContainers].every((known) => findContainer(known, name) === undefined) &&
+      status[side].includes(name);
     if (spec[side] !== undefined) spec[side] = spec[side].filter((container) => !isStale(container));
   }
   return { ...pod, spec };
@@ -126,12 +132,13 @@ interface Finish {
   readonly agentPort: number;
 }
 
-function finish(pod: Pod, { request, settings, input, template, agentPort }: Finish): InjectionResult {
+/** What no template can do. Changes the pod; gives a sentence where that cannot be done. */
+function finish(pod: Pod, { request, settings, input, template, agentPort }: Finish): string | undefined {
   const { values, mesh, config } = settings;
   setVariables(pod, request, input);
   const isOn = mesh.enablePrometheusMerge ?? true;
   const fault = mergeMetrics(pod, { isOn, agentPort: String(agentPort) });
-  if (fault !== undefined) return { faults: [fault] };
+  if (fault !== undefined) return fault;
   announceSecurePort(pod);
   rewriteProbes(pod, { rewrite: values.sidecarInjectorWebhook.rewriteAppHTTPProbe, agentPort });
   pod.metadata.annotations = {
@@ -140,7 +147,7 @@ function finish(pod: Pod, { request, settings, input, template, agentPort }: Fin
     ...config.injectedAnnotations,
   };
   orderContainers(pod, holdsApplication(input));
-  return { pod };
+  return undefined;
 }
 
 /** Cluster and network, from the address of the webhook, the values or a label of the pod, the last of which counts most. */

@@ -30,5 +30,5 @@ export interface InjectionRequest {
   readonly user: { readonly uid: number; readonly gid: number };
 }
 
-/** A pod with its sidecar, or why it cannot have one. */
-export type InjectionResult = { readonly pod: Pod } | { readonly faults: readonly string[] };
+/** A pod with its sidecar, and what of its annotations has no effect; or why it cannot have one. */
+export type InjectionResult = { readonly pod: Pod; readonly warnings: readonly string[] } | { readonly faults: readonly string[] };

@@ -34,7 +34,7 @@ export function reapplyOwnContainers(pod: Pod, original: Pod, template: Pod): Po
 }
 
 function withoutAuto({ image, ...rest }: Container): Container {
-  return structuredClone(image === undefined || image === AUTO_IMAGE ? rest : { ...rest, image });
+  return structuredClone(image === undefined || image === "" || image === AUTO_IMAGE ? rest : { ...rest, image });
 }
 
 function overridesText({ containers, initContainers }: Overrides): string {

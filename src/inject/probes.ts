@@ -51,7 +51,8 @@ function probersOf(container: Container, agentPort: number): Record<string, Fiel
   const ports = new Map((container.ports ?? []).flatMap(({ name, containerPort }) => (name === undefined ? [] : [[name, containerPort]])));
   const found: Record<string, Fields> = {};
   const note = (probe: unknown, path: string, isHook: boolean): void => {
-    const prober = isFields(probe) ? proberOf(probe, { ports, agentPort, isHook }) : undefined;
+    const isSent = isFields(probe) && isFields(probe.httpGet) && probe.httpGet.path === path;
+    const prober = isFields(probe) && !isSent ? proberOf(probe, { ports, agentPort, isHook }) : undefined;
     if (prober !== undefined) found[path] = prober;
   };
   for (const [name, path] of PROBES) note(container[name], pathOf(container, path, false), false);

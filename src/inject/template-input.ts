@@ -45,7 +45,8 @@ const MODES: Readonly<Record<number, string>> = {
 };
 
 /** Port of the agent; 0 where it is switched off. */
-export const statusPort = (input: TemplateInput): string => annotation(input, ANNOTATION.statusPort, input.values.global.proxy.statusPort);
+export const statusPort = (input: TemplateInput): string =>
+  annotation(input, ANNOTATION.statusPort, input.values.global.proxy.statusPort).trim();
 
 /** Where certificates are signed: the control plane of this revision, unless told otherwise. */
 export const caAddress = ({ values }: TemplateInput): string => values.global.caAddress || istiodAddress(values);

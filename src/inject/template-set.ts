@@ -39,7 +39,8 @@ function overlayOf(compiled: CompiledTemplate, input: TemplateInput): PodOverlay
   if ("fault" in parsed) throw new Error(`what it gives is no YAML: ${parsed.fault} (line ${parsed.lineOffset + 1} of the result)`);
   const content = parsed.parts[0]?.content ?? {};
   if (!isFields(content)) throw new Error("what it gives is not a part of a pod");
-  return content;
+  const { metadata, spec } = content;
+  return { ...(isFields(metadata) && { metadata }), ...(isFields(spec) && { spec }) };
 }
 
 /** The templates for one pod: those its annotation names, else the default ones, aliases resolved. */

@@ -64,7 +64,12 @@ export function injectReview(request: AdmissionRequest, path: string, world: Inj
   );
   if ("faults" in result) return failed(name, result.faults);
   const why = `${decision.reason}; ${native ? "a native sidecar" : "no native sidecar"}: ${reason}`;
-  const answer = { allowed: true, patch: jsonPatch(original, result.pod), warnings: warningsOf(pod), audit: `injected: ${why}` };
+  const answer = {
+    allowed: true,
+    patch: jsonPatch(original, result.pod),
+    warnings: [...warningsOf(pod), ...result.warnings],
+    audit: `injected: ${why}`,
+  };
   return { answer, outcome: "injected", pod: name, reason: why };
 }
 
@@ -96,7 +101,7 @@ function warningsOf({ spec, metadata }: Pod): readonly string[] {
 }
 
 const KNOWN: Readonly<Record<string, string>> = { cluster: "ISTIO_META_CLUSTER_ID", net: "ISTIO_META_NETWORK" };
-const VARIABLE = /^[A-Z_][A-Z0-9_]{0,100}$/;
+const VARIABLE = /^[A-Z_][A-Z0-9_.-]{0,100}$/;
 
 /** `/inject/cluster/c1/net/n1`: variables of the proxy, for pods of a cluster other than the control plane's. `--slash--` stands for a slash. */
 export function pathVariables(path: string): Readonly<Record<string, string>> {

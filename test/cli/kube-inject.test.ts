@@ -59,12 +59,12 @@ describe("istioctl kube-inject", () => {
     assert.deepEqual(loadAll(out), loadAll(once));
   });
 
-  it("takes mesh, values, templates and revision from files, also from a ConfigMap, and writes to one", async () => {
+  it("takes mesh, values, templates and revision, but no word of whom the webhook injects, from files, also from a ConfigMap, and writes to one", async () => {
     const cwd = await files({
       "web.yaml": DEPLOYMENT,
       "mesh.yaml": "proxyListenPort: 15101\n",
       "values.yaml": "global: {hub: example.com/mesh, tag: 1.2}\n",
-      "injector.yaml": `kind: ConfigMap\napiVersion: v1\nmetadata: {name: istio-sidecar-injector}\ndata:\n  config: |\n    defaultTemplates: [sidecar, extra]\n    templates:\n      extra: "metadata: {labels: {team: '{{ .ObjectMeta.Namespace }}{{ .DeploymentMeta.Name }}'}}"\n`,
+      "injector.yaml": `kind: ConfigMap\napiVersion: v1\nmetadata: {name: istio-sidecar-injector}\ndata:\n  config: |\n    policy: disabled\n    neverInjectSelector: [{matchExpressions: [{key: never, operator: DoesNotExist}]}]\n    defaultTemplates: [sidecar, extra]\n    templates:\n      extra: "metadata: {labels: {team: '{{ .ObjectMeta.Namespace }}{{ .DeploymentMeta.Name }}'}}"\n`,
     });
     const flags = ["--meshConfigFile", "mesh.yaml", "--valuesFile", "values.yaml", "--injectConfigFile", "injector.yaml", "-r", "canary"];
     const { status, out, err } = await istioctl(["kube-inject", "-f", "web.yaml", "-o", "out.yaml", ...flags], { cwd });
@@ -94,6 +94,8 @@ describe("istioctl kube-inject", () => {
     const failed = await istioctl(["kube-inject", "-f", "-"], { stdin: `${OTHER}---\n${bad}` });
     assert.deepEqual([failed.status, failed.out], [1, ""]);
     assert.match(failed.err, /line 8: Deployment web: annotation sidecar.istio.io\/interceptionMode: must be REDIRECT/);
+    const unknown = DEPLOYMENT.replace('{flag: "yes"}', '{"proxy.istio.io/config": "mixerAddress: m"}');
+    assert.match((await istioctl(["kube-inject", "-f", "-"], { stdin: unknown })).err, /Deployment web: .*has no field "mixerAddress"/);
     const unquoted = await istioctl(["kube-inject", "-f", "-"], { stdin: DEPLOYMENT.replace('"yes"', "yes") });
     assert.match(unquoted.err, /metadata.annotations: the value of flag must be a text; put it in quotes/);
   });

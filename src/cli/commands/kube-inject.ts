@@ -45,7 +45,7 @@ export const kubeInjectCommand: Command = {
     const result = injectText(text, settings, context);
     const [fault, ...more] = result.faults;
     if (fault !== undefined) throw new EdgeError("mesh_config_invalid", [fault, ...more].join("; "));
-    for (const line of result.skipped) host.err(`istioctl: ${line}\n`);
+    for (const line of result.notes) host.err(`istioctl: ${line}\n`);
     const output = args.text("output");
     if (output === undefined) return { data: result.text, text: result.text };
     await writeWholeFile(resolve(host.cwd, output), result.text, 0o644);

@@ -24,6 +24,7 @@ export function evaluateTemplate(tree: TemplateTree, data: unknown): string {
 class Evaluation {
   readonly #tree: TemplateTree;
   readonly #output: string[] = [];
+  #data: unknown;
   #length = 0;
   #steps = 0;
   #calls = 0;
@@ -34,6 +35,7 @@ class Evaluation {
   }
 
   run(data: unknown): string {
+    this.#data = data;
     this.#nodes(this.#tree.main, { dot: data, scope: [new Map([["", data]])] });
     return this.#output.join("");
   }
@@ -154,12 +156,20 @@ class Evaluation {
       case "function":
         return this.#function(operand.called, { rest: [], piped: [], frame });
       case "dot":
-        return operand.fields.reduce(fieldOf, frame.dot);
+        return this.#fields(frame.dot, operand.fields);
       case "variable":
-        return operand.fields.reduce(fieldOf, variable(frame.scope, operand.variable));
+        return this.#fields(variable(frame.scope, operand.variable), operand.fields);
       case "pipe":
-        return operand.fields.reduce(fieldOf, this.#value(operand.pipe, frame));
+        return this.#fields(this.#value(operand.pipe, frame), operand.fields);
     }
+  }
+
+  /** What is absent below is empty, but of the data itself all fields are known: another one is a slip of the template's author. */
+  #fields(value: unknown, fields: readonly string[]): unknown {
+    const [first] = fields;
+    if (first !== undefined && value === this.#data && isFields(value) && !Object.hasOwn(value, first))
+      throw new Error(`there is no .${first}; there are ${Object.keys(value).join(", ")}`);
+    return fields.reduce(fieldOf, value);
   }
 
   #write(text: string): void {

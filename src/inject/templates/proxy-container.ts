@@ -10,13 +10,13 @@ const READINESS_PORT = 15_021;
 const PROXY_GROUP = 1337;
 
 /** What the proxy container is in all templates. */
-export function proxyContainer(input: TemplateInput, role: "sidecar" | "router"): Container {
+export function proxyContainer(input: TemplateInput, role: "sidecar" | "router", moreArguments: readonly string[] = []): Container {
   const { values, images } = input;
   const own = annotation(input, ANNOTATION.proxyImage, values.global.proxy.image);
   return {
     name: PROXY_CONTAINER,
     image: own.includes("/") ? own : images.proxy,
-    args: proxyArguments(input, role),
+    args: [...proxyArguments(input, role), ...moreArguments],
     envFrom: [{ configMapRef: { name: ENV_CONFIG_MAP, optional: true } }],
     ...(values.global.imagePullPolicy !== "" && { imagePullPolicy: values.global.imagePullPolicy }),
   };
@@ -34,7 +34,6 @@ function proxyArguments(input: TemplateInput, role: string): string[] {
     `--log_output_level=${annotation(input, ANNOTATION.agentLogLevel, global.logging.level)}`,
     ...(global.sts.servicePort === 0 ? [] : [`--stsPort=${global.sts.servicePort}`]),
     ...(global.logAsJson ? ["--log_as_json"] : []),
-    ...(global.proxy.outlierLogPath === "" ? [] : [`--outlierLogPath=${global.proxy.outlierLogPath}`]),
   ];
 }
 

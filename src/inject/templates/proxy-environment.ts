@@ -1,6 +1,6 @@
 import { MeshConfig_InboundTrafficPolicy_Mode } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
-import { ANNOTATION, LABEL, parseJsonObject } from "../annotations.ts";
-import { appContainers, type Container, type ContainerPort, type EnvVar } from "../pod.ts";
+import { ANNOTATION, LABEL, parseJson } from "../annotations.ts";
+import { appContainers, type ContainerPort, type EnvVar, findProxy, isFields, type Pod } from "../pod.ts";
 import { caAddress, discoveryAddress, hasAnnotation, interceptionMode, type TemplateInput } from "../template-input.ts";
 import { otelAttributes } from "./otel-attributes.ts";
 
@@ -18,13 +18,22 @@ export const metadataEnvironment = (metadata: Readonly<Record<string, string>>):
     .sort()
     .map((name) => text(name, metadata[name] ?? ""));
 
-/** Who the workload is and where istiod is: of the mesh's settings the pod carries nothing else, so a change of them needs no new pods. */
-export function proxyEnvironment(input: TemplateInput): EnvVar[] {
-  const { values, owner, pod, proxyConfig } = input;
-  const labels = pod.metadata.labels ?? {};
-  const workload = labels[LABEL.workloadName] || owner.name;
+/** What a sidecar is told besides: how probes reach the application, and what traces are to say of it. */
+export function sidecarEnvironment(input: TemplateInput): EnvVar[] {
+  const workload = input.pod.metadata.labels?.[LABEL.workloadName] || input.owner.name;
   return [
     ...(isLocalhostInbound(input) ? [text("REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION", "true")] : []),
+    ...proxyEnvironment(input, workload, [
+      ...datadogEnvironment(input),
+      ...otelAttributes(input).map((attributes) => text("OTEL_RESOURCE_ATTRIBUTES", attributes)),
+    ]),
+  ];
+}
+
+/** Who the workload is and where istiod is: of the mesh's settings the pod carries nothing else, so a change of them needs no new pods. */
+export function proxyEnvironment(input: TemplateInput, workload = input.owner.name, more: readonly EnvVar[] = []): EnvVar[] {
+  const { values, proxyConfig } = input;
+  return [
     text("PILOT_CERT_PROVIDER", values.global.pilotCertProvider),
     text("ISTIO_ADDRESS", discoveryAddress(input)),
     text("CA_ADDR", caAddress(input)),
@@ -40,8 +49,7 @@ export function proxyEnvironment(input: TemplateInput): EnvVar[] {
     ...(hasAnnotation(input, ANNOTATION.bootstrapOverride)
       ? [text("ISTIO_BOOTSTRAP_OVERRIDE", `${BOOTSTRAP_DIRECTORY}/custom_bootstrap.json`)]
       : []),
-    ...datadogEnvironment(input),
-    ...otelAttributes(input).map((attributes) => text("OTEL_RESOURCE_ATTRIBUTES", attributes)),
+    ...more,
     ...metadataEnvironment(proxyConfig.proxyMetadata),
   ];
 }
@@ -61,7 +69,7 @@ export const placeEnvironment = (): EnvVar[] => [
 /** What the pod says about its proxy, and what the proxy is to know of the pod. */
 export const configEnvironment = ({ pod, ownProxyConfig }: TemplateInput): EnvVar[] => [
   text("PROXY_CONFIG", `${JSON.stringify(ownProxyConfig)}\n`),
-  text("ISTIO_META_POD_PORTS", portsText(pod.spec.containers ?? [])),
+  text("ISTIO_META_POD_PORTS", portsText(pod)),
   text(
     "ISTIO_META_APP_CONTAINERS",
     appContainers(pod)
@@ -92,15 +100,16 @@ export const complianceEnvironment = (policy: string): EnvVar[] => [
 function datadogEnvironment({ values, pod }: TemplateInput): EnvVar[] {
   const json = pod.metadata.annotations?.["apm.datadoghq.com/env"];
   if (values.global.proxy.tracer !== "datadog" || json === undefined) return [];
-  const read = parseJsonObject(`{"env":${json}}`)?.env ?? {};
+  const read = parseJson(json);
+  if (!isFields(read)) return [];
   return Object.keys(read)
     .sort()
     .map((name) => text(name, String(read[name])));
 }
 
-/** All ports of all containers as a JSON list, a line each: the form that tools expect. */
-function portsText(containers: readonly Container[]): string {
-  const ports = containers.flatMap((container) => container.ports ?? []).map(portText);
+/** All ports as a JSON list, a line each: the form that tools expect. Those of the proxy come last, wherever it stands when a pod is injected again. */
+function portsText(pod: Pod): string {
+  const ports = [...appContainers(pod), findProxy(pod)].flatMap((container) => container?.ports ?? []).map(portText);
   return ["[", ...ports.map((port, index) => `    ${index === 0 ? "" : ","}${port}`), "]"].join("\n");
 }
 

@@ -1,4 +1,4 @@
-import { ANNOTATION, parseJsonObject } from "../annotations.ts";
+import { ANNOTATION, parseNamedJson } from "../annotations.ts";
 import type { Fields, Named } from "../pod.ts";
 import { hasAnnotation, type TemplateInput } from "../template-input.ts";
 import { BOOTSTRAP_DIRECTORY } from "./proxy-environment.ts";
@@ -96,11 +96,8 @@ const certificateSecret = ({ pod }: TemplateInput): Named => ({
   secret: { optional: true, secretName: `istio.${pod.spec.serviceAccountName || "default"}` },
 });
 
-/** Volumes or mounts that a user wrote as JSON by name. */
+/** Volumes or mounts that a user wrote as JSON. */
 function named({ pod }: TemplateInput, annotationName: string): Named[] {
   const json = pod.metadata.annotations?.[annotationName];
-  const read = json === undefined ? {} : (parseJsonObject(json) ?? {});
-  return Object.keys(read)
-    .sort()
-    .map((name) => ({ name, ...read[name] }));
+  return json === undefined ? [] : [...(parseNamedJson(json) ?? [])];
 }

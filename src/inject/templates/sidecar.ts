@@ -5,7 +5,7 @@ import { filled } from "./filled.ts";
 import { initContainer } from "./init-container.ts";
 import { cniAnnotations } from "./interception.ts";
 import { proxyContainer, proxyProbes, pullSecrets, sidecarLifecycle, sidecarSecurity } from "./proxy-container.ts";
-import { proxyEnvironment } from "./proxy-environment.ts";
+import { sidecarEnvironment } from "./proxy-environment.ts";
 import { canonicalLabels, commonAnnotations } from "./proxy-metadata.ts";
 import { proxyResources } from "./proxy-resources.ts";
 import { proxyMounts, proxyVolumes, type VolumeChoice } from "./proxy-volumes.ts";
@@ -37,13 +37,16 @@ export function sidecarTemplate(input: TemplateInput): PodOverlay {
 }
 
 const proxyOf = (input: TemplateInput): Container => ({
-  ...proxyContainer(input, "sidecar"),
+  ...proxyContainer(input, "sidecar", outlierLog(input)),
   ...(input.native && { restartPolicy: "Always" }),
   ports: [{ containerPort: 15_090, name: "http-envoy-prom", protocol: "TCP" }],
   ...sidecarLifecycle(input),
-  env: proxyEnvironment(input),
+  env: sidecarEnvironment(input),
   ...proxyProbes(input),
   securityContext: sidecarSecurity(input),
   ...filled("resources", proxyResources(input)),
   volumeMounts: proxyMounts(input, VOLUMES),
 });
+
+const outlierLog = ({ values }: TemplateInput): readonly string[] =>
+  values.global.proxy.outlierLogPath === "" ? [] : [`--outlierLogPath=${values.global.proxy.outlierLogPath}`];
