@@ -48,6 +48,8 @@ export interface Origin {
   readonly source: string;
   readonly file?: string;
   readonly line?: number;
+  /** An API server holds the object and has checked it against its schema: a field we do not know is newer than we are, not misspelt. */
+  readonly isServed?: true;
 }
 
 export const formatOrigin = (origin: Origin): string =>

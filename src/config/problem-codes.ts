@@ -8,6 +8,10 @@ export const PROBLEM_CODES = {
   "object.shadowed": { level: "warning", about: "An earlier source holds the same object; this one is not used." },
   "metadata.name": { level: "error", about: "A name or namespace is missing, too long or not a DNS name." },
   "schema.unknown-field": { level: "error", about: "The kind has no such field." },
+  "schema.newer-field": {
+    level: "warning",
+    about: "The kind has no such field here, but the API server's schema has: the rest of the object counts.",
+  },
   "schema.wrong-type": { level: "error", about: "The value has another type than the field." },
   "field.required": { level: "error", about: "A field that must be set is missing or empty." },
   "field.invalid": { level: "error", about: "The value is not allowed here." },

@@ -85,6 +85,14 @@ describe("readObject", () => {
     });
   }
 
+  it("takes an object of an API server whose schema is newer than ours, without the field", () => {
+    const served = { origin: { source: "test", isServed: true } } as const;
+    const result = readObject(raw(entry({ address: "1.1.1.1", adress: "x" }), served));
+    expect(codes(result)).toEqual(["schema.newer-field spec.adress"]);
+    expect(result.object?.spec).toMatchObject({ address: "1.1.1.1" });
+    expect(codes(readObject(raw({ ...entry({ address: "1.1.1.1" }), specc: {} }, served)))).toEqual(["schema.unknown-field specc"]);
+  });
+
   it("passes on why a text could not be read", () => {
     expect(readObject(raw(undefined, { fault: "too large" })).problems).toMatchObject([
       { code: "document.unreadable", message: "too large" },

@@ -29,7 +29,9 @@ type Document = Readonly<Record<string, unknown>>;
 /** Reads, judges and hashes one document. Never throws, whatever the document holds: a fault of ours is reported as one of the document. */
 export function readObject(raw: RawObject): ReadResult {
   const faults: Omit<Problem, "object">[] = [];
-  const report: Report = (code, path, message) => {
+  const report: Report = (found, path, message) => {
+    const isNewer = found === "schema.unknown-field" && raw.origin.isServed === true && path[0] === "spec";
+    const code = isNewer ? "schema.newer-field" : found;
     if (faults.length < MOST_PROBLEMS) faults.push({ code, level: levelOf(code), path, message });
   };
   let result: Omit<ReadResult, "problems">;

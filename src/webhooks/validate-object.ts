@@ -12,6 +12,8 @@ export interface Judgement {
 /** Groups of Istio's own kinds; about others we have nothing to say. */
 const GROUPS = ["networking.istio.io", "security.istio.io", "telemetry.istio.io", "extensions.istio.io"];
 const MOST_PROBLEMS = 10;
+const ENVOY_FILTER =
+  "an EnvoyFilter changes what this version makes for Envoy, and another may make it otherwise: prefer a kind of its own where there is one, and try upgrades";
 
 /**
  * Judges an object as the store would judge it later, so that what is let in is used. All that is wrong is said at once, each with the field and what
@@ -21,13 +23,17 @@ export function validateObject({ operation, kind, namespace, object }: Admission
   if ((operation !== "CREATE" && operation !== "UPDATE") || !GROUPS.includes(kind.group))
     return { answer: { allowed: true }, reason: undefined };
   const { problems } = readObject({
-    origin: { source: "admission" },
+    origin: { source: "admission", isServed: true },
     slot: "request",
     content: object,
     ...(namespace !== "" && { defaultNamespace: namespace }),
   });
-  const errors = problems.filter(({ level }) => level === "error");
-  const warnings = problems.filter(({ level }) => level === "warning").map(sentence);
+  // As with kinds nobody knows: a version that is newer than we are is for others to judge.
+  const errors = problems.filter(({ level, code }) => level === "error" && code !== "kind.version");
+  const warnings = [
+    ...problems.filter((problem) => !errors.includes(problem)).map(sentence),
+    ...(kind.kind === "EnvoyFilter" ? [ENVOY_FILTER] : []),
+  ];
   const [first] = errors;
   if (first === undefined) return { answer: { allowed: true, warnings }, reason: undefined };
   const more = errors.length > MOST_PROBLEMS ? `; and ${errors.length - MOST_PROBLEMS} more` : "";

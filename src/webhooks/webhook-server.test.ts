@@ -142,7 +142,8 @@ describe("webhooks", () => {
     const bad = virtualService({ hosts: ["a"], http: [{ route: [{ destination: { host: "a", port: { number: 70000 } } }] }], nosuch: 1 });
     const refused = responseOf(await post("/validate", review(bad, VIRTUAL_SERVICE)));
     expect(refused.allowed).toBe(false);
-    expect(refused.status?.message).toMatch(/spec\.nosuch: .*\[schema\.unknown-field\]/);
+    expect(refused.status?.message).toMatch(/spec\.http\[0\].*\.number: .*\[field\.port\]/);
+    expect(refused.warnings).toEqual([expect.stringMatching(/spec\.nosuch: .*\[schema\.newer-field\]/)]);
     const good = virtualService({ hosts: ["a"], http: [{ route: [{ destination: { host: "a" } }] }] });
     expect(responseOf(await post("/validate", review(good, VIRTUAL_SERVICE))).allowed).toBe(true);
     const foreign = { group: "example.com", version: "v1", kind: "Thing" };

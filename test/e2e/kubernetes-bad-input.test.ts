@@ -139,6 +139,7 @@ spec: {hosts: [good], quantumRouting: {entangled: true}, http: [{route: [{destin
       return JSON.stringify(kept?.spec).includes("quantumRouting");
     });
     await eventually("the field is named", async () => (await problems(istiod)).includes("quantumRouting"));
+    await eventually("the rest is in force", async () => (await (await istiod.debug("/debug/configz")).text()).includes('"newer"'));
     await expectUndisturbed(istiod);
   });
 

@@ -301,7 +301,7 @@ class ClusterSource implements KubernetesSource {
     const json = this.#saved.get(scope);
     return [
       {
-        ...{ origin: { source: this.name }, slot: scope, scope, content },
+        ...{ origin: { source: this.name, isServed: true }, slot: scope, scope, content },
         ...(json !== undefined && { json }),
         ...(cluster !== undefined && { cluster }),
       },
