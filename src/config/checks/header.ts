@@ -3,6 +3,8 @@ import { quote } from "./quote.ts";
 const TOKEN = /^[-!#$%&'*+.^_`|~A-Za-z0-9]+$/;
 const STRICT = /^[-_A-Za-z0-9]+$/;
 const JWT_CLAIM = /^@request\.auth\.claims(?:\..+|\[.+\])$/;
+/** Control characters other than the tab. */
+const CONTROL = /[^\t\P{Cc}]/u;
 const EMPTY = "a header name must not be empty";
 
 const isAuthority = (name: string): boolean => name.toLowerCase() === ":authority" || name.toLowerCase() === "host";
@@ -40,6 +42,7 @@ export const isAuthorityHeader = isAuthority;
 
 /** Values may hold Envoy's command operators (`%HOSTNAME%`, `%REQ(x):10%`); a lone percent sign is written `%%`. */
 export function headerValueFault(value: string): string | undefined {
+  if (CONTROL.test(value)) return `${quote(value)} has a control character, which no header may hold`;
   for (let at = value.indexOf("%"); at !== -1; at = value.indexOf("%", at)) {
     const end = value[at + 1] === "%" ? at + 2 : operatorEnd(value, at + 1);
     if (end === -1)

@@ -54,7 +54,7 @@ function checkWarmup(warmup: WarmupConfiguration, place: Place): void {
   if (warmup.duration === undefined) place.in("duration").fault("field.required", "must be set");
   else place.in("duration").check("field.range", durationFault(warmup.duration));
   if (warmup.minimumPercent !== undefined) place.in("minimumPercent").check("field.range", percentFault(warmup.minimumPercent));
-  if (warmup.aggression !== undefined && !(warmup.aggression >= 0)) place.in("aggression").fault("field.range", "must not be negative");
+  if (warmup.aggression !== undefined && !(warmup.aggression > 0)) place.in("aggression").fault("field.range", "must be greater than 0");
 }
 
 function isPrime(value: number): boolean {

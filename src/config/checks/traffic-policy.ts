@@ -57,9 +57,9 @@ function checkCommon(policy: Common, place: Place): void {
 }
 
 function checkPortPolicy(policy: TrafficPolicy_PortTrafficPolicy, place: Place): void {
-  if (policy.port === undefined || policy.port.number === 0)
-    place.in("port", "number").fault("field.port", "say which port the settings are for");
-  else place.in("port", "number").check("field.port", portFault(policy.port.number));
+  if (policy.port === undefined) place.in("port").fault("field.required", "say which port the settings are for");
+  else if (portFault(policy.port.number) !== undefined)
+    place.in("port", "number").fault("field.ineffective", `no service has port ${policy.port.number}`);
   if (!hasCommon(policy)) place.fault("field.required", "the settings of a port must set something");
   checkCommon(policy, place);
 }

@@ -2,7 +2,7 @@ import type { Condition } from "../../../gen/istio/security/v1beta1/authorizatio
 import { subnetFault } from "../../checks/address.ts";
 import type { Place } from "../../checks/place.ts";
 import { quote } from "../../checks/quote.ts";
-import { portTextFault } from "./check-source.ts";
+import { MOST_ACCOUNTS, patternFault, portTextFault, serviceAccountFault } from "./check-source.ts";
 
 type ValueFault = (text: string) => string | undefined;
 
@@ -16,8 +16,8 @@ const ATTRIBUTES: Readonly<Record<string, ValueFault>> = {
   "destination.port": portTextFault,
   "source.namespace": notEmpty,
   "source.principal": notEmpty,
-  "source.serviceAccount": notEmpty,
-  "source.trustDomain": notEmpty,
+  "source.serviceAccount": (text) => notEmpty(text) ?? serviceAccountFault(text),
+  "source.trustDomain": (text) => notEmpty(text) ?? patternFault(text),
   "request.auth.principal": notEmpty,
   "request.auth.audiences": notEmpty,
   "request.auth.presenter": notEmpty,
@@ -38,6 +38,8 @@ export function checkAttribute(condition: Condition, place: Place): void {
   }
   for (const name of ["values", "notValues"] as const) {
     for (const [index, value] of condition[name].entries()) place.in(name, index).check("field.invalid", fault(value));
+    if (condition.key === "source.serviceAccount" && condition[name].length > MOST_ACCOUNTS)
+      place.in(name).fault("field.invalid", `must have at most ${MOST_ACCOUNTS} elements`);
   }
 }
 

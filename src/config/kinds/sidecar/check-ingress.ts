@@ -4,7 +4,7 @@ import { isHttp, isTls } from "../../../model/protocol.ts";
 import { addressFault, splitHostPort, UNIX_PREFIX, unixPathFault } from "../../checks/address.ts";
 import { checkConnectionPool } from "../../checks/connection-pool.ts";
 import type { Place } from "../../checks/place.ts";
-import { parseProtocol, portFault, protocolFault } from "../../checks/port.ts";
+import { parseProtocol, portFault, portNameFault, protocolFault } from "../../checks/port.ts";
 import { quote } from "../../checks/quote.ts";
 import { checkServerTls } from "../../checks/server-tls.ts";
 
@@ -20,6 +20,7 @@ export function checkIngress(listeners: readonly IstioIngressListener[], place: 
       at.in("port").fault("field.required", "must be set");
       continue;
     }
+    if (port.name !== "") at.in("port", "name").check("field.port", portNameFault(port.name));
     at.in("port", "number").check("field.port", portFault(port.number));
     at.in("port", "protocol").check("field.port", protocolFault(port.protocol));
     if (listener.bind !== "") at.in("bind").check("field.invalid", addressFault(listener.bind));
@@ -39,9 +40,10 @@ function checkListener(listener: IstioIngressListener, place: Place): void {
   }
   if (listener.connectionPool === undefined) return;
   checkConnectionPool(listener.connectionPool, place.in("connectionPool"));
-  if (listener.connectionPool.http !== undefined && protocol !== undefined && !isHttp(protocol)) {
-    place.in("connectionPool", "http").fault("field.ineffective", `the port speaks ${protocol}, so only the tcp settings apply`);
-  }
+  if (listener.connectionPool.http === undefined) return;
+  const http = place.in("connectionPool", "http");
+  if (protocol === undefined) http.fault("field.ineffective", "the port declares no protocol: only the tcp settings are sure to apply");
+  else if (!isHttp(protocol)) http.fault("field.ineffective", `the port speaks ${protocol}, so only the tcp settings apply`);
 }
 
 /** Where the application listens: always on this machine. */

@@ -23,7 +23,9 @@ export function checkRedirect(redirect: HTTPRedirect, matches: readonly HTTPMatc
   }
   if (redirect.scheme !== "" && redirect.scheme !== "http" && redirect.scheme !== "https")
     place.in("scheme").fault("field.invalid", "must be http or https");
-  if (redirect.redirectPort.case === "port") place.in("port").check("field.port", portFault(redirect.redirectPort.value));
+  const port = redirect.redirectPort.case === "port" ? redirect.redirectPort.value : undefined;
+  if (port === 0) place.in("port").fault("field.ineffective", "port 0 leaves the port as it is");
+  else if (port !== undefined) place.in("port").check("field.port", portFault(port));
   if (redirect.prefixRewrite === "") return;
   if (redirect.uri !== "") place.in("prefixRewrite").fault("field.conflict", "cannot be combined with uri");
   if (matches.some((match) => match.uri !== undefined && match.uri.matchType.case !== "prefix")) {

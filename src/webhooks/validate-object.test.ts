@@ -1,0 +1,78 @@
+import { describe, expect, it } from "vitest";
+import { validateObject } from "./validate-object.ts";
+
+const GROUPS: Readonly<Record<string, string>> = {
+  AuthorizationPolicy: "security.istio.io",
+  WasmPlugin: "extensions.istio.io",
+};
+
+function judge(kind: string, spec: unknown, more: Readonly<Record<string, unknown>> = {}) {
+  const group = GROUPS[kind] ?? "networking.istio.io";
+  const apiVersion = `${group}/${kind === "EnvoyFilter" ? "v1alpha3" : kind === "WasmPlugin" ? "v1alpha1" : "v1"}`;
+  const object = { apiVersion, kind, metadata: { name: "one", namespace: "shop" }, spec, ...more };
+  const request = { uid: "u", operation: "CREATE", kind: { group, version: "v1", kind }, namespace: "shop", name: "one", object };
+  const { allowed, warnings = [], message = "" } = validateObject(request).answer;
+  return { allowed, warnings, message };
+}
+
+const route = { route: [{ destination: { host: "a" } }] };
+const virtualService = (http: object) => ({ hosts: ["a"], http: [http] });
+const source = (from: object) => ({ rules: [{ from: [{ source: from }] }] });
+const when = (key: string, value: string) => ({ rules: [{ when: [{ key, values: [value] }] }] });
+const portPolicy = (port: object) => ({
+  host: "a",
+  trafficPolicy: { portLevelSettings: [{ port, connectionPool: { tcp: { maxConnections: 1 } } }] },
+});
+const aggression = (value: number) => ({ host: "a", trafficPolicy: { loadBalancer: { warmup: { duration: "1s", aggression: value } } } });
+const ingress = (port: object) => ({ ingress: [{ port: { number: 90, ...port }, connectionPool: { http: { maxRetries: 1 } } }] });
+
+describe("validateObject", () => {
+  /** How Istio's webhook decides, too. */
+  const table: readonly (readonly [kind: string, spec: unknown, verdict: "taken" | "warned" | "refused"])[] = [
+    ["AuthorizationPolicy", source({ trustDomains: ["old_domain", "*.test", "prod*"] }), "taken"],
+    ["AuthorizationPolicy", source({ trustDomains: ["a/b"] }), "refused"],
+    ["AuthorizationPolicy", source({ notTrustDomains: ["a*b"] }), "refused"],
+    ["AuthorizationPolicy", source({ notTrustDomains: ["*a*"] }), "refused"],
+    ["AuthorizationPolicy", source({ serviceAccounts: ["ns/*"] }), "refused"],
+    ["AuthorizationPolicy", source({ serviceAccounts: ["x".repeat(321)] }), "refused"],
+    ["AuthorizationPolicy", source({ notServiceAccounts: Array.from({ length: 17 }, (_, at) => `a${at}`) }), "refused"],
+    ["AuthorizationPolicy", when("source.serviceAccount", "ns/sa"), "taken"],
+    ["AuthorizationPolicy", when("source.serviceAccount", "a*"), "refused"],
+    ["AuthorizationPolicy", when("source.trustDomain", "a*b"), "refused"],
+    ["DestinationRule", aggression(1), "taken"],
+    ["DestinationRule", aggression(0), "refused"],
+    ["DestinationRule", portPolicy({ number: 80 }), "taken"],
+    ["DestinationRule", portPolicy({}), "warned"],
+    ["DestinationRule", portPolicy({ number: 65_536 }), "warned"],
+    ["Sidecar", ingress({ name: "a_b", protocol: "HTTP" }), "refused"],
+    ["Sidecar", ingress({ name: "http", protocol: "HTTP" }), "taken"],
+    ["Sidecar", ingress({ name: "any" }), "warned"],
+    ["VirtualService", virtualService({ ...route, headers: { request: { add: { x: "a\tb" } } } }), "taken"],
+    ["VirtualService", virtualService({ ...route, headers: { request: { add: { x: "a\nb" } } } }), "refused"],
+    ["VirtualService", virtualService({ redirect: { uri: "/", port: 0 } }), "warned"],
+    ["VirtualService", virtualService({ redirect: { uri: "/", port: 65_536 } }), "refused"],
+    ["WasmPlugin", { url: "registry.test:5000/module:tag" }, "taken"],
+    ["WasmPlugin", { url: "module" }, "taken"],
+    ["WasmPlugin", { url: "::1" }, "refused"],
+    ["WasmPlugin", { url: "{}" }, "refused"],
+    ["EnvoyFilter", { configPatches: [{ applyTo: "CLUSTER", patch: { operation: "REMOVE" } }] }, "warned"],
+  ];
+  for (const [kind, spec, verdict] of table) {
+    it(`${verdict === "refused" ? "refuses" : verdict === "taken" ? "takes" : "warns of"} ${kind} ${JSON.stringify(spec).slice(0, 100)}`, () => {
+      const { allowed, warnings } = judge(kind, spec);
+      expect(allowed ? (warnings.length > 0 ? "warned" : "taken") : "refused").toBe(verdict);
+    });
+  }
+
+  it("lets fields and versions of a newer schema in, with a word about them", () => {
+    const newer = judge("VirtualService", virtualService({ ...route, telepathic: true }));
+    expect(newer.allowed).toBe(true);
+    expect(newer.warnings).toEqual([expect.stringMatching(/^spec\.http\[0\]\.telepathic: .*\[schema\.newer-field\]$/)]);
+    const version = judge("VirtualService", virtualService(route), { apiVersion: "networking.istio.io/v9" });
+    expect([version.allowed, version.warnings.length]).toEqual([true, 1]);
+  });
+
+  it("refuses fields beside the spec, which no schema has", () => {
+    expect(judge("VirtualService", virtualService(route), { specc: {} }).message).toMatch(/^configuration is invalid: specc: /);
+  });
+});
