@@ -1,4 +1,6 @@
+import type { Registry } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
+import { messageRegistry } from "../wire/json.ts";
 import { validateObject } from "./validate-object.ts";
 
 const GROUPS: Readonly<Record<string, string>> = {
@@ -6,12 +8,12 @@ const GROUPS: Readonly<Record<string, string>> = {
   WasmPlugin: "extensions.istio.io",
 };
 
-function judge(kind: string, spec: unknown, more: Readonly<Record<string, unknown>> = {}) {
+function judge(kind: string, spec: unknown, more: Readonly<Record<string, unknown>> = {}, registry?: Registry) {
   const group = GROUPS[kind] ?? "networking.istio.io";
   const apiVersion = `${group}/${kind === "EnvoyFilter" ? "v1alpha3" : kind === "WasmPlugin" ? "v1alpha1" : "v1"}`;
   const object = { apiVersion, kind, metadata: { name: "one", namespace: "shop" }, spec, ...more };
   const request = { uid: "u", operation: "CREATE", kind: { group, version: "v1", kind }, namespace: "shop", name: "one", object };
-  const { allowed, warnings = [], message = "" } = validateObject(request).answer;
+  const { allowed, warnings = [], message = "" } = validateObject(request, registry).answer;
   return { allowed, warnings, message };
 }
 
@@ -70,6 +72,23 @@ describe("validateObject", () => {
     expect(newer.warnings).toEqual([expect.stringMatching(/^spec\.http\[0\]\.telepathic: .*\[schema\.newer-field\]$/)]);
     const version = judge("VirtualService", virtualService(route), { apiVersion: "networking.istio.io/v9" });
     expect([version.allowed, version.warnings.length]).toEqual([true, 1]);
+  });
+
+  it("looks into what an EnvoyFilter brings, as far as it is known", async () => {
+    const registry = await messageRegistry();
+    const brings = (config: object) => {
+      const value = {
+        name: "f",
+        typed_config: { "@type": "type.googleapis.com/envoy.extensions.filters.http.buffer.v3.Buffer", ...config },
+      };
+      const spec = { configPatches: [{ applyTo: "HTTP_FILTER", patch: { operation: "INSERT_FIRST", value } }] };
+      return judge("EnvoyFilter", spec, {}, registry);
+    };
+    expect(brings({ max_request_bytes: 5, newer_field: 1 }).allowed).toBe(true);
+    expect(brings({ "@type": "type.googleapis.com/envoy.extensions.filters.http.newer.v3.Newer", a: 1 }).allowed).toBe(true);
+    expect(brings({ max_request_bytes: -1 }).message).toMatch(
+      /^configuration is invalid: spec\.configPatches\[0\]\.patch\.value\.typed_config\.max_request_bytes: /,
+    );
   });
 
   it("refuses fields beside the spec, which no schema has", () => {

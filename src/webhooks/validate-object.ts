@@ -1,5 +1,11 @@
-import { formatPath, type Problem } from "../config/problem.ts";
+import type { Registry } from "@bufbuild/protobuf";
+import { placeOf } from "../config/checks/place.ts";
+import type { Report } from "../config/kind-def.ts";
+import { checkTypedConfigs } from "../config/kinds/envoy-filter/check-typed-configs.ts";
+import type { ConfigObject } from "../config/object.ts";
+import { formatPath, levelOf, type Problem } from "../config/problem.ts";
 import { readObject } from "../config/read-object.ts";
+import type { EnvoyFilter } from "../gen/istio/networking/v1alpha3/envoy_filter_pb.js";
 import type { AdmissionAnswer, AdmissionRequest } from "./admission-review.ts";
 
 /** What became of a request, for those who count. */
@@ -18,16 +24,18 @@ const ENVOY_FILTER =
 /**
  * Judges an object as the store would judge it later, so that what is let in is used. All that is wrong is said at once, each with the field and what
  * to do; what is merely questionable comes back as warnings. Kinds and groups nobody knows pass: they may belong to a newer control plane.
+ * With `registry`, the descriptors of Envoy's extensions, what an EnvoyFilter brings is looked into, too.
  */
-export function validateObject({ operation, kind, namespace, object }: AdmissionRequest): Judgement {
+export function validateObject({ operation, kind, namespace, object }: AdmissionRequest, registry?: Registry): Judgement {
   if ((operation !== "CREATE" && operation !== "UPDATE") || !GROUPS.includes(kind.group))
     return { answer: { allowed: true }, reason: undefined };
-  const { problems } = readObject({
+  const read = readObject({
     origin: { source: "admission", isServed: true },
     slot: "request",
     content: object,
     ...(namespace !== "" && { defaultNamespace: namespace }),
   });
+  const problems = [...read.problems, ...(registry === undefined ? [] : contentProblems(read.object, registry))];
   // As with kinds nobody knows: a version that is newer than we are is for others to judge.
   const errors = problems.filter(({ level, code }) => level === "error" && code !== "kind.version");
   const warnings = [
@@ -39,6 +47,15 @@ export function validateObject({ operation, kind, namespace, object }: Admission
   const more = errors.length > MOST_PROBLEMS ? `; and ${errors.length - MOST_PROBLEMS} more` : "";
   const message = `configuration is invalid: ${errors.slice(0, MOST_PROBLEMS).map(sentence).join("; ")}${more}`;
   return { answer: { allowed: false, message, warnings }, reason: first.code };
+}
+
+/** Faults within the configurations that an EnvoyFilter brings: the store finds them when it applies the patches, which is too late to tell who wrote them. */
+function contentProblems(object: ConfigObject | undefined, registry: Registry): readonly Problem[] {
+  if (object?.kind !== "EnvoyFilter") return [];
+  const found: Problem[] = [];
+  const report: Report = (code, path, message) => found.push({ code, level: levelOf(code), object, path, message });
+  checkTypedConfigs(object.spec as EnvoyFilter, registry, placeOf(report, ["spec"]));
+  return found;
 }
 
 const sentence = ({ path, message, code }: Problem): string => `${path.length === 0 ? "" : `${formatPath(path)}: `}${message} [${code}]`;

@@ -146,6 +146,14 @@ describe("webhooks", () => {
     expect(refused.warnings).toEqual([expect.stringMatching(/spec\.nosuch: .*\[schema\.newer-field\]/)]);
     const good = virtualService({ hosts: ["a"], http: [{ route: [{ destination: { host: "a" } }] }] });
     expect(responseOf(await post("/validate", review(good, VIRTUAL_SERVICE))).allowed).toBe(true);
+    const value = {
+      name: "f",
+      typed_config: { "@type": "type.googleapis.com/envoy.extensions.filters.http.buffer.v3.Buffer", max_request_bytes: [] },
+    };
+    const spec = { configPatches: [{ applyTo: "HTTP_FILTER", patch: { operation: "INSERT_FIRST", value } }] };
+    const filter = { apiVersion: "networking.istio.io/v1alpha3", kind: "EnvoyFilter", metadata: { name: "f" }, spec };
+    const content = responseOf(await post("/validate", review(filter, { ...VIRTUAL_SERVICE, kind: "EnvoyFilter" })));
+    expect(content.status?.message).toMatch(/typed_config\.max_request_bytes: .*\[schema\.wrong-type\]/);
     const foreign = { group: "example.com", version: "v1", kind: "Thing" };
     expect(responseOf(await post("/validate", review({ apiVersion: "example.com/v1", kind: "Thing" }, foreign))).allowed).toBe(true);
     const newer = { ...VIRTUAL_SERVICE, kind: "TrafficShaper" };

@@ -4,6 +4,7 @@ import { createServer } from "node:https";
 import type { Clock } from "../base/clock.ts";
 import { EdgeError, messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
+import { messageRegistry } from "../wire/json.ts";
 import type { TlsCredentials, TlsMaterial } from "../wire/tls-listener.ts";
 import { type AdmissionReview, answerReview, readReview } from "./admission-review.ts";
 import { type InjectionWorld, injectReview } from "./inject-review.ts";
@@ -94,7 +95,7 @@ async function answer(options: WebhookServerOptions, request: IncomingMessage, b
     options.log.warn({ path, reason: review }, "a request to a webhook cannot be understood");
     return { status, text: review };
   }
-  return { status: 200, text: "", json: asks === "inject" ? inject(options, review, path) : validate(options, review) };
+  return { status: 200, text: "", json: asks === "inject" ? inject(options, review, path) : await validate(options, review) };
 }
 
 function inject({ injection, metrics, clock, log }: WebhookServerOptions, review: AdmissionReview, path: string): unknown {
@@ -107,9 +108,9 @@ function inject({ injection, metrics, clock, log }: WebhookServerOptions, review
   return answerReview(review, said);
 }
 
-function validate({ metrics, log }: WebhookServerOptions, review: AdmissionReview): unknown {
+async function validate({ metrics, log }: WebhookServerOptions, review: AdmissionReview): Promise<unknown> {
   const { request } = review;
-  const { answer: said, reason } = validateObject(request);
+  const { answer: said, reason } = validateObject(request, request.kind.kind === "EnvoyFilter" ? await messageRegistry() : undefined);
   metrics.validated(request.kind, reason);
   if (reason !== undefined)
     log.info({ kind: request.kind.kind, namespace: request.namespace, name: request.name, reason }, "an object was refused");

@@ -18,7 +18,7 @@ import { readMessageWith } from "../../parse/read-message.ts";
 import { isRecord } from "../../parse/reading.ts";
 
 /** The message a patch is one of. */
-const PATCHED: Readonly<Partial<Record<ApplyTo, DescMessage>>> = {
+export const PATCHED: Readonly<Partial<Record<ApplyTo, DescMessage>>> = {
   [ApplyTo.LISTENER]: ListenerSchema,
   [ApplyTo.FILTER_CHAIN]: FilterChainSchema,
   [ApplyTo.NETWORK_FILTER]: FilterSchema,
