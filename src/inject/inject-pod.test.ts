@@ -83,6 +83,15 @@ describe("injectPod", () => {
     },
   );
 
+  it("takes the user's words of a native sidecar for a classic one, also the second time", () => {
+    const own = { name: "istio-proxy", image: "auto", restartPolicy: "Always", securityContext: { runAsUser: 4242 } };
+    const once = inject(podOf({}, { initContainers: [own] }), settingsOf(), { native: false });
+    expect(findContainer(once.spec.containers, "istio-proxy")).toMatchObject({ securityContext: { runAsUser: 4242 } });
+    expect(findContainer(once.spec.containers, "istio-proxy")).not.toHaveProperty("restartPolicy");
+    expect(once.spec.initContainers?.map(({ name }) => name)).toEqual(["istio-init"]);
+    expect(inject(once, settingsOf(), { native: false })).toEqual(once);
+  });
+
   it("tells interception of the user's uid for the proxy, also the second time, and lets the proxy be root where TPROXY needs it", () => {
     const own = { name: "istio-proxy", image: "auto", securityContext: { runAsUser: 4242 } };
     const spec = { containers: [{ name: "web", image: "web:1" }, own] };

@@ -4,7 +4,7 @@ import { proxyImages } from "./images.ts";
 import type { InjectionRequest, InjectionResult, InjectionSettings } from "./injection-request.ts";
 import { orderContainers } from "./order-containers.ts";
 import { reapplyOwnContainers } from "./overridden-containers.ts";
-import { type Container, type Fields, findContainer, findProxy, isFields, type Pod, type PodOverlay } from "./pod.ts";
+import { type Container, type Fields, findContainer, findProxy, isFields, type Pod, type PodOverlay, withoutRestartPolicy } from "./pod.ts";
 import { rewriteProbes } from "./probes.ts";
 import { announceSecurePort, mergeMetrics } from "./prometheus.ts";
 import { proxyConfigLayers } from "./proxy-config-layers.ts";
@@ -13,6 +13,7 @@ import { PodShapeError, readPod } from "./read-pod.ts";
 import { mergePod } from "./strategic-merge.ts";
 import { interceptionMode, type TemplateInput } from "./template-input.ts";
 import { TemplateError, templateNames } from "./template-set.ts";
+import { POD_PORTS } from "./templates/pod-ports.ts";
 import { holdsApplication } from "./templates/proxy-container.ts";
 
 /**
@@ -40,6 +41,7 @@ export function injectPod(request: InjectionRequest, settings: InjectionSettings
     images: proxyImages(settings.values, pod, layers.effective.image?.imageType ?? ""),
     user: request.user,
     compliancePolicy: settings.compliancePolicy,
+    ...earlierPorts(request.pod),
   };
   const templated = runTemplates(request.pod, input, settings);
   if ("faults" in templated) return templated;
@@ -47,6 +49,12 @@ export function injectPod(request: InjectionRequest, settings: InjectionSettings
   adjustInterceptionUser(merged, pod, interceptionMode(input) === "TPROXY");
   const fault = finish(merged, { request, settings, input, template: templated.template, agentPort });
   return fault === undefined ? { pod: merged, warnings: layers.warnings } : { faults: [fault] };
+}
+
+function earlierPorts(pod: Pod): Pick<TemplateInput, "earlierPorts"> {
+  if (injectionStatus(pod) === undefined) return {};
+  const earlier = findProxy(pod)?.env?.find(({ name }) => name === POD_PORTS)?.value;
+  return earlier === undefined ? {} : { earlierPorts: earlier };
 }
 
 const nativeOf = (annotations: Readonly<Record<string, string>>, fallback: boolean): boolean => {
@@ -103,7 +111,8 @@ function alignedWith(pod: Pod, template: Pod): Pod {
   const { containers, initContainers } = pod.spec;
   const toInit = move(containers, initContainers, template.spec.initContainers);
   const toMain = move(toInit.to, toInit.from, template.spec.containers);
-  const spec = { ...pod.spec, containers: toMain.to, initContainers: toMain.from };
+  const main = toMain.to.map((container) => (toInit.from.includes(container) ? container : withoutRestartPolicy(container)));
+  const spec = { ...pod.spec, containers: main, initContainers: toMain.from };
   if (initContainers === undefined && spec.initContainers.length === 0)
     return { ...pod, spec: { ...pod.spec, containers: spec.containers } };
   return { ...pod, spec };

@@ -1,6 +1,6 @@
 import { ANNOTATION } from "./annotations.ts";
 import { injectionStatus, keptOverrides, type Overrides } from "./earlier-injection.ts";
-import { type Container, findContainer, type Pod } from "./pod.ts";
+import { type Container, findContainer, type Pod, withoutRestartPolicy } from "./pod.ts";
 import { mergePod } from "./strategic-merge.ts";
 
 /** Stands for an image that the template is to choose, since a container must have one. */
@@ -21,8 +21,7 @@ export function reapplyOwnContainers(pod: Pod, original: Pod, template: Pod): Po
       const known = findContainer([...kept[side]], name);
       if (known !== undefined) return [known];
       if (injected.has(name)) return [];
-      const own =
-        findContainer(original.spec[side], name) ?? (side === "initContainers" ? findContainer(original.spec.containers, name) : undefined);
+      const own = findContainer(original.spec[side], name) ?? elsewhere(original, side, name);
       return own === undefined ? [] : [withoutAuto(own)];
     });
   const own: Overrides = { containers: ownOf("containers"), initContainers: ownOf("initContainers") };
@@ -31,6 +30,13 @@ export function reapplyOwnContainers(pod: Pod, original: Pod, template: Pod): Po
   if (status !== undefined) return merged;
   const annotations = { ...merged.metadata.annotations, [ANNOTATION.overrides]: overridesText(own) };
   return { ...merged, metadata: { ...merged.metadata, annotations } };
+}
+
+/** A container that the user wrote on the other side than the template has it. */
+function elsewhere({ spec }: Pod, side: keyof Overrides, name: string): Container | undefined {
+  if (side === "initContainers") return findContainer(spec.containers, name);
+  const found = findContainer(spec.initContainers, name);
+  return found === undefined ? undefined : withoutRestartPolicy(found);
 }
 
 function withoutAuto({ image, ...rest }: Container): Container {

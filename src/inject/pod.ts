@@ -72,6 +72,9 @@ export const isFields = (value: unknown): value is Fields => typeof value === "o
 export const findContainer = (containers: readonly Container[] | undefined, name: string): Container | undefined =>
   containers?.find((container) => container.name === name);
 
+/** An init container as one of the others: those must not say when they are restarted. */
+export const withoutRestartPolicy = ({ restartPolicy: _restartPolicy, ...rest }: Container): Container => rest;
+
 /** The proxy of a pod, wherever it stands. */
 export const findProxy = ({ spec }: Pod): Container | undefined =>
   findContainer(spec.containers, PROXY_CONTAINER) ?? findContainer(spec.initContainers, PROXY_CONTAINER);

@@ -17,6 +17,8 @@ export interface TemplateInput {
   readonly proxyConfig: ProxyConfig;
   /** What those say themselves, as JSON: all of ProxyConfig that the pod carries, the rest comes when it runs. */
   readonly ownProxyConfig: Readonly<Record<string, unknown>>;
+  /** What an earlier injection told the proxy of the pod's ports. */
+  readonly earlierPorts?: string;
   readonly revision: string;
   /** The proxy is an init container that keeps running, so that it starts before the application and Jobs can end. */
   readonly native: boolean;

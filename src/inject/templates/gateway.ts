@@ -1,7 +1,7 @@
 import type { Container, PodOverlay } from "../pod.ts";
 import type { TemplateInput } from "../template-input.ts";
 import { filled } from "./filled.ts";
-import { proxyContainer, pullSecrets, readinessProbe } from "./proxy-container.ts";
+import { proxyContainer, pullSecrets, readinessAt } from "./proxy-container.ts";
 import { proxyEnvironment } from "./proxy-environment.ts";
 import { canonicalLabels, commonAnnotations } from "./proxy-metadata.ts";
 import { proxyMounts, proxyVolumes, type VolumeChoice } from "./proxy-volumes.ts";
@@ -32,7 +32,7 @@ function routerOf(input: TemplateInput): Container {
     ...filled("lifecycle", lifecycle),
     securityContext: { runAsUser: input.user.uid, runAsGroup: input.user.gid },
     env: proxyEnvironment(input),
-    readinessProbe: readinessProbe(input, READINESS_PORT),
+    readinessProbe: readinessAt(READINESS_PORT, input.values.global.proxy),
     volumeMounts: proxyMounts(input, VOLUMES),
   };
 }

@@ -1,6 +1,7 @@
 import { ANNOTATION } from "../annotations.ts";
 import { type Container, type Fields, PROXY_CONTAINER } from "../pod.ts";
 import { annotation, interceptionMode, statusPort, type TemplateInput } from "../template-input.ts";
+import type { ProxyValues } from "../values.ts";
 import { filled } from "./filled.ts";
 
 /** Optional ConfigMap of a namespace with further variables for the agents in it. */
@@ -62,17 +63,26 @@ export function proxyProbes(input: TemplateInput): Fields {
   };
 }
 
+/** When the proxy is ready, at intervals that the values say and the pod's annotations may change. */
 export function readinessProbe(input: TemplateInput, port: number): Fields {
   const { proxy } = input.values.global;
-  const delay = Number(annotation(input, ANNOTATION.readinessInitialDelay, proxy.readinessInitialDelaySeconds));
-  return {
-    ...readyAt(port),
-    ...(delay !== 0 && { initialDelaySeconds: delay }),
-    periodSeconds: Number(annotation(input, ANNOTATION.readinessPeriod, proxy.readinessPeriodSeconds)),
-    timeoutSeconds: 3,
-    failureThreshold: Number(annotation(input, ANNOTATION.readinessFailures, proxy.readinessFailureThreshold)),
-  };
+  return readinessAt(port, {
+    readinessInitialDelaySeconds: Number(annotation(input, ANNOTATION.readinessInitialDelay, proxy.readinessInitialDelaySeconds)),
+    readinessPeriodSeconds: Number(annotation(input, ANNOTATION.readinessPeriod, proxy.readinessPeriodSeconds)),
+    readinessFailureThreshold: Number(annotation(input, ANNOTATION.readinessFailures, proxy.readinessFailureThreshold)),
+  });
 }
+
+type Readiness = Pick<ProxyValues, "readinessInitialDelaySeconds" | "readinessPeriodSeconds" | "readinessFailureThreshold">;
+
+/** The same at given intervals. */
+export const readinessAt = (port: number, values: Readiness): Fields => ({
+  ...readyAt(port),
+  ...(values.readinessInitialDelaySeconds !== 0 && { initialDelaySeconds: values.readinessInitialDelaySeconds }),
+  periodSeconds: values.readinessPeriodSeconds,
+  timeoutSeconds: 3,
+  failureThreshold: values.readinessFailureThreshold,
+});
 
 const readyAt = (port: number): Fields => ({ httpGet: { path: READINESS_PATH, port } });
 

@@ -1,8 +1,9 @@
 import { MeshConfig_InboundTrafficPolicy_Mode } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import { ANNOTATION, LABEL, parseJson } from "../annotations.ts";
-import { appContainers, type ContainerPort, type EnvVar, findProxy, isFields, type Pod } from "../pod.ts";
+import { appContainers, type EnvVar, isFields } from "../pod.ts";
 import { caAddress, discoveryAddress, hasAnnotation, interceptionMode, type TemplateInput } from "../template-input.ts";
 import { otelAttributes } from "./otel-attributes.ts";
+import { POD_PORTS, podPorts } from "./pod-ports.ts";
 
 /** Where the bootstrap of a user's own is mounted. */
 export const BOOTSTRAP_DIRECTORY = "/etc/istio/custom-bootstrap";
@@ -67,12 +68,12 @@ export const placeEnvironment = (): EnvVar[] => [
 ];
 
 /** What the pod says about its proxy, and what the proxy is to know of the pod. */
-export const configEnvironment = ({ pod, ownProxyConfig }: TemplateInput): EnvVar[] => [
-  text("PROXY_CONFIG", `${JSON.stringify(ownProxyConfig)}\n`),
-  text("ISTIO_META_POD_PORTS", portsText(pod)),
+export const configEnvironment = (input: TemplateInput): EnvVar[] => [
+  text("PROXY_CONFIG", `${JSON.stringify(input.ownProxyConfig)}\n`),
+  text(POD_PORTS, podPorts(input)),
   text(
     "ISTIO_META_APP_CONTAINERS",
-    appContainers(pod)
+    appContainers(input.pod)
       .map(({ name }) => name)
       .join(","),
   ),
@@ -106,18 +107,3 @@ function datadogEnvironment({ values, pod }: TemplateInput): EnvVar[] {
     .sort()
     .map((name) => text(name, String(read[name])));
 }
-
-/** All ports as a JSON list, a line each: the form that tools expect. Those of the proxy come last, wherever it stands when a pod is injected again. */
-function portsText(pod: Pod): string {
-  const ports = [...appContainers(pod), findProxy(pod)].flatMap((container) => container?.ports ?? []).map(portText);
-  return ["[", ...ports.map((port, index) => `    ${index === 0 ? "" : ","}${port}`), "]"].join("\n");
-}
-
-const portText = ({ name, hostPort, containerPort, protocol, hostIP }: ContainerPort): string =>
-  JSON.stringify({
-    ...(name ? { name } : {}),
-    ...(hostPort ? { hostPort } : {}),
-    containerPort,
-    ...(protocol ? { protocol } : {}),
-    ...(hostIP ? { hostIP } : {}),
-  });
