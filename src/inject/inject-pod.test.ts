@@ -161,11 +161,13 @@ describe("injectPod", () => {
     for (const name of Object.keys(annotations)) expect(refused).toThrow(name);
   });
 
-  it("takes of numbers, ranges and quantities what Istio takes", () => {
+  it("takes of numbers, ranges and quantities what Istio takes, and checks more of what would fail later", () => {
     const table: readonly (readonly [name: string, taken: readonly string[], refused: readonly string[]])[] = [
       ["sidecar.istio.io/proxyCPU", ["0", "1e3", "2k", "1.5"], ["100m ", "", "1gi"]],
       ["status.sidecar.istio.io/port", ["0", " 80 ", "080"], ["1,2", "", "65536", "-1"]],
       ["traffic.sidecar.istio.io/includeInboundPorts", ["*", "", "80, 81", "000080"], ["80,", "a", "*,80"]],
+      ["traffic.sidecar.istio.io/includeOutboundPorts", ["443", ""], ["*", "x"]],
+      ["proxy.istio.io/config", ["", "{}", "concurrency: '2'"], ["concurrency: 1\nconcurrency: 2", "[a]", "x"]],
       [
         "traffic.sidecar.istio.io/includeOutboundIPRanges",
         ["*", "", "10.0.0.1/8,fd00::/8"],
@@ -209,6 +211,15 @@ describe("injectPod", () => {
     const once = inject(podOf({ annotations: { "inject.istio.io/templates": "grpc-agent" } }));
     once.metadata.annotations = { ...once.metadata.annotations, "inject.istio.io/templates": "sidecar" };
     expect(inject(once).spec.containers?.map(({ name }) => name)).toEqual(["web"]);
+  });
+
+  it("sends probes where the pod's own ProxyConfig has the agent listen, and knows a number in quotes for a port", () => {
+    const web = { name: "web", readinessProbe: { httpGet: { port: "80", path: "/own" } } };
+    const pod = inject(podOf({ annotations: { "proxy.istio.io/config": "statusPort: 16000" } }, { containers: [web] }));
+    expect(findContainer(pod.spec.containers, "web")?.readinessProbe).toMatchObject({ httpGet: { port: 16_000 } });
+    expect(JSON.parse(envOf(pod).ISTIO_KUBE_APP_PROBERS ?? "")).toEqual({
+      "/app-health/web/readyz": { httpGet: { path: "/own", port: 80 } },
+    });
   });
 
   it("knows a probe that is sent to the agent by its path, whatever the agent's port", () => {

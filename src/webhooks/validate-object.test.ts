@@ -5,6 +5,7 @@ import { validateObject } from "./validate-object.ts";
 
 const GROUPS: Readonly<Record<string, string>> = {
   AuthorizationPolicy: "security.istio.io",
+  Telemetry: "telemetry.istio.io",
   WasmPlugin: "extensions.istio.io",
 };
 
@@ -63,6 +64,20 @@ describe("validateObject", () => {
     it(`${verdict === "refused" ? "refuses" : verdict === "taken" ? "takes" : "warns of"} ${kind} ${JSON.stringify(spec).slice(0, 100)}`, () => {
       const { allowed, warnings } = judge(kind, spec);
       expect(allowed ? (warnings.length > 0 ? "warned" : "taken") : "refused").toBe(verdict);
+    });
+  }
+
+  /** Where Istio's decides otherwise: docs/from-istio.md says why. */
+  const otherwise: readonly (readonly [kind: string, spec: unknown, verdict: "taken" | "refused"])[] = [
+    ["VirtualService", virtualService({ directResponse: { status: 600 } }), "refused"],
+    ["VirtualService", virtualService({ ...route, fault: { abort: { httpStatus: 600 } } }), "refused"],
+    ["VirtualService", { ...virtualService(route), gateways: ["mesh", "not a name"] }, "refused"],
+    ["Telemetry", { tracing: [{ customTags: { a: {} } }] }, "refused"],
+    ["Gateway", { servers: [{ port: { number: 80, name: "http", protocol: "HTTP" }, hosts: ["::1"] }] }, "taken"],
+  ];
+  for (const [kind, spec, verdict] of otherwise) {
+    it(`${verdict === "refused" ? "refuses" : "takes"} ${kind} ${JSON.stringify(spec).slice(0, 100)}`, () => {
+      expect(judge(kind, spec).allowed).toBe(verdict === "taken");
     });
   }
 
