@@ -257,6 +257,10 @@ describe("injectPod", () => {
     const settings = settingsOf({ config });
     const pod = inject(podOf({ name: "web", annotations: { "inject.istio.io/templates": "both" } }), settings);
     expect(pod.metadata.labels).toMatchObject({ owner: "web", "security.istio.io/tlsMode": "istio" });
+    const twice = settingsOf({ config: 'templates: {twice: "spec:\\n  volumes: [{\\n    name: a, name: b, emptyDir: {}\\n  }]"}' });
+    expect(inject(podOf({ annotations: { "inject.istio.io/templates": "twice" } }), twice).spec.volumes).toEqual([
+      { name: "b", emptyDir: {} },
+    ]);
     expect(() => inject(podOf({ annotations: { "inject.istio.io/templates": "nope" } }), settings)).toThrow(
       /there is no template "nope"; there are sidecar, gateway, grpc-agent, grpc-simple, extra, bad/,
     );

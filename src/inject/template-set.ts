@@ -1,4 +1,5 @@
 import { messageOf } from "../base/errors.ts";
+import { DOCUMENT_LIMITS, type DocumentLimits } from "../config/documents/document-limits.ts";
 import { parseDocument } from "../config/documents/parse-document.ts";
 import type { InjectionConfig } from "./injection-config.ts";
 import { isFields, type PodOverlay } from "./pod.ts";
@@ -34,8 +35,11 @@ function textTemplate(name: string, text: string): BuiltInTemplate {
   return (input) => guard(() => overlayOf(compiled, input));
 }
 
+/** Istio's own templates give the name of a user's volume twice. */
+const LIMITS: DocumentLimits = { ...DOCUMENT_LIMITS, repeatedKeys: "last" };
+
 function overlayOf(compiled: CompiledTemplate, input: TemplateInput): PodOverlay {
-  const parsed = parseDocument(compiled(templateData(input)));
+  const parsed = parseDocument(compiled(templateData(input)), LIMITS);
   if ("fault" in parsed) throw new Error(`what it gives is no YAML: ${parsed.fault} (line ${parsed.lineOffset + 1} of the result)`);
   const content = parsed.parts[0]?.content ?? {};
   if (!isFields(content)) throw new Error("what it gives is not a part of a pod");

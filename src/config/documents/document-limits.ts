@@ -6,6 +6,8 @@ export interface DocumentLimits {
   readonly maxAliases: number;
   /** Values a document with aliases may stand for once they are followed. */
   readonly maxNodes: number;
+  /** Which value of a key counts that is given twice. Default: none, it is a fault. */
+  readonly repeatedKeys?: "last";
 }
 
 export const DOCUMENT_LIMITS: DocumentLimits = { maxDepth: 100, maxAliases: 1_000, maxNodes: 200_000 };
