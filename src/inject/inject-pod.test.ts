@@ -205,6 +205,7 @@ describe("injectPod", () => {
     expect(volumes('{"v":{"emptyDir":{}}}', '{"v":{"mountPath":"/v"}}')).toEqual(wanted);
     expect(volumes('[{"name":"v","emptyDir":{}}]', '[{"name":"v","mountPath":"/v"}]')).toEqual(wanted);
     expect(volumes("[]", "null")).toEqual([[], []]);
+    expect(volumes("[]", '{"v":{"mountpath":"/v","readonly":true}}')).toEqual([[], [{ name: "v", mountPath: "/v", readOnly: true }]]);
   });
 
   it("takes no container for its own that an earlier template only changed", () => {

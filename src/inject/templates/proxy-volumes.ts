@@ -35,7 +35,7 @@ export function proxyMounts(input: TemplateInput, choice: VolumeChoice): Fields[
     mount("istio-token", "/var/run/secrets/tokens"),
     ...(global.mountMtlsCerts ? [mount("istio-certs", "/etc/certs/", { readOnly: true })] : []),
     mount("istio-podinfo", "/etc/istio/pod"),
-    ...(choice.userVolumes ? named(input, ANNOTATION.userVolumeMount) : []),
+    ...(choice.userVolumes ? named(input, ANNOTATION.userVolumeMount).map(inKubernetesCase) : []),
   ];
 }
 
@@ -101,3 +101,11 @@ function named({ pod }: TemplateInput, annotationName: string): Named[] {
   const json = pod.metadata.annotations?.[annotationName];
   return json === undefined ? [] : [...(parseNamedJson(json) ?? [])];
 }
+
+const MOUNT_FIELDS = ["name", "mountPath", "subPath", "subPathExpr", "readOnly", "recursiveReadOnly", "mountPropagation"];
+
+/** Fields of a mount in the case that Kubernetes wants: `readonly` is in use, since Istio reads annotations with no regard to case. */
+const inKubernetesCase = (mount: Named): Fields =>
+  Object.fromEntries(
+    Object.entries(mount).map(([key, value]) => [MOUNT_FIELDS.find((field) => field.toLowerCase() === key.toLowerCase()) ?? key, value]),
+  );
