@@ -1,9 +1,10 @@
 import { type Cidr, parseCidr } from "../base/address.ts";
 import { parseServiceHost } from "../base/hostname.ts";
+import { type ConfigObject, inCluster } from "../config/object.ts";
 import type { Query } from "../engine/index.ts";
 import { refOf, type Service, type ServiceRef, serviceKey } from "../model/service.ts";
 import { type Applicant, allocateSlots, bucketOf, inBuckets, slotAddress } from "./auto-address.ts";
-import { compareDeclarations, type Declaration, mergeDeclarations, needsAddress } from "./declaration.ts";
+import { compareDeclarations, type Declaration, type DeclarationDefaults, mergeDeclarations, needsAddress } from "./declaration.ts";
 import { declarationsIn, editionOf, editionsOf } from "./editions.ts";
 import { cappedExport } from "./entry-visibility.ts";
 import { declareKubernetesService } from "./kubernetes-service.ts";
@@ -105,12 +106,20 @@ function declare(context: RegistryContext, key: string): Declaration | undefined
   if (kindOfKey(key) === "ServiceEntry") {
     const object = storedServiceEntry(inputs.objects, key);
     if (object === undefined) return undefined;
-    const declared = declareServiceEntry(object, mesh.defaultExportTo(""));
+    const declared = declareServiceEntry(object, defaultsFor(context, object));
     return { ...declared, exportTo: cappedExport(declared.exportTo, mesh.entryVisibility(object.namespace), object.namespace) };
   }
   const object = storedService(inputs.objects, key);
-  return object === undefined ? undefined : declareKubernetesService(object, settings.clusterDomain, mesh.defaultExportTo(""));
+  return object === undefined ? undefined : declareKubernetesService(object, settings.clusterDomain, defaultsFor(context, object));
 }
+
+const defaultsFor = (
+  { mesh }: RegistryContext,
+  { namespace, cluster = "" }: Pick<ConfigObject, "namespace" | "cluster">,
+): DeclarationDefaults => ({
+  exportTo: mesh.defaultExportTo(""),
+  distribution: mesh.distribution(`${namespace}${inCluster(cluster)}`),
+});
 
 /** Keys of the objects that declare a host, in any namespace. */
 function declarerKeys({ inputs, settings }: RegistryContext, host: string): readonly string[] {

@@ -18,6 +18,13 @@ export interface Declaration extends Omit<Service, "host" | "edition" | "ports" 
   readonly wantsAddress: boolean;
 }
 
+/** What holds for an object that does not say it itself: from the mesh, or from its namespace. */
+export interface DeclarationDefaults {
+  readonly exportTo: readonly string[];
+  /** What the annotation of the namespace says about the endpoints that clients prefer. */
+  readonly distribution: string;
+}
+
 /** Order of precedence among objects that declare the same host: Kubernetes first, of this cluster first, then older first, then by namespace and name. */
 export function compareDeclarations(a: Declaration, b: Declaration): number {
   const source = Number(a.source !== "Kubernetes") - Number(b.source !== "Kubernetes");

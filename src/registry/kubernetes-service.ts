@@ -4,15 +4,11 @@ import type { ServiceSpec } from "../config/kinds/service/service.ts";
 import { type ConfigObject, objectKey } from "../config/object.ts";
 import { protocolOfPort } from "../model/protocol.ts";
 import type { Resolution } from "../model/service.ts";
-import type { Declaration, DeclaredPort } from "./declaration.ts";
+import type { Declaration, DeclarationDefaults, DeclaredPort } from "./declaration.ts";
 import { trafficDistributionOf } from "./traffic-distribution.ts";
 
 /** What a Kubernetes Service declares. Ports that are not TCP are left out: they are not proxied. */
-export function declareKubernetesService(
-  object: ConfigObject<ServiceSpec>,
-  domain: string,
-  defaultExportTo: readonly string[],
-): Declaration {
+export function declareKubernetesService(object: ConfigObject<ServiceSpec>, domain: string, defaults: DeclarationDefaults): Declaration {
   const { spec } = object;
   const external = spec.type === "ExternalName" && spec.externalName !== undefined;
   const headless = !external && spec.clusterIP === "None";
@@ -28,13 +24,17 @@ export function declareKubernetesService(
     resolution: resolutionOf(external, headless),
     headless,
     meshExternal: external,
-    exportTo: exportToOf(object.annotations["networking.istio.io/exportTo"]) ?? defaultExportTo,
+    exportTo: exportToOf(object.annotations["networking.istio.io/exportTo"]) ?? defaults.exportTo,
     labels: object.labels,
     selector: Object.keys(spec.selector).length > 0 ? spec.selector : undefined,
     subjectAltNames: listOf(object.annotations["alpha.istio.io/canonical-serviceaccounts"]),
     externalName: external ? spec.externalName : undefined,
     nodeLocal: spec.internalTrafficPolicy === "Local",
-    trafficDistribution: trafficDistributionOf(object.annotations, spec.trafficDistribution),
+    trafficDistribution: trafficDistributionOf({
+      field: spec.trafficDistribution,
+      annotations: object.annotations,
+      namespace: defaults.distribution,
+    }),
     publishNotReadyAddresses: spec.publishNotReadyAddresses === true,
     raceConnects: false,
     declaredAccounts: listOf(object.annotations["alpha.istio.io/kubernetes-serviceaccounts"]).map((name) => `${object.namespace}/${name}`),

@@ -5,6 +5,7 @@ import type { Engine, Query } from "../engine/index.ts";
 import type { ServiceEntryVisibility } from "../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import { type EntryVisibility, entryVisibility } from "./entry-visibility.ts";
 import { type NetworkTable, networkTable } from "./networks.ts";
+import { DISTRIBUTION_ANNOTATION } from "./traffic-distribution.ts";
 
 /** What the registry must know of the process it runs in. */
 export interface RegistrySettings {
@@ -40,6 +41,8 @@ export interface MeshQueries {
   readonly networks: Query<string, NetworkTable>;
   /** Network of a cluster's pods: label of its system namespace. */
   readonly clusterNetwork: Query<string, string>;
+  /** What a namespace says about the endpoints that clients prefer; by its name, with its cluster where that is another one. */
+  readonly distribution: Query<string, string>;
 }
 
 /** Defines the queries over mesh-wide configuration. */
@@ -73,6 +76,10 @@ export function defineMeshQueries(engine: Engine, inputs: Inputs, settings: Regi
       name: "registry.clusterNetwork",
       compute: (cluster) =>
         inputs.objects.get(`Namespace//${rootNamespace("")}${inCluster(cluster)}`)?.labels["topology.istio.io/network"] ?? "",
+    }),
+    distribution: engine.query<string, string>({
+      name: "registry.distribution",
+      compute: (namespace) => inputs.objects.get(`Namespace//${namespace}`)?.annotations[DISTRIBUTION_ANNOTATION] ?? "",
     }),
   };
 }

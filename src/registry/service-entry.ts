@@ -7,7 +7,7 @@ import type { WorkloadEntry } from "../gen/istio/networking/v1alpha3/workload_en
 import { NO_LOCALITY } from "../model/locality.ts";
 import { parseProtocol } from "../model/protocol.ts";
 import type { Resolution } from "../model/service.ts";
-import type { Declaration } from "./declaration.ts";
+import type { Declaration, DeclarationDefaults } from "./declaration.ts";
 import type { RawMember } from "./member.ts";
 import { type Placement, placeWorkload } from "./placement.ts";
 import { trafficDistributionOf } from "./traffic-distribution.ts";
@@ -20,8 +20,8 @@ const RESOLUTION = {
   [ServiceEntry_Resolution.DYNAMIC_DNS]: "dynamicDns",
 } as const satisfies Record<ServiceEntry_Resolution, Resolution>;
 
-/** What a ServiceEntry declares. `exportTo` falls back to the mesh-wide default. */
-export function declareServiceEntry(object: ConfigObject<ServiceEntry>, defaultExportTo: readonly string[]): Declaration {
+/** What a ServiceEntry declares. */
+export function declareServiceEntry(object: ConfigObject<ServiceEntry>, defaults: DeclarationDefaults): Declaration {
   const { spec } = object;
   const resolution = RESOLUTION[spec.resolution];
   return {
@@ -43,13 +43,13 @@ export function declareServiceEntry(object: ConfigObject<ServiceEntry>, defaultE
     resolution,
     headless: false,
     meshExternal: spec.location === ServiceEntry_Location.MESH_EXTERNAL,
-    exportTo: spec.exportTo.length > 0 ? [...spec.exportTo] : defaultExportTo,
+    exportTo: spec.exportTo.length > 0 ? [...spec.exportTo] : defaults.exportTo,
     labels: object.labels,
     selector: spec.workloadSelector === undefined ? undefined : { ...spec.workloadSelector.labels },
     subjectAltNames: [...spec.subjectAltNames],
     externalName: undefined,
     nodeLocal: false,
-    trafficDistribution: trafficDistributionOf(object.annotations),
+    trafficDistribution: trafficDistributionOf({ annotations: object.annotations, namespace: defaults.distribution }),
     publishNotReadyAddresses: false,
     raceConnects: object.annotations["istio.io/connect-strategy"]?.toUpperCase() === "RACE_FIRST_TCP_CONNECT",
     declaredAccounts: [],
