@@ -39,10 +39,11 @@ export const OBJECT_INDEXES = {
     const { cluster } = object;
     return cluster === undefined ? here : here.flatMap((one) => [`${one}${inCluster(cluster)}`, `${one}@`]);
   },
-  /** What selects workloads, by the first label of its selector, or `*` where the selector is empty: `Service/shop/app=web` */
+  /** What selects workloads, by the first label of its selector, or `*` where the selector is empty: `Service/shop/app=web`, and `…@west` in another cluster */
   selector: (object: ConfigObject): readonly string[] => {
-    const selector = object.cluster === undefined ? selectorOf(object) : undefined;
-    return selector === undefined ? NONE : [`${object.kind}/${object.namespace}/${labelPairs(selector)[0] ?? "*"}`];
+    const selector = selectorOf(object);
+    const { kind, namespace, cluster = "" } = object;
+    return selector === undefined ? NONE : [`${kind}/${namespace}/${labelPairs(selector)[0] ?? "*"}${inCluster(cluster)}`];
   },
 } as const;
 

@@ -2,11 +2,11 @@ import type { JsonObject } from "@bufbuild/protobuf";
 import { assert, describe, it } from "vitest";
 import { meshFrom } from "../../test/support/mesh-from.ts";
 
-const service = (address: string): string => `
+const service = (address: string, target: number): string => `
 apiVersion: v1
 kind: Service
 metadata: {name: db, namespace: shop}
-spec: {clusterIP: ${address}, selector: {app: db}, ports: [{name: tcp, port: 5432}, {name: http, port: 80}]}
+spec: {clusterIP: ${address}, selector: {app: db}, ports: [{name: tcp, port: 5432, targetPort: ${target}}, {name: http, port: 80}]}
 ---
 `;
 const pod = (name: string, labels: string): string => `
@@ -33,9 +33,9 @@ const HEADER = `proxies:
 ---
 `;
 
-const mesh = meshFrom(`${HEADER}${service("10.96.0.1")}${pod("db", "app: db")}${slice(5432)}`);
+const mesh = meshFrom(`${HEADER}${service("10.96.0.1", 5432)}${pod("db", "app: db")}${slice(5432)}`);
 mesh.change({
-  put: `${service("10.97.0.9")}${pod("db", "app: db, place: west")}${slice(6432)}{apiVersion: v1, kind: Namespace, metadata: {name: shop}}`,
+  put: `${service("10.97.0.9", 6432)}${pod("db", "app: db, place: west")}${slice(6432)}{apiVersion: v1, kind: Namespace, metadata: {name: shop}}`,
   cluster: "west",
 });
 
@@ -62,6 +62,12 @@ describe("a proxy in another cluster", () => {
   it("is the workload of that cluster, although one here has its address", async () => {
     const [here, there] = [await told("here"), await told("there")];
     assert.deepEqual([here.labels.place, there.labels.place], [undefined, "west"]);
-    assert.deepEqual([here.inbound, there.inbound], [["inbound|5432||"], ["inbound|6432||"]]);
+    assert.deepEqual(
+      [here.inbound, there.inbound],
+      [
+        ["inbound|80||", "inbound|5432||"],
+        ["inbound|80||", "inbound|6432||"],
+      ],
+    );
   });
 });

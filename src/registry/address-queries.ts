@@ -5,11 +5,12 @@ import type { Query } from "../engine/index.ts";
 import type { ServiceInstance } from "../model/endpoint.ts";
 import { refOf, type ServiceRef, serviceKey } from "../model/service.ts";
 import type { CatalogQueries } from "./catalog-queries.ts";
-import type { Member } from "./member.ts";
+import type { Declaration } from "./declaration.ts";
+import { endpointOf, type Member } from "./member.ts";
 import type { MemberQueries } from "./member-queries.ts";
 import type { Workload } from "./registry.ts";
 import type { RegistryContext } from "./registry-context.ts";
-import { selectorKeys } from "./selection.ts";
+import { type Among, selectorKeys } from "./selection.ts";
 import { kindOfKey, serviceOfSlice } from "./stored-object.ts";
 
 /** An address in the namespace of the proxy that asks: services of other namespaces cannot claim it. */
@@ -62,9 +63,13 @@ export function defineAddressQueries(context: RegistryContext, catalog: CatalogQ
   };
   const refsSelecting = (member: Member | undefined, namespace: string): readonly ServiceRef[] => {
     if (member === undefined) return [];
-    const keys = (["Service", "ServiceEntry"] as const).flatMap((kind) =>
-      selectorKeys(inputs.objects, kind, { namespace, labels: member.labels }),
-    );
+    const { labels, objectKey } = member;
+    const cluster = clusterOfKey(objectKey);
+    const among: Among = cluster === "" ? "" : `@${cluster}`;
+    const keys = [
+      ...selectorKeys(inputs.objects, "Service", { namespace, labels, among }),
+      ...selectorKeys(inputs.objects, "ServiceEntry", { namespace, labels, among: "" }),
+    ];
     return keys
       .filter((key) => matchesLabels(catalog.declaration(key)?.selector ?? {}, member.labels))
       .flatMap((key) => refsOf(key, namespace));
@@ -82,10 +87,13 @@ export function defineAddressQueries(context: RegistryContext, catalog: CatalogQ
         }
         const address = canonicalAddress(at.address);
         const clusters = new Set(keys.map((key) => clusterOfKey(key) || context.settings.clusterId));
+        const podKey = keys.find((key) => kindOfKey(key) === "Pod");
+        const pod = podKey === undefined ? undefined : members.workload(podKey);
+        const listed = (ref: ServiceRef): readonly ServiceInstance[] =>
+          (served(ref).get(address) ?? []).filter(({ endpoint }) => clusters.has(endpoint.clusterId));
         return [...refs.values()]
           .sort((a, b) => (a.host < b.host ? -1 : 1))
-          .flatMap((ref) => served(ref).get(address) ?? [])
-          .filter(({ endpoint }) => clusters.has(endpoint.clusterId));
+          .flatMap((ref) => (pod === undefined ? listed(ref) : podInstances(ref, { ...pod, address }, { catalog, listed })));
       },
     }),
     workloadAt: engine.query<AddressKey, Workload | undefined>({
@@ -102,6 +110,38 @@ export function defineAddressQueries(context: RegistryContext, catalog: CatalogQ
     }),
   };
 }
+
+interface InstanceSources {
+  readonly catalog: CatalogQueries;
+  /** What EndpointSlices and other objects list. */
+  readonly listed: (ref: ServiceRef) => readonly ServiceInstance[];
+}
+
+/**
+ * What a pod serves of a service. Where the selector of its Service takes the pod, that alone says so, as in Istio: its proxy has its ports from the first
+ * moment on, whether or not an EndpointSlice lists the pod yet, and endpoints that come and go do not touch it. Ports whose name no container has, and
+ * Services without a selector, are for EndpointSlices to say.
+ */
+function podInstances(ref: ServiceRef, pod: Member, { catalog, listed }: InstanceSources): readonly ServiceInstance[] {
+  const declaration = catalog.declarations(ref).find((one) => selectsPod(one, pod));
+  if (declaration === undefined) return listed(ref);
+  const ports = (catalog.service(ref)?.ports ?? []).toSorted((a, b) => a.number - b.number);
+  const own = ports.map(({ name, number }) => {
+    const declared = declaration.ports.find((port) => port.number === number);
+    const endpoint = declared && endpointOf(pod, declared, "Kubernetes");
+    return endpoint && { service: refOf(ref), servicePort: { name, number }, endpoint };
+  });
+  return own.every((one) => one !== undefined)
+    ? own
+    : ports.flatMap(({ number }, index) => own[index] ?? listed(ref).filter(({ servicePort }) => servicePort.number === number));
+}
+
+/** Whether it is a Service of the pod's own cluster that selects it. */
+const selectsPod = ({ source, objectKey, selector }: Declaration, pod: Member): boolean =>
+  source === "Kubernetes" &&
+  selector !== undefined &&
+  clusterOfKey(objectKey) === clusterOfKey(pod.objectKey) &&
+  matchesLabels(selector, pod.labels);
 
 /** The first of the objects that stands for a workload at the address: Pods, then WorkloadEntries, then endpoints of ServiceEntries. */
 function memberAt(address: string, keys: readonly string[], members: MemberQueries): Member | undefined {

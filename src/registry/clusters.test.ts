@@ -96,6 +96,16 @@ describe("services of several clusters", () => {
     assert.equal(accounts("east")[0], "machine");
   });
 
+  it("are served by a pod that the selector of its own cluster's Service takes, listed or not", () => {
+    const { registry, put, remove } = whole();
+    const accounts = (): readonly string[] =>
+      registry.instancesAt("10.1.0.1", "shop", "west").map(({ endpoint }) => endpoint.serviceAccount);
+    remove("EndpointSlice/shop/web-1@west");
+    assert.deepEqual(accounts(), ["there"]);
+    put(service("10.96.9.9").replace("{app: web}", "{app: other}"), "west");
+    assert.deepEqual(accounts(), []);
+  });
+
   it("have an address of their own in each", () => {
     const { registry, put } = whole();
     const addresses = (): readonly unknown[] => {

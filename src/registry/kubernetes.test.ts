@@ -230,6 +230,33 @@ describe("by address", () => {
     assert.deepEqual(registry.instancesAt("10.9.9.9", "shop"), []);
   });
 
+  it("a pod serves what its Service's selector says, listed by a slice or not", () => {
+    const others = SLICE.replace(/- \{addresses: \[10\.1\.0\.1\].*\n/, "");
+    const { registry, put, runs } = registryFixture(SERVICE + POD + others);
+    const ports = (): readonly number[] => registry.instancesAt("10.1.0.1", "shop").map(({ endpoint }) => endpoint.port);
+    assert.deepEqual(registry.endpoints(web, 80).map(at), ["10.1.0.2:8080", "10.1.0.3:8080", "10.1.0.4:8080"]);
+    assert.deepEqual(ports(), [8080, 9090]);
+    const ran = runs(() => {
+      put(SLICE);
+      ports();
+    });
+    assert.equal(ran["registry.instancesAt"], 1, "a slice that names the address is looked at");
+    assert.equal(ran["registry.served"], undefined, "endpoints are not");
+    put(POD.replace("app: web,", "app: other,"));
+    assert.deepEqual(ports(), [8080, 9090], "the slice still lists it");
+    put(others);
+    assert.deepEqual(ports(), []);
+  });
+
+  it("ports that no container names are for slices to say", () => {
+    const { registry } = registryFixture(SERVICE + POD.replace("name: web, containerPort", "name: other, containerPort") + SLICE);
+    const found = registry.instancesAt("10.1.0.1", "shop").map(({ servicePort, endpoint }) => [servicePort.number, endpoint.port]);
+    assert.deepEqual(found, [
+      [80, 8080],
+      [90, 9090],
+    ]);
+  });
+
   it("knows the workload there", () => {
     const { registry } = registryFixture(POD + NODE);
     assert.deepEqual(registry.workloadAt("10.1.0.1", "shop"), {

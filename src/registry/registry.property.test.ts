@@ -1,6 +1,9 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { describe, it } from "vitest";
+import { matchesLabels } from "../base/labels.ts";
+import type { ServiceSpec } from "../config/kinds/service/service.ts";
+import type { ServiceInstance } from "../model/endpoint.ts";
 import { type RegistryFixture, registryFixture } from "./registry-fixture.ts";
 
 const NAMESPACES = ["shop", "bank"] as const;
@@ -87,8 +90,23 @@ function everything({ registry }: RegistryFixture): unknown {
   };
 }
 
-/** What `instancesAt` must say, found by looking at every endpoint of every service of the namespace. */
-function instancesTheLongWay({ registry }: RegistryFixture, at: string, inNamespace: string): unknown {
+/** Hosts of the Services that select the first pod at an address: what it serves of those is for its Service to say. */
+function hostsOfPod({ inputs }: RegistryFixture, at: string, inNamespace: string): ReadonlySet<string> {
+  const pod = inputs.objects.keys("address", `${inNamespace}/${at}`).find((key) => key.startsWith("Pod/"));
+  const labels = pod === undefined ? undefined : inputs.objects.get(pod)?.labels;
+  const services = labels === undefined ? [] : inputs.objects.list("kindNamespace", `Service/${inNamespace}`);
+  return new Set(
+    services
+      .filter(({ spec }) => {
+        const { selector } = spec as ServiceSpec;
+        return Object.keys(selector).length > 0 && matchesLabels(selector, labels ?? {});
+      })
+      .map(({ name: service }) => `${service}.${inNamespace}.svc.cluster.local`),
+  );
+}
+
+/** What `instancesAt` must say of other services, found by looking at every endpoint of every service of the namespace. */
+function instancesTheLongWay({ registry }: RegistryFixture, at: string, inNamespace: string): readonly ServiceInstance[] {
   return registry.servicesIn(inNamespace).flatMap((ref) =>
     (registry.service(ref)?.ports ?? [])
       .toSorted((a, b) => a.number - b.number)
@@ -135,12 +153,21 @@ describe("the registry", () => {
     );
   });
 
-  it("finds at an address exactly the endpoints that have it", () => {
+  it("finds at an address exactly the endpoints that have it, and the ports of Services that select the pod there", () => {
     fc.assert(
       fc.property(fc.array(openEdit, { minLength: 4, maxLength: 15 }), (edits) => {
         const world = registryFixture(edits.map(yamlOf).join(""));
         for (const one of NAMESPACES) {
-          for (const at of ADDRESSES) assert.deepEqual(world.registry.instancesAt(at, one), instancesTheLongWay(world, at, one));
+          for (const at of ADDRESSES) {
+            const own = hostsOfPod(world, at, one);
+            const found = world.registry.instancesAt(at, one);
+            const others = (instance: ServiceInstance): boolean => !own.has(instance.service.host);
+            assert.deepEqual(found.filter(others), instancesTheLongWay(world, at, one).filter(others));
+            assert.deepEqual(
+              found.filter((instance) => !others(instance)).map(({ service: { host }, endpoint }) => `${host} ${endpoint.port}`),
+              [...own].sort().map((host) => `${host} 8080`),
+            );
+          }
         }
       }),
       { numRuns: 150 },

@@ -26,12 +26,12 @@ function isAmong(key: string, among: Among): boolean {
   return among === "@" ? cluster !== "" : inCluster(cluster) === among;
 }
 
-/** Keys of the Services or ServiceEntries of a namespace whose selector may take a workload with these labels; the caller checks the rest of it. */
+/** Keys of the Services or ServiceEntries of a namespace, in this cluster (`""`) or one other (`@west`), whose selector may take a workload with these labels; the caller checks the rest of it. */
 export function selectorKeys(
   objects: Table<ConfigObject>,
   kind: "Service" | "ServiceEntry",
-  { namespace, labels }: { readonly namespace: string; readonly labels: Labels },
+  { namespace, labels, among }: { readonly namespace: string; readonly labels: Labels; readonly among: Among },
 ): readonly string[] {
   const slots = ["*", ...labelPairs(labels)];
-  return slots.flatMap((slot) => objects.keys("selector", `${kind}/${namespace}/${slot}`));
+  return slots.flatMap((slot) => objects.keys("selector", `${kind}/${namespace}/${slot}${among}`));
 }
