@@ -113,11 +113,18 @@ function hostAt(ctx: GenerateContext, body: Query<VirtualHostInput, Uint8Array>,
     rules: textOf(rules),
     domains: domainsByNearness(service, key),
     aliases:
-      aliases.length === 0 ? undefined : aliases.map(({ host }) => ({ host, domains: domainsByNearness({ ...NO_ADDRESSES, host }, key) })),
+      aliases.length === 0
+        ? undefined
+        : aliases.map(({ host }) => ({ host, domains: domainsByNearness({ ...service, ...NO_ADDRESSES, host }, key) })),
   };
 }
 
-const NO_ADDRESSES: Omit<NamedService, "host"> = { addresses: [], autoAddresses: [], headless: false, source: "Kubernetes" };
+/** An alias is another name of the service, and of the pods behind a headless one; its address it leaves to that. */
+const NO_ADDRESSES: Pick<NamedService, "addresses" | "autoAddresses" | "remoteAddresses"> = {
+  addresses: [],
+  autoAddresses: [],
+  remoteAddresses: {},
+};
 
 function domainsByNearness(service: NamedService, addressing: Addressing): PlainHost["domains"] {
   const domains = (nearness: Nearness): EncodedDomains => encodeDomains(domainsOf(service, nearness, addressing));

@@ -192,10 +192,12 @@ function planCommon(parts: PlanParts, key: CommonKey): CommonPlan {
   const distinct = withDistinctDomains(all);
   const homes = new Map<string, Set<PlannedHost>>();
   for (const host of distinct) {
-    const namespace = homeOf(host.host, key.dnsDomain);
-    if (namespace === undefined) continue;
-    const there = homes.get(namespace) ?? new Set();
-    homes.set(namespace, there.add(host));
+    for (const { host: name } of [host, ...(host.service?.aliases ?? [])]) {
+      const namespace = homeOf(name, key.dnsDomain);
+      if (namespace === undefined) continue;
+      const there = homes.get(namespace) ?? new Set();
+      homes.set(namespace, there.add(host));
+    }
   }
   const clash = distinct.length !== all.length || distinct.some((host, index) => host !== all[index]);
   return {
