@@ -71,7 +71,8 @@ interface Surroundings {
 
 /**
  * Addresses listed by EndpointSlices, else by an Endpoints object. Where there is neither, which in a cluster lasts a moment and in files
- * may be meant, the pods that the selector takes. WorkloadEntries that it takes come on top, as in Istio.
+ * may be meant, the pods that the selector takes. WorkloadEntries that it takes come on top, as in Istio, except behind a headless Service: its clients
+ * look up addresses in the cluster's DNS, which knows none of them, and one without mutual TLS would take it from all.
  */
 function serviceMembers(key: string, around: Surroundings): readonly Member[] {
   const { inputs } = around.context;
@@ -86,7 +87,7 @@ function serviceMembers(key: string, around: Surroundings): readonly Member[] {
   const listed = listedAddresses(object, around.context);
   // Which pods are behind a Service of another cluster, EndpointSlices alone say.
   const found = listed === undefined ? (cluster === "" ? select("Pod") : []) : listedMembers(listed, { namespace, cluster }, around);
-  const all = [...found, ...select("WorkloadEntry")];
+  const all = object.spec.clusterIP === "None" ? found : [...found, ...select("WorkloadEntry")];
   return object.spec.publishNotReadyAddresses === true ? all.map((member) => ({ ...member, health: "healthy" as const })) : all;
 }
 

@@ -212,6 +212,32 @@ subsets:
     assert.deepEqual(registry.endpoints(web, 80).map(at).at(-1), "10.2.0.1:7000");
     assert.deepEqual(registry.endpoints(web, 90).map(at).at(-1), "10.2.0.1:9090");
   });
+
+  it("a WorkloadEntry that knows no port of that name does not serve it", () => {
+    const entry = (ports: string): string => `
+{kind: WorkloadEntry, metadata: {name: vm}, spec: {address: 10.2.0.1, labels: {app: web}, ports: ${ports}}}
+`;
+    const { registry, put } = registryFixture(SERVICE + entry("{}"));
+    assert.deepEqual(
+      [registry.endpoints(web, 80), registry.endpoints(web, 90)].map((all) => all.map(at)),
+      [[], ["10.2.0.1:9090"]],
+    );
+    assert.deepEqual(
+      registry.instancesAt("10.2.0.1", "shop").map(({ endpoint }) => at(endpoint)),
+      ["10.2.0.1:9090"],
+    );
+    put(entry("{web: 7001}"));
+    assert.deepEqual(registry.endpoints(web, 80).map(at), ["10.2.0.1:7001"]);
+  });
+
+  it("a headless Service selects no WorkloadEntries", () => {
+    const headless = SERVICE.replace("10.96.0.1", "None");
+    const { registry } = registryFixture(`${headless + SLICE}
+{kind: WorkloadEntry, metadata: {name: vm}, spec: {address: 10.2.0.1, labels: {app: web}}}
+`);
+    assert.equal(registry.endpoints(web, 90).length, 4);
+    assert.deepEqual(registry.instancesAt("10.2.0.1", "shop"), []);
+  });
 });
 
 describe("by address", () => {

@@ -135,7 +135,7 @@ function externalPort(member: Member, port: DeclaredPort): number {
   return own !== undefined && own > 0 ? own : typeof port.targetPort === "number" ? port.targetPort : port.number;
 }
 
-/** A Service relies on what the EndpointSlice says; a pod resolves named target ports; a WorkloadEntry may map either name. */
+/** A Service relies on what the EndpointSlice says; a pod resolves named target ports; a WorkloadEntry may map either name, or does not serve a named one. */
 function kubernetesPort(member: Member, port: DeclaredPort): number | undefined {
   const named = typeof port.targetPort === "string" ? member.ports[port.targetPort] : port.targetPort;
   switch (member.origin) {
@@ -144,6 +144,6 @@ function kubernetesPort(member: Member, port: DeclaredPort): number | undefined 
     case "pod":
       return named;
     default:
-      return member.ports[port.name] ?? named ?? port.number;
+      return member.ports[port.name] ?? named;
   }
 }
