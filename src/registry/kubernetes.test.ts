@@ -198,6 +198,20 @@ subsets:
     assert.deepEqual(registry.endpoints(web, 90).map(at), ["10.1.0.9:9090", "10.1.0.1:9090"]);
   });
 
+  it("named target ports are TCP ports of containers, and of sidecars among init containers", () => {
+    const { registry } = registryFixture(`${SERVICE}
+kind: Pod
+metadata: {name: one, labels: {app: web}}
+spec:
+  initContainers:
+  - {name: setup, ports: [{name: web, containerPort: 1}]}
+  - {name: proxy, restartPolicy: Always, ports: [{name: web, containerPort: 8443}]}
+  containers: [{name: app, ports: [{name: web, containerPort: 53, protocol: UDP}]}]
+status: {podIP: 10.1.0.9}
+`);
+    assert.deepEqual(registry.endpoints(web, 80).map(at), ["10.1.0.9:8443"]);
+  });
+
   it("publishNotReadyAddresses makes everybody healthy", () => {
     const { registry } = registryFixture(
       SERVICE.replace("clusterIP: 10.96.0.1", "clusterIP: None\n  publishNotReadyAddresses: true") + SLICE,

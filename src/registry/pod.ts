@@ -46,11 +46,12 @@ function readiness(pod: Pod): Health {
   return ready === undefined || ready.status === "True" ? "healthy" : "unhealthy";
 }
 
+/** The first port of a name has it, as for Kubernetes. */
 function containerPorts(pod: Pod): Readonly<Record<string, number>> {
   const ports: Record<string, number> = {};
   for (const container of pod.spec.containers) {
-    for (const { name, containerPort } of container.ports) {
-      if (name !== undefined) ports[name] ??= containerPort;
+    for (const { name, containerPort, protocol = "TCP" } of container.ports) {
+      if (name !== undefined && protocol === "TCP") ports[name] ??= containerPort;
     }
   }
   return ports;

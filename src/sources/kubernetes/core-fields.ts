@@ -20,12 +20,19 @@ const METADATA: FieldSpec = {
 
 const CONTAINER_PORT: FieldSpecs = { name: { at: 1 }, containerPort: { at: 3, is: "int" }, protocol: { at: 4 } };
 
+const CONTAINER: FieldSpecs = {
+  name: { at: 1 },
+  ports: { at: 6, repeated: true, of: CONTAINER_PORT },
+  restartPolicy: { at: 24, zero: true },
+};
+
 /** What `podPart` reads. */
 const POD: FieldSpecs = {
   spec: {
     at: 2,
     of: {
-      containers: { at: 2, repeated: true, of: { name: { at: 1 }, ports: { at: 6, repeated: true, of: CONTAINER_PORT } } },
+      containers: { at: 2, repeated: true, of: CONTAINER },
+      initContainers: { at: 20, repeated: true, of: CONTAINER },
       serviceAccountName: { at: 8 },
       nodeName: { at: 10 },
       hostNetwork: { at: 11, is: "bool" },

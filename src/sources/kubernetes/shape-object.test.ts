@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import type { Pod } from "../../config/kinds/pod/pod.ts";
 import { readObject } from "../../config/read-object.ts";
 import type { KubeObject } from "../../kube/resource-type.ts";
 import { WATCHED_KINDS } from "./watched-kinds.ts";
@@ -27,6 +28,10 @@ describe("what is kept of an object", () => {
     spec: {
       nodeName: "n1",
       volumes: [{ name: "v" }],
+      initContainers: [
+        { name: "setup", image: "s", ports: [{ name: "admin", containerPort: 81 }] },
+        { name: "proxy", image: "p", restartPolicy: "Always", ports: [{ name: "metrics", containerPort: 90 }] },
+      ],
       containers: [{ name: "app", image: "i", env: [{ name: "A" }], ports: [{ name: "web", containerPort: 80 }] }],
     },
     status: {
@@ -56,6 +61,8 @@ describe("what is kept of an object", () => {
     const content: unknown = JSON.parse(shaped("Pod", pod("True", "1")));
     const { object, problems } = readObject({ origin: { source: "test" }, slot: "", content });
     expect([object?.kind, object?.namespace, problems.length]).toEqual(["Pod", "shop", 0]);
+    const ports = (object?.spec as Pod | undefined)?.spec.containers.flatMap((container) => container.ports.map(({ name }) => name));
+    expect(ports).toEqual(["web", "metrics"]);
   });
 
   it("is of a Secret or ConfigMap what credentials are made of, or nothing", () => {

@@ -75,10 +75,19 @@ function endpointPart({ addresses, conditions, hostname, targetRef, nodeName, zo
 
 /** A pod that has ended serves nobody; one that has no address yet is kept, since what is written of it may be asked by name. */
 export function podPart({ spec, status }: KubeObject): Json {
-  const { nodeName, hostNetwork, serviceAccountName, hostname, subdomain, containers } = jsonOf(spec);
+  const { nodeName, hostNetwork, serviceAccountName, hostname, subdomain, containers, initContainers } = jsonOf(spec);
+  const sidecars = listOf(initContainers).filter(({ restartPolicy, ports }) => restartPolicy === "Always" && listOf(ports).length > 0);
   const { phase, podIP, podIPs, conditions } = jsonOf(status);
   return {
-    spec: { nodeName, hostNetwork, serviceAccountName, hostname, subdomain, containers: listOf(containers).map(containerPart) },
+    spec: {
+      nodeName,
+      hostNetwork,
+      serviceAccountName,
+      hostname,
+      subdomain,
+      containers: listOf(containers).map(containerPart),
+      ...(sidecars.length > 0 && { initContainers: sidecars.map((one) => ({ ...containerPart(one), restartPolicy: one.restartPolicy })) }),
+    },
     status: {
       phase,
       podIP,

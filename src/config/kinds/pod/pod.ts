@@ -14,6 +14,7 @@ export interface Pod {
     readonly serviceAccountName?: string;
     readonly hostname?: string;
     readonly subdomain?: string;
+    /** Those that run as long as the pod does, sidecars among the init containers too. */
     readonly containers: readonly { readonly name?: string; readonly ports: readonly ContainerPort[] }[];
   };
   readonly status: {
@@ -54,10 +55,13 @@ const readSpec = (spec: Fields): Pod["spec"] =>
     serviceAccountName: spec.text("serviceAccountName"),
     hostname: spec.text("hostname"),
     subdomain: spec.text("subdomain"),
-    containers: spec
-      .objects("containers")
-      .map((container) => defined({ name: container.text("name"), ports: container.objects("ports").map(readPort) })),
+    containers: [...spec.objects("containers"), ...spec.objects("initContainers").filter(isSidecar)].map((container) =>
+      defined({ name: container.text("name"), ports: container.objects("ports").map(readPort) }),
+    ),
   });
+
+/** An init container that is started again whenever it ends runs beside the others. */
+const isSidecar = (container: Fields): boolean => container.text("restartPolicy") === "Always";
 
 const readPort = (port: Fields): ContainerPort =>
   defined({ name: port.text("name"), containerPort: port.number("containerPort") ?? 0, protocol: port.text("protocol") });
