@@ -5,7 +5,14 @@ import type { ServiceSpec } from "../../config/kinds/service/service.ts";
 import { type ConfigObject, clusterOfKey } from "../../config/object.ts";
 import type { Query } from "../../engine/index.ts";
 import type { GenerateContext } from "../context.ts";
-import { type GatewayService, gatewayNames, gatewaysOf, type NetworkGateways, resolvedGateways } from "./network-gateways.ts";
+import {
+  DEFAULT_GATEWAY_PORT,
+  type GatewayService,
+  gatewayNames,
+  gatewaysOf,
+  type NetworkGateways,
+  resolvedGateways,
+} from "./network-gateways.ts";
 
 type Context = Pick<GenerateContext, "engine" | "inputs" | "registry" | "settings">;
 
@@ -80,16 +87,18 @@ interface ServiceSurroundings {
   readonly nodeAddresses: (selection: string) => readonly string[];
 }
 
+/** A Service without the port of a gateway leads nowhere, whatever its labels say; addresses that it has itself go before those of nodes. */
 function gatewayService(object: ConfigObject<ServiceSpec>, { domain, nodeAddresses }: ServiceSurroundings): GatewayService {
   const { name, namespace, labels, spec } = object;
-  const port = Number(labels[PORT_LABEL]);
-  const selector = spec.type === "NodePort" ? object.annotations[NODE_SELECTOR] : undefined;
+  const wanted = Number(labels[PORT_LABEL]);
+  const port = Number.isInteger(wanted) && wanted > 0 ? wanted : DEFAULT_GATEWAY_PORT;
   const own = [...spec.externalIPs, ...spec.loadBalancer.flatMap(({ ip, hostname }) => ip ?? hostname ?? [])];
+  const selector = spec.type === "NodePort" && own.length === 0 ? object.annotations[NODE_SELECTOR] : undefined;
   return {
     host: serviceHost(name, namespace, domain),
     addresses: selector === undefined ? own : nodeAddresses(`${object.cluster ?? ""}|${selector}`),
-    network: labels[NETWORK_LABEL] || undefined,
-    port: Number.isInteger(port) && port > 0 ? port : undefined,
+    network: (spec.ports.some((one) => one.port === port) && labels[NETWORK_LABEL]) || undefined,
+    port,
     ...(selector !== undefined && { nodePorts: nodePorts(spec) }),
   };
 }

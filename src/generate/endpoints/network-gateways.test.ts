@@ -19,7 +19,7 @@ const PLAIN_SERVICE = {
   host: "gw.edge.svc.cluster.local",
   addresses: ["192.0.2.7", "lb.example.com"],
   network: undefined,
-  port: undefined,
+  port: 15_443,
 };
 const LABELLED_SERVICE = {
   host: "east-west.edge.svc.cluster.local",

@@ -4,7 +4,7 @@ import type { AddressFamily, Place } from "./assignment-key.ts";
 import type { PlacedEndpoint, WeighedEndpoint } from "./rank-localities.ts";
 
 /** Port of a gateway that forwards by SNI, where none is given. */
-const DEFAULT_GATEWAY_PORT = 15_443;
+export const DEFAULT_GATEWAY_PORT = 15_443;
 
 export interface NetworkGateway {
   readonly address: string;
@@ -23,8 +23,8 @@ export interface GatewayService {
   readonly host: string;
   readonly addresses: readonly string[];
   readonly network: string | undefined;
-  /** Port on which it forwards by SNI, where its labels name one. */
-  readonly port: number | undefined;
+  /** Port on which it forwards by SNI. */
+  readonly port: number;
   /** Ports at its addresses, by the port of the Service, where those differ. */
   readonly nodePorts?: Readonly<Record<number, number>>;
 }
@@ -41,9 +41,7 @@ export function gatewaysOf(networks: MeshNetworks | undefined, services: readonl
       return services.filter(({ host }) => host === gw.value).flatMap((service) => doorsOf(service, network, asked));
     }),
   );
-  const labelled = services.flatMap((service) =>
-    service.network === undefined ? [] : doorsOf(service, service.network, service.port ?? DEFAULT_GATEWAY_PORT),
-  );
+  const labelled = services.flatMap((service) => (service.network === undefined ? [] : doorsOf(service, service.network, service.port)));
   return byNetwork([...found, ...labelled]);
 }
 
