@@ -13,6 +13,8 @@ export interface ClusterMeshOptions {
   /** Namespace of the control plane. */
   readonly namespace: string;
   readonly revision: string;
+  /** Name of a ConfigMap that several control planes share and that this one's own stands over (SHARED_MESH_CONFIG); empty where there is none. */
+  readonly shared: string;
   readonly clock: Clock;
   readonly log: Log;
   /** Where it is kept for a start without the cluster. */
@@ -24,29 +26,42 @@ export interface ClusterMeshOptions {
 const SAVED_AFTER_MS = 3_000;
 const CONFIG_MAPS: ResourceType = { group: "", version: "v1", plural: "configmaps", namespaced: true };
 
-/** MeshConfig and MeshNetworks of a cluster: the ConfigMap `istio`, or `istio-<revision>`, in the namespace of the control plane, followed as it changes. */
+/**
+ * MeshConfig and MeshNetworks of a cluster: the ConfigMap `istio`, or `istio-<revision>`, in the namespace of the control plane, over a shared one where
+ * that is named, followed as they change.
+ */
 export class ClusterMesh {
   readonly #options: ClusterMeshOptions;
-  readonly #name: string;
-  readonly #reflector: Reflector<MeshText>;
+  /** One for each ConfigMap, that which stands over the others last. */
+  readonly #reflectors: readonly Reflector<MeshText>[];
+  readonly #texts: (MeshText | undefined)[] = [];
   #current: MeshText | undefined;
   #changed: () => void = () => {};
   #noted: () => void = () => {};
 
   constructor(options: ClusterMeshOptions) {
-    const { client, clock, log, namespace, revision } = options;
     this.#options = options;
-    this.#name = revision === "" || revision === "default" ? "istio" : `istio-${revision}`;
-    this.#reflector = new Reflector<MeshText>({
+    const { revision, shared } = options;
+    const own = revision === "" || revision === "default" ? "istio" : `istio-${revision}`;
+    const names = shared === "" || shared === own ? [own] : [shared, own];
+    this.#reflectors = names.map((name, index) => this.#reflector(name, index));
+  }
+
+  #reflector(name: string, index: number): Reflector<MeshText> {
+    const { client, clock, log, namespace, times } = this.#options;
+    return new Reflector<MeshText>({
       client,
       type: CONFIG_MAPS,
-      selection: { namespace, fieldSelector: `metadata.name=${this.#name}` },
+      selection: { namespace, fieldSelector: `metadata.name=${name}` },
       clock,
       log,
-      shape: (object) => this.#read(object),
-      changed: ({ upserts }) => this.#take([...upserts.values()][0]),
+      shape: (object) => textOf(object, `ConfigMap ${namespace}/${name}`),
+      changed: ({ upserts }) => {
+        this.#texts[index] = [...upserts.values()][0];
+        this.#take(stacked(this.#texts));
+      },
       noted: () => this.#noted(),
-      ...(options.times !== undefined && { times: options.times }),
+      ...(times !== undefined && { times }),
     });
   }
 
@@ -59,8 +74,8 @@ export class ClusterMesh {
     this.#changed = changed;
   }
 
-  run(signal: AbortSignal): Promise<void> {
-    return this.#reflector.run(signal);
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.all(this.#reflectors.map((reflector) => reflector.run(signal)));
   }
 
   /** Resolves when it is known what the cluster says, or after `patienceMs`: then what it said before is taken. Where that is known, sooner. */
@@ -75,7 +90,7 @@ export class ClusterMesh {
     });
     let told = false;
     while (patient && !this.#isKnown()) {
-      const { fault } = this.#reflector.state;
+      const fault = this.#reflectors.map(({ state }) => state.fault).find((one) => one !== undefined);
       if (fault !== undefined && !told) log.warn({ reason: fault.message }, "the cluster cannot be read; waiting for it");
       told ||= fault !== undefined;
       await new Promise<void>((resolve) => {
@@ -91,17 +106,7 @@ export class ClusterMesh {
 
   /** Read, or not ours to read: then it is as if there were none. */
   #isKnown(): boolean {
-    const { synced, fault } = this.#reflector.state;
-    return synced || fault?.isForbidden === true;
-  }
-
-  #read({ data }: KubeObject): MeshText {
-    const texts = (typeof data === "object" && data !== null ? data : {}) as Readonly<Record<string, unknown>>;
-    return {
-      title: `ConfigMap ${this.#options.namespace}/${this.#name}`,
-      ...(typeof texts.mesh === "string" && { mesh: texts.mesh }),
-      ...(typeof texts.meshNetworks === "string" && { networks: texts.meshNetworks }),
-    };
+    return this.#reflectors.every(({ state: { synced, fault } }) => synced || fault?.isForbidden === true);
   }
 
   #take(text: MeshText | undefined): void {
@@ -114,6 +119,19 @@ export class ClusterMesh {
     );
   }
 }
+
+function textOf({ data }: KubeObject, title: string): MeshText {
+  const texts = (typeof data === "object" && data !== null ? data : {}) as Readonly<Record<string, unknown>>;
+  return {
+    title,
+    ...(typeof texts.mesh === "string" && { mesh: texts.mesh }),
+    ...(typeof texts.meshNetworks === "string" && { networks: texts.meshNetworks }),
+  };
+}
+
+/** Each text over those before it. */
+const stacked = (texts: readonly (MeshText | undefined)[]): MeshText | undefined =>
+  texts.reduce((under, text) => (text === undefined || under === undefined ? (text ?? under) : { ...text, under }), undefined);
 
 async function savedText(file: string, server: string): Promise<MeshText | undefined> {
   try {

@@ -91,12 +91,12 @@ interface Followed {
  */
 async function follow(options: ClusterContext, access: KubeAccess): Promise<Followed> {
   const { baseDir, clock, config, log } = options;
-  const { revision, clusterId } = config.settings;
+  const { revision, clusterId, sharedMeshConfig: shared } = config.settings;
   const { namespaces } = config.process;
   const client = createKubeClient(access, clock);
   const namespace = ownNamespace(options, access);
   const state = stateDir(baseDir);
-  const mesh = new ClusterMesh({ client, namespace, revision, clock, log, file: join(state, "cluster-mesh.json") });
+  const mesh = new ClusterMesh({ client, namespace, revision, shared, clock, log, file: join(state, "cluster-mesh.json") });
   const audiences = audiencesOf(config);
   const kinds = remoteKinds(config);
   const remotes = new RemoteClusters({ client, namespace, clusterId, namespaces, kinds, audiences, clock, log, stateDir: state });

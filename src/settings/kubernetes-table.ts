@@ -12,6 +12,13 @@ export const KUBERNETES_SETTINGS = {
     about:
       "Revision of this control plane: objects labelled `istio.io/rev` for another one do not count; its MeshConfig is the ConfigMap `istio-<revision>`.",
   },
+  sharedMeshConfig: {
+    env: "SHARED_MESH_CONFIG",
+    type: "string",
+    default: "",
+    restart: true,
+    about: "Name of a further ConfigMap with MeshConfig, which several control planes may share; this one's own stands over it.",
+  },
   certProvider: {
     env: "PILOT_CERT_PROVIDER",
     type: "string",

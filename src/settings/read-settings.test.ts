@@ -27,6 +27,7 @@ describe("readSettings", () => {
       validatorName: undefined,
       webhookUrl: "",
       revision: "",
+      sharedMeshConfig: "",
       statusWrites: true,
       distributionTracking: true,
       statusIntervalMs: 500,

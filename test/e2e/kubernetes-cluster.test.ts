@@ -120,6 +120,32 @@ data:
     await eventually("the defaults are back", async () => !(await page()).includes("from.cluster"));
   });
 
+  it("takes what several control planes share from the ConfigMap that SHARED_MESH_CONFIG names, under its own", async () => {
+    const configMap = (name: string, mesh: string): string => `
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: ${name}, namespace: istio-system}
+data: {mesh: '${mesh}'}
+`;
+    await cluster.client.apply(
+      configMap("istio", "ingressClass: own") + configMap("shared", "{ingressClass: shared, trustDomain: shared.test}"),
+    );
+    const istiod = await start({ env: { SHARED_MESH_CONFIG: "shared" } });
+    const page = async (): Promise<string> => (await istiod.debug("/debug/mesh")).text();
+    await eventually("both are read", async () => {
+      const text = await page();
+      return /"trustDomain": ?"shared.test"/.test(text) && /"ingressClass": ?"own"/.test(text);
+    });
+    await cluster.client.apply(configMap("shared", "{ingressClass: shared, ingressService: shared}"));
+    await eventually("the change of the shared one is in force", async () => /"ingressService": ?"shared"/.test(await page()));
+    expect(await page()).toMatch(/"ingressClass": ?"own"/);
+    await cluster.client.delete("ConfigMap", "istio-system/istio");
+    await eventually("the shared one stands alone", async () => /"ingressClass": ?"shared"/.test(await page()));
+    await cluster.client.delete("ConfigMap", "istio-system/shared");
+    await eventually("the defaults are back", async () => !/"ingressClass": ?"shared"/.test(await page()));
+  });
+
   it("serves files, and what the cluster said before, while the cluster is away at the start", async () => {
     await cluster.client.apply(serviceYaml("kept") + sliceYaml("kept", ["10.1.0.7"]));
     const istiod = await start({

@@ -43,10 +43,12 @@ export interface MeshText {
   readonly title: string;
   readonly mesh?: string;
   readonly networks?: string;
+  /** What it stands over: a field that it writes wins. */
+  readonly under?: MeshText;
 }
 
 /** The same files over what a cluster says: a field that a file writes wins. */
-export function overClusterMesh(files: MeshFiles, { title, mesh = "", networks = "" }: MeshText): MeshFiles {
+export function overClusterMesh(files: MeshFiles, { title, mesh = "", networks = "", under }: MeshText): MeshFiles {
   const [own, others] = [readYaml(mesh), readYaml(networks)];
   const faults = [own, others].flatMap((read): FileFault[] => {
     if (!read.ok) return [{ file: title, code: "document.unreadable", path: [], message: read.message, line: read.line }];
@@ -55,12 +57,13 @@ export function overClusterMesh(files: MeshFiles, { title, mesh = "", networks =
   const content = own.ok && isMap(own.value) ? own.value : {};
   const meshNetworks = others.ok && networks.trim() !== "" ? { meshNetworks: others.value } : {};
   const layer: MeshFile = { path: title, content: { ...content, ...meshNetworks }, lineOf: lineFinder(mesh) };
-  return {
+  const over = {
     ...files,
     layers: [layer, ...files.layers],
     faults: [...faults, ...files.faults],
     hash: contentHash(JSON.stringify([files.hash, mesh, networks])),
   };
+  return under === undefined ? over : overClusterMesh(over, under);
 }
 
 /** Reads mesh.yaml, the files it includes, and networks.yaml. An absent mesh.yaml or networks.yaml is no fault, an absent include is. */
