@@ -6,6 +6,7 @@ import type { Query } from "../engine/index.ts";
 import type { Node } from "../gen/envoy/config/core/v3/base_pb.js";
 import { type Locality, NO_LOCALITY, parseLocality } from "../model/locality.ts";
 import type { CertificateFiles, Interception, ProxyMetadata, ProxyType, ProxyView } from "../model/proxy.ts";
+import type { Workload } from "../registry/registry.ts";
 import type { DiscoveryVariant } from "../wire/discovery-stream.ts";
 import type { GenerateContext } from "./context.ts";
 import { defineSidecarChoice } from "./lookups/sidecar-choice.ts";
@@ -16,7 +17,7 @@ import { proxyConfigText } from "./proxy-config.ts";
 export interface NodeFacts {
   /** Node id and a hash of all that was said: equal facts are the same proxy saying the same. */
   readonly key: string;
-  readonly view: Omit<ProxyView, "sidecar" | "remoteCluster">;
+  readonly view: Omit<ProxyView, "sidecar" | "remoteCluster" | "pod">;
 }
 
 export type NodeRefusal = { readonly refused: string };
@@ -75,7 +76,8 @@ export function readNode(node: Node, variant: DiscoveryVariant = "delta"): NodeF
 
 /**
  * The view generators work with: labels, account, locality and network come from the registry's object at the proxy's address in its
- * namespace where there is one, as Istio does, because what a proxy says of itself is a claim and the registry is what others see.
+ * namespace where there is one, as Istio does, because what a proxy says of itself is a claim and the registry is what others see. A pod on its node's
+ * network, or without a known address yet, is the one of its name.
  */
 export function defineProxyView(ctx: Pick<GenerateContext, "engine" | "inputs" | "registry">): Query<NodeFacts, ProxyView> {
   const sidecarFor = defineSidecarChoice(ctx);
@@ -84,13 +86,18 @@ export function defineProxyView(ctx: Pick<GenerateContext, "engine" | "inputs" |
     id: (facts) => facts.key,
     compute: ({ view }) => {
       const remoteCluster = ctx.registry.isRemote(view.clusterId) ? view.clusterId : "";
-      const known = view.addresses
-        .map((address) => ctx.registry.workloadAt(address, view.namespace, remoteCluster))
-        .find((workload) => workload !== undefined);
+      const knownAs = (pod: string): Workload | undefined =>
+        view.addresses
+          .map((address) => ctx.registry.workloadAt(address, view.namespace, { cluster: remoteCluster, pod }))
+          .find((workload) => workload !== undefined);
+      const atAddress = knownAs("");
+      const known = atAddress ?? knownAs(view.name);
+      const pod = atAddress === undefined && known !== undefined ? view.name : "";
       const labels = known === undefined ? view.labels : withStatic(known.labels, view.metadata.staticLabels);
       const merged = {
         ...view,
         remoteCluster,
+        pod,
         labels,
         serviceAccount: view.serviceAccount || known?.serviceAccount || "",
         locality: labelledLocality(labels) ?? view.locality,

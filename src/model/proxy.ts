@@ -23,6 +23,8 @@ export interface ProxyView {
   readonly clusterId: string;
   /** The other cluster of the mesh it runs in, whose addresses count for it; empty where it runs in this one, or in none. */
   readonly remoteCluster: string;
+  /** Name of its pod, where its addresses do not tell which it is; else empty. */
+  readonly pod: string;
   readonly nodeName: string;
   readonly interception: Interception;
   /** Agent DNS proxying is on: host names resolve to auto-allocated addresses. */

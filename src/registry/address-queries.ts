@@ -19,6 +19,8 @@ export interface AddressKey {
   readonly address: string;
   /** Where the workload is: another cluster of the mesh, or "". */
   readonly cluster: string;
+  /** Name of its pod, where the address alone does not tell; or "". */
+  readonly pod: string;
 }
 
 /** Queries that start from an address. */
@@ -28,8 +30,9 @@ export interface AddressQueries {
   readonly isRemote: Query<string, boolean>;
 }
 
-const addressId = ({ namespace, address }: Omit<AddressKey, "cluster">): string => `${namespace}/${canonicalAddress(address)}`;
-const placeId = (key: AddressKey): string => `${addressId(key)}${inCluster(key.cluster)}`;
+const addressId = ({ namespace, address }: Pick<AddressKey, "namespace" | "address">): string =>
+  `${namespace}/${canonicalAddress(address)}`;
+const placeId = (key: AddressKey): string => `${addressId(key)}${inCluster(key.cluster)}|${key.pod}`;
 
 /**
  * Defines the queries. They find the objects that name the address through the store's index and follow only those, so a change of an
@@ -82,25 +85,30 @@ export function defineAddressQueries(context: RegistryContext, catalog: CatalogQ
       compute: (at) => {
         const refs = new Map<string, ServiceRef>();
         const keys = keysAt(context, at);
-        for (const key of keys) {
-          for (const ref of refsAt(key, at.namespace)) refs.set(ref.host, ref);
-        }
+        const pod = podAt(at, keys, members);
+        for (const ref of [...keys.flatMap((key) => refsAt(key, at.namespace)), ...refsSelecting(pod, at.namespace)])
+          refs.set(ref.host, ref);
         const address = canonicalAddress(at.address);
-        const clusters = new Set(keys.map((key) => clusterOfKey(key) || context.settings.clusterId));
-        const podKey = keys.find((key) => kindOfKey(key) === "Pod");
-        const pod = podKey === undefined ? undefined : members.workload(podKey);
+        const clusters = new Set(
+          [...keys, ...(pod === undefined ? [] : [pod.objectKey])].map((key) => clusterOfKey(key) || context.settings.clusterId),
+        );
         const listed = (ref: ServiceRef): readonly ServiceInstance[] =>
           (served(ref).get(address) ?? []).filter(({ endpoint }) => clusters.has(endpoint.clusterId));
         return [...refs.values()]
           .sort((a, b) => (a.host < b.host ? -1 : 1))
-          .flatMap((ref) => (pod === undefined ? listed(ref) : podInstances(ref, { ...pod, address }, { catalog, listed })));
+          .flatMap((ref) =>
+            pod === undefined
+              ? listed(ref)
+              : podInstances(ref, { ...pod, address }, { catalog, listed, alone: keys.includes(pod.objectKey) }),
+          );
       },
     }),
     workloadAt: engine.query<AddressKey, Workload | undefined>({
       name: "registry.workloadAt",
       id: placeId,
       compute: (at) => {
-        const member = memberAt(canonicalAddress(at.address), keysAt(context, at), members);
+        const keys = keysAt(context, at);
+        const member = podAt(at, keys, members) ?? memberAt(canonicalAddress(at.address), keys, members);
         return member === undefined ? undefined : workloadOf(member);
       },
     }),
@@ -115,16 +123,19 @@ interface InstanceSources {
   readonly catalog: CatalogQueries;
   /** What EndpointSlices and other objects list. */
   readonly listed: (ref: ServiceRef) => readonly ServiceInstance[];
+  /** Whether the pod has the address for itself. */
+  readonly alone: boolean;
 }
 
 /**
  * What a pod serves of a service. Where the selector of its Service takes the pod, that alone says so, as in Istio: its proxy has its ports from the first
  * moment on, whether or not an EndpointSlice lists the pod yet, and endpoints that come and go do not touch it. Ports whose name no container has, and
- * Services without a selector, are for EndpointSlices to say.
+ * Services without a selector, are for EndpointSlices to say; where the pod shares the address, a Service that selects others means those.
  */
-function podInstances(ref: ServiceRef, pod: Member, { catalog, listed }: InstanceSources): readonly ServiceInstance[] {
-  const declaration = catalog.declarations(ref).find((one) => selectsPod(one, pod));
-  if (declaration === undefined) return listed(ref);
+function podInstances(ref: ServiceRef, pod: Member, { catalog, listed, alone }: InstanceSources): readonly ServiceInstance[] {
+  const declarations = catalog.declarations(ref);
+  const declaration = declarations.find((one) => selectsPod(one, pod));
+  if (declaration === undefined) return alone || declarations.every(({ selector }) => selector === undefined) ? listed(ref) : [];
   const ports = (catalog.service(ref)?.ports ?? []).toSorted((a, b) => a.number - b.number);
   const own = ports.map(({ name, number }) => {
     const declared = declaration.ports.find((port) => port.number === number);
@@ -143,13 +154,21 @@ const selectsPod = ({ source, objectKey, selector }: Declaration, pod: Member): 
   clusterOfKey(objectKey) === clusterOfKey(pod.objectKey) &&
   matchesLabels(selector, pod.labels);
 
-/** The first of the objects that stands for a workload at the address: Pods, then WorkloadEntries, then endpoints of ServiceEntries. */
+/** The pod that has the address, else the one of that name, where the address may be its own. */
+function podAt(at: AddressKey, keys: readonly string[], members: MemberQueries): Member | undefined {
+  for (const key of keys) {
+    const member = kindOfKey(key) === "Pod" ? members.workload(key) : undefined;
+    if (member !== undefined) return member;
+  }
+  if (at.pod === "") return undefined;
+  return members.namedPod({ key: `Pod/${at.namespace}/${at.pod}${inCluster(at.cluster)}`, address: canonicalAddress(at.address) });
+}
+
+/** The first of the other objects that stands for a workload at the address: WorkloadEntries, then endpoints of ServiceEntries. */
 function memberAt(address: string, keys: readonly string[], members: MemberQueries): Member | undefined {
-  for (const kind of ["Pod", "WorkloadEntry"]) {
-    for (const key of keys) {
-      const member = kindOfKey(key) === kind ? members.workload(key) : undefined;
-      if (member !== undefined) return member;
-    }
+  for (const key of keys) {
+    const member = kindOfKey(key) === "WorkloadEntry" ? members.workload(key) : undefined;
+    if (member !== undefined) return member;
   }
   for (const key of keys) {
     const member = kindOfKey(key) === "ServiceEntry" ? members.members(key).find((one) => one.address === address) : undefined;

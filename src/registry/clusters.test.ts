@@ -83,9 +83,9 @@ describe("services of several clusters", () => {
 
   it("are served by each workload as its own cluster says, although another one has the same address", () => {
     const { registry, put } = whole();
-    const accounts = (cluster?: string): readonly unknown[] => [
-      registry.workloadAt("10.1.0.1", "shop", cluster)?.serviceAccount,
-      ...registry.instancesAt("10.1.0.1", "shop", cluster).map(({ endpoint }) => endpoint.serviceAccount),
+    const accounts = (cluster = ""): readonly unknown[] => [
+      registry.workloadAt("10.1.0.1", "shop", { cluster })?.serviceAccount,
+      ...registry.instancesAt("10.1.0.1", "shop", { cluster }).map(({ endpoint }) => endpoint.serviceAccount),
     ];
     assert.deepEqual([accounts(), accounts("west"), accounts("east")], [["here", "here"], ["there", "there"], [undefined]]);
     assert.deepEqual(
@@ -99,7 +99,7 @@ describe("services of several clusters", () => {
   it("are served by a pod that the selector of its own cluster's Service takes, listed or not", () => {
     const { registry, put, remove } = whole();
     const accounts = (): readonly string[] =>
-      registry.instancesAt("10.1.0.1", "shop", "west").map(({ endpoint }) => endpoint.serviceAccount);
+      registry.instancesAt("10.1.0.1", "shop", { cluster: "west" }).map(({ endpoint }) => endpoint.serviceAccount);
     remove("EndpointSlice/shop/web-1@west");
     assert.deepEqual(accounts(), ["there"]);
     put(service("10.96.9.9").replace("{app: web}", "{app: other}"), "west");

@@ -20,8 +20,8 @@ export function createRegistry(engine: Engine, inputs: Inputs, settings: Partial
     servicesByHost: catalog.servicesByHost,
     endpoints: (ref, port) => members.endpoints({ ref, port }),
     serviceAccounts: (ref, port) => members.serviceAccounts({ ref, port }),
-    instancesAt: (address, namespace, cluster = "") => addresses.instancesAt({ address, namespace, cluster }),
-    workloadAt: (address, namespace, cluster = "") => addresses.workloadAt({ address, namespace, cluster }),
+    instancesAt: (address, namespace, { cluster = "", pod = "" } = {}) => addresses.instancesAt({ address, namespace, cluster, pod }),
+    workloadAt: (address, namespace, { cluster = "", pod = "" } = {}) => addresses.workloadAt({ address, namespace, cluster, pod }),
     isRemote: addresses.isRemote,
   };
 }

@@ -1,5 +1,7 @@
+import { canonicalAddress } from "../base/address.ts";
 import type { Labels } from "../base/labels.ts";
 import { NO_LABELS } from "../base/labels.ts";
+import type { Pod } from "../config/kinds/pod/pod.ts";
 import { type ConfigObject, clusterOfKey, inCluster } from "../config/object.ts";
 import { type Locality, NO_LOCALITY } from "../model/locality.ts";
 import { endpointsAddresses, type ListedAddress, sliceAddresses } from "./endpoint-slice.ts";
@@ -26,6 +28,8 @@ export interface WorkloadLookup {
 export interface KubernetesMembers {
   /** A Pod by object key; undefined while it has no address, and once it has ended. */
   readonly pod: (key: string) => RawMember | undefined;
+  /** The same at an address that it says itself, while none is known or where it is its node's. */
+  readonly podThatMayBeAt: (key: string, address: string) => RawMember | undefined;
   /** All members of a Service by object key. */
   readonly members: (key: string, lookup: WorkloadLookup) => readonly Member[];
 }
@@ -42,21 +46,38 @@ export function defineKubernetesMembers(context: RegistryContext): KubernetesMem
     name: "registry.podsKnown",
     compute: () => inputs.objects.keys("kind", "Pod").length > 0,
   });
+  const memberOf = (object: ConfigObject<Pod>): RawMember | undefined => {
+    const { cluster = "" } = object;
+    const localityOf = (name: string): Locality => nodeLocality(`${name}${inCluster(cluster)}`);
+    return podMember(object, {
+      networks: mesh.networks(cluster),
+      clusterNetwork: mesh.clusterNetwork(cluster),
+      localityOfNode: localityOf,
+    });
+  };
   return {
     pod: (key) => {
       const object = storedPod(inputs.objects, key);
-      if (object === undefined) return undefined;
-      const { cluster = "" } = object;
-      const localityOf = (name: string): Locality => nodeLocality(`${name}${inCluster(cluster)}`);
-      return podMember(object, {
-        networks: mesh.networks(cluster),
-        clusterNetwork: mesh.clusterNetwork(cluster),
-        localityOfNode: localityOf,
-      });
+      return object && memberOf(object);
+    },
+    podThatMayBeAt: (key, address) => {
+      const object = storedPod(inputs.objects, key);
+      return object && mayBeAt(object.spec, address) ? memberOf(withAddress(object, address)) : undefined;
     },
     members: (key, lookup) => serviceMembers(key, { context, lookup, nodeLocality, podsKnown }),
   };
 }
+
+/** An address of its own is found by the address. */
+function mayBeAt({ spec, status }: Pod, address: string): boolean {
+  const known = [status.podIP, ...status.podIPs.map(({ ip }) => ip)].filter((ip) => ip !== undefined);
+  return known.length === 0 || (spec.hostNetwork === true && known.map(canonicalAddress).includes(address));
+}
+
+const withAddress = (object: ConfigObject<Pod>, podIP: string): ConfigObject<Pod> => ({
+  ...object,
+  spec: { ...object.spec, status: { ...object.spec.status, podIP } },
+});
 
 interface Surroundings {
   readonly context: RegistryContext;

@@ -335,9 +335,44 @@ describe("by address", () => {
     assert.equal(registry.workloadAt("10.1.0.1", "shop"), undefined);
   });
 
-  it("a pod on the host's network is nobody's address", () => {
-    const { registry } = registryFixture(POD.replace("nodeName: n1", "nodeName: n1, hostNetwork: true"));
+  it("a pod on the host's network is nobody's address, but can be told by its name", () => {
+    const other =
+      "{kind: Service, metadata: {name: other}, spec: {selector: {app: other}, ports: [{name: http, port: 81, targetPort: 8081}]}}\n---\n";
+    const { registry } = registryFixture(
+      SERVICE +
+        SLICE +
+        POD.replace("nodeName: n1", "nodeName: n1, hostNetwork: true") +
+        NODE +
+        other +
+        SLICE.replace("web-abc", "other").replace("service-name: web", "service-name: other"),
+    );
+    const pod = "web-5d4f-x1";
     assert.equal(registry.workloadAt("10.1.0.1", "shop"), undefined);
+    assert.equal(registry.workloadAt("10.1.0.1", "shop", { pod })?.locality.zone, "eu-1");
+    assert.deepEqual(
+      registry.instancesAt("10.1.0.1", "shop", { pod }).map(({ service, endpoint }) => [service.host, endpoint.port]),
+      [
+        [web.host, 8080],
+        [web.host, 9090],
+      ],
+      "of what its node's address is listed for, what selects the pod",
+    );
+    assert.equal(registry.workloadAt("10.1.0.9", "shop", { pod }), undefined, "another node's address");
+    assert.equal(registry.workloadAt("10.1.0.1", "bank", { pod }), undefined);
+  });
+
+  it("a pod whose address is not known yet is the one of its name; one that has another address is not", () => {
+    const { registry, put } = registryFixture(SERVICE + POD.replace("podIP: 10.1.0.1, ", ""));
+    const at = { pod: "web-5d4f-x1" };
+    const known = (): readonly unknown[] => [
+      registry.workloadAt("10.1.0.1", "shop", at)?.serviceAccount,
+      registry.instancesAt("10.1.0.1", "shop", at).map(({ endpoint }) => endpoint.port),
+    ];
+    assert.deepEqual(known(), ["web", [8080, 9090]]);
+    put(POD);
+    assert.deepEqual(known(), ["web", [8080, 9090]]);
+    put(POD.replace("10.1.0.1", "10.1.0.5"));
+    assert.deepEqual(known(), [undefined, []]);
   });
 
   it("spells IPv6 addresses one way", () => {

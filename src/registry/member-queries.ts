@@ -23,6 +23,8 @@ export interface PortKey {
 export interface MemberQueries {
   /** A WorkloadEntry or Pod by object key; undefined while it has no address or has ended. */
   readonly workload: Query<string, Member | undefined>;
+  /** A Pod by object key, at an address that may be its own without being known for it alone; undefined where it cannot be. */
+  readonly namedPod: Query<{ readonly key: string; readonly address: string }, Member | undefined>;
   /** Everything behind a Service or ServiceEntry, by object key, whatever the port. */
   readonly members: Query<string, readonly Member[]>;
   readonly endpoints: Query<PortKey, readonly Endpoint[]>;
@@ -44,6 +46,15 @@ export function defineMembers(context: RegistryContext, catalog: CatalogQueries)
     name: "registry.workload",
     compute: (key) => {
       const raw = kindOfKey(key) === "Pod" ? kubernetes.pod(key) : entryMember(context, key);
+      return raw === undefined ? undefined : memberMaker(clusterOfKey(key) || settings.clusterId)(raw);
+    },
+  });
+
+  const namedPod = engine.query<{ readonly key: string; readonly address: string }, Member | undefined>({
+    name: "registry.namedPod",
+    id: ({ key, address }) => `${key} ${address}`,
+    compute: ({ key, address }) => {
+      const raw = kubernetes.podThatMayBeAt(key, address);
       return raw === undefined ? undefined : memberMaker(clusterOfKey(key) || settings.clusterId)(raw);
     },
   });
@@ -92,7 +103,7 @@ export function defineMembers(context: RegistryContext, catalog: CatalogQueries)
     },
   });
 
-  return { workload, members, endpoints, serviceAccounts };
+  return { workload, namedPod, members, endpoints, serviceAccounts };
 }
 
 /** WorkloadEntries and Pods of a namespace with some labels. */

@@ -24,14 +24,21 @@ export interface Registry {
   serviceAccounts(ref: ServiceRef, portNumber: number): readonly string[];
   /**
    * Service ports served at an address: what inbound configuration of the proxy there is made from. Sorted by host and port. Only services
-   * of the given namespace: another namespace cannot make a workload serve something. Several clusters may use one address: `cluster` says where
-   * the workload is, "" is here.
+   * of the given namespace: another namespace cannot make a workload serve something.
    */
-  instancesAt(address: string, namespace: string, cluster?: string): readonly ServiceInstance[];
+  instancesAt(address: string, namespace: string, hint?: WorkloadHint): readonly ServiceInstance[];
   /** The workload at an address: a Pod, a WorkloadEntry or an endpoint written into a ServiceEntry, in this order; undefined where none is known. */
-  workloadAt(address: string, namespace: string, cluster?: string): Workload | undefined;
+  workloadAt(address: string, namespace: string, hint?: WorkloadHint): Workload | undefined;
   /** Whether it is another cluster of the mesh, whose objects are known here. */
   isRemote(cluster: string): boolean;
+}
+
+/** What tells workloads apart where an address does not. */
+export interface WorkloadHint {
+  /** Several clusters may use one address: where the workload is; "" is here. */
+  readonly cluster?: string;
+  /** Name of its pod: those on the network of their node share an address, and of one that has just come no address may be known yet. */
+  readonly pod?: string;
 }
 
 /** Who runs at an address. */

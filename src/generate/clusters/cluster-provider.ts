@@ -84,6 +84,7 @@ export function createClusterProvider(ctx: GenerateContext): ResourceProvider {
     client: clientClassOf(ctx, view),
     addresses: view.type === "sidecar" ? view.addresses : [],
     remoteCluster: view.remoteCluster,
+    pod: view.pod,
     family,
     preserveHeaderCase,
     captured: view.interception !== "NONE",

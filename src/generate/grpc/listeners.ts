@@ -47,11 +47,12 @@ export function grpcListeners(ctx: GenerateContext, hosts: DialledHosts): NamedR
 
 const isServerName = (name: string): boolean => name.startsWith(SERVER_PREFIX);
 
-const workloadOf = ({ namespace, labels, addresses, remoteCluster, hasIdentity }: ProxyView): ServerWorkload => ({
+const workloadOf = ({ namespace, labels, addresses, remoteCluster, pod, hasIdentity }: ProxyView): ServerWorkload => ({
   namespace,
   labels,
   addresses,
   remoteCluster,
+  pod,
   hasIdentity,
 });
 

@@ -21,6 +21,7 @@ export interface ServerWorkload {
   readonly labels: Labels;
   readonly addresses: readonly string[];
   readonly remoteCluster: string;
+  readonly pod: string;
   readonly hasIdentity: boolean;
 }
 
@@ -43,7 +44,7 @@ export function defineServers(ctx: GenerateContext): (workload: ServerWorkload, 
   });
   const servedBy = (workload: ServerWorkload, port: number): readonly string[] =>
     workload.addresses
-      .flatMap((address) => ctx.registry.instancesAt(address, workload.namespace, workload.remoteCluster))
+      .flatMap((address) => ctx.registry.instancesAt(address, workload.namespace, { cluster: workload.remoteCluster, pod: workload.pod }))
       .filter(({ endpoint }) => endpoint.port === port)
       .flatMap(({ service }) => ctx.registry.service(service)?.objectKey ?? []);
   return (workload, name) => {

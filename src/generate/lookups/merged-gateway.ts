@@ -15,8 +15,12 @@ type Context = Pick<GenerateContext, "engine" | "inputs" | "registry" | "setting
  * What of a router matters for the Gateways that select it. A Service in front of it may map port 80 to 8080: then the listener
  * opens on 8080, while routes and matches go on saying 80.
  */
-export function gatewayQueryOf(ctx: Context, view: Pick<ProxyView, "namespace" | "labels" | "addresses" | "remoteCluster">): GatewayQuery {
-  const instances = view.addresses.flatMap((address) => ctx.registry.instancesAt(address, view.namespace, view.remoteCluster));
+export function gatewayQueryOf(
+  ctx: Context,
+  view: Pick<ProxyView, "namespace" | "labels" | "addresses" | "remoteCluster" | "pod">,
+): GatewayQuery {
+  const hint = { cluster: view.remoteCluster, pod: view.pod };
+  const instances = view.addresses.flatMap((address) => ctx.registry.instancesAt(address, view.namespace, hint));
   const targets = new Map<number, Set<number>>();
   for (const { servicePort, endpoint } of instances) {
     targets.set(servicePort.number, (targets.get(servicePort.number) ?? new Set()).add(endpoint.port));

@@ -28,6 +28,7 @@ export const inboundTraits = (view: ProxyView, settings: SettingsTraits): Inboun
     interception: view.interception,
     addresses: view.addresses,
     remoteCluster: view.remoteCluster,
+    pod: view.pod,
     hasIdentity: view.hasIdentity,
   },
   families: familiesOf(view),
