@@ -26,6 +26,8 @@ export interface Endpoint {
   /** "istio" when the workload takes mutual TLS (label security.istio.io/tlsMode), else "disabled". */
   readonly tlsMode: "istio" | "disabled";
   readonly health: Health;
+  /** Other addresses of the same workload, each an endpoint too: a pod has one of each family. Absent for nearly all. */
+  readonly twins?: readonly string[];
   /** Key of the object it was made from, for provenance in debug output. */
   readonly objectKey: string;
 }

@@ -142,8 +142,26 @@ function listedMembers(listed: readonly ListedAddress[], place: MemberPlace, aro
       byAddress.set(one.address, { ...known, health, ports: { ...one.ports, ...known.ports } });
     }
   }
-  return [...byAddress.values()];
+  const twins = twinsOf(listed, byAddress);
+  return twins.size === 0 ? [...byAddress.values()] : [...byAddress.values()].map((one) => withTwins(one, twins.get(one.address)));
 }
+
+/** Addresses that are listed for a pod which is listed under several, by each of them: where slices of both families list it. */
+function twinsOf(listed: readonly ListedAddress[], known: ReadonlyMap<string, Member>): ReadonlyMap<string, readonly string[]> {
+  const byPod = new Map<string, string[]>();
+  const isV6 = ({ address }: ListedAddress): boolean => address.includes(":");
+  if (!listed.some(isV6) || listed.every(isV6)) return new Map();
+  for (const { podKey, address } of listed) {
+    if (podKey === undefined || !known.has(address)) continue;
+    const before = byPod.get(podKey);
+    if (before === undefined) byPod.set(podKey, [address]);
+    else if (!before.includes(address)) before.push(address);
+  }
+  return new Map([...byPod.values()].filter((all) => all.length > 1).flatMap((all) => all.map((address) => [address, all] as const)));
+}
+
+const withTwins = (member: Member, all: readonly string[] | undefined): Member =>
+  all === undefined ? member : { ...member, twins: all.filter((address) => address !== member.address) };
 
 /** Namespace and cluster of a Service; "" is this one. */
 interface MemberPlace {

@@ -107,7 +107,7 @@ function augmentLabels(raw: RawMember, clusterId: string): Labels {
 export function endpointOf(member: Member, port: DeclaredPort, source: "Kubernetes" | "External" | "Consul"): Endpoint | undefined {
   const number = member.unixPath ? 0 : source === "Kubernetes" ? kubernetesPort(member, port) : externalPort(member, port);
   if (number === undefined) return undefined;
-  return {
+  const endpoint: Endpoint = {
     address: member.address,
     unixPath: member.unixPath,
     port: number,
@@ -127,6 +127,7 @@ export function endpointOf(member: Member, port: DeclaredPort, source: "Kubernet
     health: member.health,
     objectKey: member.objectKey,
   };
+  return member.twins === undefined ? endpoint : { ...endpoint, twins: member.twins };
 }
 
 /** A ServiceEntry asks the workload's own port map first, then its `targetPort`. */

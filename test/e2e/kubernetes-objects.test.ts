@@ -107,4 +107,34 @@ describe("Kubernetes objects in files", () => {
     await istiod.write("conf/slice.yaml", slice(port, [ready(V2, "cart-v2")]));
     await eventually("the new one answers", async () => (await tally(8, target)).v2 === 8);
   });
+
+  it("reach a pod with an address of each family at either, as one endpoint", async () => {
+    const [port, target] = [await freePort(), await freePort()];
+    await httpEcho("six", { host: "::1", port: target });
+    const both = `{ip: ${V1}}, {ip: "::1"}`;
+    const v6 = slice(target, [ready('"::1"', "cart-v1")])
+      .replace("cart-1", "cart-6")
+      .replace("IPv4", "IPv6");
+    const istiod = await startIstiod({
+      env: { ISTIO_DUAL_STACK: "true" },
+      files: {
+        "conf/service.yaml": service(port),
+        "conf/slices.yaml": `${slice(target, [ready(V1, "cart-v1")])}---${v6}`,
+        "conf/pod.yaml": pod("cart-v1", V1, "v1").replace(`{ip: ${V1}}`, both),
+        "conf/routes.yaml": routeTo("v1").replace("http: [{", "http: [{retries: {attempts: 0}, "),
+        "conf/subsets.yaml": subsets,
+      },
+    });
+    const proxy = await startProxy({
+      xdsPort: istiod.grpcPort,
+      name: "client",
+      address: "127.0.0.1",
+      metadata: { INSTANCE_IPS: "127.0.0.1,::1" },
+    });
+    await listening(port);
+    const call = { port, host: "cart.shop.svc.cluster.local" };
+    await eventually("it answers", async () => (await tally(1, call)).six === 1);
+    expect(await tally(16, call)).toEqual({ six: 16 });
+    await proxy.assertNothingRejected();
+  });
 });

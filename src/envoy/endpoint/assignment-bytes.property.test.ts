@@ -10,15 +10,19 @@ const text = fc.oneof(fc.constant(""), fc.string({ unit: "grapheme", maxLength: 
 const count = fc.oneof(fc.constant(0), fc.nat(), fc.integer({ min: 0, max: 300 }));
 const counted = fc.option(count, { nil: undefined });
 
-const endpoint: fc.Arbitrary<EndpointInput> = fc.record({
-  address: text,
-  unixPath: fc.boolean(),
-  port: count,
-  weight: counted,
-  health: fc.constantFrom("healthy", "unhealthy", "draining"),
-  mutualTls: fc.boolean(),
-  workload: text,
-});
+const endpoint: fc.Arbitrary<EndpointInput> = fc.record(
+  {
+    address: text,
+    unixPath: fc.boolean(),
+    port: count,
+    others: fc.array(text, { maxLength: 2 }),
+    weight: counted,
+    health: fc.constantFrom("healthy", "unhealthy", "draining"),
+    mutualTls: fc.boolean(),
+    workload: text,
+  },
+  { requiredKeys: ["address", "unixPath", "port", "weight", "health", "mutualTls", "workload"] },
+);
 
 const assignment: fc.Arbitrary<LoadAssignmentInput> = fc.record({
   clusterName: text,

@@ -14,7 +14,8 @@ const ASSIGNMENT = { clusterName: nested(1), endpoints: nested(2) };
 const LOCALITIES = { locality: nested(1), lbEndpoints: nested(2), weight: nested(3), priority: number(5) };
 const LOCALITY = { region: nested(1), zone: nested(2), subZone: nested(3) };
 const LB_ENDPOINT = { endpoint: nested(1), healthStatus: number(2), metadata: nested(3), weight: nested(4) };
-const ENDPOINT = { address: nested(1) };
+const ENDPOINT = { address: nested(1), additionalAddresses: nested(4) };
+const ADDITIONAL = { address: nested(1) };
 const ADDRESS = { socketAddress: nested(1), pipe: nested(2) };
 const SOCKET_ADDRESS = { address: nested(2), portValue: number(3) };
 const PIPE = { path: nested(1) };
@@ -64,10 +65,21 @@ function writeEndpoint(endpoint: EndpointInput): void {
   writeMetadata(endpoint);
   if (endpoint.health !== "healthy") writeNumber(LB_ENDPOINT.healthStatus, HEALTH_STATUS[endpoint.health]);
   const inner = out.size;
+  if (endpoint.others !== undefined) writeOthers(endpoint, endpoint.others);
+  const first = out.size;
   writeAddress(endpoint);
-  out.open(ENDPOINT.address, inner);
+  out.open(ENDPOINT.address, first);
   out.open(LB_ENDPOINT.endpoint, inner);
   out.open(LOCALITIES.lbEndpoints, start);
+}
+
+function writeOthers(endpoint: EndpointInput, others: readonly string[]): void {
+  for (const address of others.toReversed()) {
+    const start = out.size;
+    writeAddress({ ...endpoint, address });
+    out.open(ADDITIONAL.address, start);
+    out.open(ENDPOINT.additionalAddresses, start);
+  }
 }
 
 function writeMetadata({ mutualTls, workload }: EndpointInput): void {

@@ -26,6 +26,8 @@ export interface EndpointInput {
   readonly address: string;
   readonly unixPath: boolean;
   readonly port: number;
+  /** Further addresses of the same workload: Envoy connects to whichever answers first, and goes on counting one host. */
+  readonly others?: readonly string[];
   readonly weight: number | undefined;
   /** `draining`: takes what belongs to it by a session, and nothing new. */
   readonly health: "healthy" | "unhealthy" | "draining";
@@ -53,7 +55,15 @@ function lbEndpoint(input: EndpointInput): MessageInitShape<typeof LbEndpointSch
   if (input.mutualTls) Object.assign(filterMetadata, MUTUAL_TLS);
   if (input.workload !== "") filterMetadata.istio = { workload: input.workload };
   return {
-    hostIdentifier: { case: "endpoint", value: { address: addressOf(input) } },
+    hostIdentifier: {
+      case: "endpoint",
+      value: {
+        address: addressOf(input),
+        ...(input.others !== undefined && {
+          additionalAddresses: input.others.map((address) => ({ address: addressOf({ ...input, address }) })),
+        }),
+      },
+    },
     loadBalancingWeight: input.weight,
     ...(Object.keys(filterMetadata).length > 0 && { metadata: { filterMetadata } }),
     ...(input.health !== "healthy" && { healthStatus: HEALTH_STATUS[input.health] }),

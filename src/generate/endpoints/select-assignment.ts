@@ -42,9 +42,13 @@ export function defineAssignmentSelection(
             isWanted(endpoint, plan, place) && (!resolved || endpoint.unixPath || endpoint.address === "" || isIp(endpoint.address)),
         );
       const modesOf = remembered(peerModes);
-      const placed = ofOwnFamilies(direct ? distinctAddresses(chosen) : chosen, place.family ?? "v4").map((endpoint) =>
-        placedEndpoint(endpoint, plan, modesOf),
-      );
+      const family = place.family ?? "v4";
+      const reached = ofOwnFamilies(direct ? distinctAddresses(chosen) : chosen, family);
+      const together = ctx.settings.dualStack && family === "all" && !direct;
+      const placed = (together ? oncePerWorkload(reached) : reached).map((endpoint) => {
+        const one = placedEndpoint(endpoint, plan, modesOf);
+        return together && endpoint.twins !== undefined ? { ...one, endpoint: { ...one.endpoint, others: endpoint.twins } } : one;
+      });
       const only = plan.mutualTls === "only";
       const found = only || direct ? inOwnNetwork(placed, place.network) : acrossNetworks(placed, place, resolved);
       // One without an address is reached through the gateways of its network, or not at all.
@@ -71,6 +75,17 @@ function ofOwnFamilies(endpoints: readonly Endpoint[], family: AddressFamily): r
   if (family === "all") return endpoints;
   const reachable = endpoints.filter(({ address, unixPath }) => unixPath || !isIp(address) || canReach(family, address));
   return reachable.length === 0 ? endpoints : reachable;
+}
+
+/** For clients that use both families (ISTIO_DUAL_STACK) a workload with an address of each is one endpoint, as in Istio: it has one share and one health. */
+function oncePerWorkload(endpoints: readonly Endpoint[]): readonly Endpoint[] {
+  if (endpoints.every(({ twins }) => twins === undefined)) return endpoints;
+  const meant = new Set<string>();
+  return endpoints.filter(({ address, port, twins = [] }) => {
+    if (meant.has(`${address} ${port}`)) return false;
+    for (const twin of twins) meant.add(`${twin} ${port}`);
+    return true;
+  });
 }
 
 function distinctAddresses(endpoints: readonly Endpoint[]): readonly Endpoint[] {
