@@ -6,7 +6,7 @@ import { type ConfigObject, clusterOfKey, inCluster } from "../config/object.ts"
 import { type Locality, NO_LOCALITY } from "../model/locality.ts";
 import { endpointsAddresses, type ListedAddress, sliceAddresses } from "./endpoint-slice.ts";
 import { type Member, memberMaker, type RawMember } from "./member.ts";
-import { networkOfAddress } from "./networks.ts";
+import { networkInCluster } from "./networks.ts";
 import { localityOfNode } from "./placement.ts";
 import { podMember } from "./pod.ts";
 import type { RegistryContext } from "./registry-context.ts";
@@ -184,7 +184,7 @@ function listedMember(
     namespace,
     workload: "",
     serviceAccount: "",
-    network: mesh.clusterNetwork(cluster) || networkOfAddress(mesh.networks(cluster), one.address),
+    network: mesh.clusterNetwork(cluster) || networkInCluster(mesh.networks(cluster), one.address),
     nodeName: one.nodeName,
     hostname: one.hostname,
     subdomain: "",

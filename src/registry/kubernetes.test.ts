@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import type { JsonObject } from "@bufbuild/protobuf";
 import { describe, it } from "vitest";
 import type { Endpoint } from "../model/endpoint.ts";
 import { registryFixture } from "./registry-fixture.ts";
@@ -120,6 +121,16 @@ describe("endpoints of Kubernetes", () => {
       registry.endpoints(web, 80).map(({ network }) => network),
       ["net-1", "net-1", "net-1", "net-1"],
     );
+  });
+
+  it("the network of the whole cluster goes before ranges of addresses", () => {
+    const ranges = { far: { endpoints: [{ fromCidr: "10.1.0.0/16" }] } };
+    const networksOf = (networks: JsonObject): readonly string[] =>
+      registryFixture(SERVICE + POD + SLICE, { networks: { networks } })
+        .registry.endpoints(web, 80)
+        .map(({ network }) => network);
+    assert.deepEqual(new Set(networksOf(ranges)), new Set(["far"]));
+    assert.deepEqual(new Set(networksOf({ ...ranges, own: { endpoints: [{ fromRegistry: "Kubernetes" }] } })), new Set(["own"]));
   });
 
   it("an address whose pod is not known yet waits for it, where pods are known at all", () => {

@@ -30,3 +30,6 @@ export function networkOfAddress(table: NetworkTable, address: string): string {
   const range = ip === undefined ? undefined : table.ranges.find(({ cidr }) => cidrContains(cidr, ip));
   return range?.network ?? table.ofCluster;
 }
+
+/** The network of an address that a cluster itself lists. What is said of the whole cluster goes before ranges, as in Istio: those of others may overlap with it. */
+export const networkInCluster = (table: NetworkTable, address: string): string => table.ofCluster || networkOfAddress(table, address);

@@ -3,6 +3,7 @@ import { type ConfigObject, objectKey } from "../config/object.ts";
 import type { Health } from "../model/endpoint.ts";
 import { type Locality, NO_LOCALITY } from "../model/locality.ts";
 import type { RawMember } from "./member.ts";
+import { networkInCluster } from "./networks.ts";
 import { type Placement, placeWorkload } from "./placement.ts";
 
 /** What a pod takes from around it. */
@@ -19,7 +20,7 @@ export function podMember(object: ConfigObject<Pod>, around: PodSurroundings): R
   if (address === "" || status.phase === "Succeeded" || status.phase === "Failed") return undefined;
   const nodeName = spec.nodeName ?? "";
   const place = placeWorkload({ address, locality: "", network: "", labels: object.labels }, around);
-  const network = object.labels["topology.istio.io/network"] ?? (around.clusterNetwork !== "" ? around.clusterNetwork : place.network);
+  const network = object.labels["topology.istio.io/network"] ?? (around.clusterNetwork || networkInCluster(around.networks, place.address));
   return {
     origin: "pod",
     ...place,
