@@ -80,7 +80,7 @@ describe("ports that are open before they are served", () => {
     const other = await openEarly([`127.0.0.1:${taken}`], systemClock);
     onTestFinished(other.close);
     const failed = await openEarly([`127.0.0.1:${free}`, `127.0.0.1:${taken}`], systemClock).catch((error: Error) => error.message);
-    assert.match(String(failed), new RegExp(`cannot listen on 127.0.0.1:${taken}`));
+    assert.match(String(failed), new RegExp(`127.0.0.1:${taken} is taken`));
     const again = await openEarly([`127.0.0.1:${free}`], systemClock);
     again.close();
   });

@@ -1,6 +1,8 @@
 import type { Clock } from "../base/clock.ts";
+import { EdgeError } from "../base/errors.ts";
 import { DEFAULT_GRPC_SETTINGS } from "../wire/grpc-server.ts";
 import { type OpenPort, openPort } from "../wire/listener.ts";
+import { listenError } from "./listen-error.ts";
 
 /** Ports for proxies that are open before proxies can be served. */
 export interface EarlyPorts {
@@ -23,7 +25,6 @@ export async function openEarly(addresses: readonly string[], clock: Pick<Clock,
     for (const port of open.values()) port.close();
     open.clear();
   };
-  const openOne = (address: string): Promise<OpenPort> => openPort(address, DEFAULT_GRPC_SETTINGS.maxConnections);
   try {
     for (const address of addresses) open.set(address, await openOne(address));
   } catch (error) {
@@ -42,4 +43,12 @@ export async function openEarly(addresses: readonly string[], clock: Pick<Clock,
       close();
     },
   };
+}
+
+async function openOne(address: string): Promise<OpenPort> {
+  try {
+    return await openPort(address, DEFAULT_GRPC_SETTINGS.maxConnections);
+  } catch (error) {
+    throw listenError(address, error instanceof EdgeError ? error.cause : error);
+  }
 }

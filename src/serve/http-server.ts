@@ -1,8 +1,9 @@
 import { timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
-import { EdgeError, messageOf } from "../base/errors.ts";
+import { messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { HttpAnswer, HttpRoute } from "../debug/http-route.ts";
+import { listenError } from "./listen-error.ts";
 
 export type { HttpAnswer, HttpRoute };
 
@@ -31,18 +32,10 @@ export async function listenHttp(options: HttpServerOptions): Promise<Server> {
     );
   });
   await new Promise<void>((resolve, reject) => {
-    server.once("error", (cause: NodeJS.ErrnoException) => reject(listenError(options, cause)));
+    server.once("error", (cause) => reject(listenError(`${options.host}:${options.port}`, cause)));
     server.listen(options.port, options.host, resolve);
   });
   return server;
-}
-
-/** A sentence for the two reasons a port cannot be had. */
-export function listenError(address: { readonly host: string; readonly port: number }, cause: NodeJS.ErrnoException): EdgeError {
-  const where = `${address.host}:${address.port}`;
-  const hint = "stop the other program, or choose another address under `listen` in mesh.yaml";
-  if (cause.code === "EADDRINUSE") return new EdgeError("port_taken", `${where} is taken by another program`, { cause, hint });
-  return new EdgeError("port_taken", `cannot listen on ${where}: ${cause.message}`, { cause, hint });
 }
 
 async function answer(options: HttpServerOptions, routes: ReadonlyMap<string, HttpRoute>, request: IncomingMessage): Promise<HttpAnswer> {
