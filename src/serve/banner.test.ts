@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { bannerOf } from "./banner.ts";
+import { type BannerOptions, bannerOf } from "./banner.ts";
 
 const at = { host: "127.0.0.1", port: 8080 };
 const plane = {
@@ -8,6 +8,8 @@ const plane = {
   debugToken: "not-for-others",
 };
 const lines = (env: NodeJS.ProcessEnv): string => bannerOf({ program: "istiod", baseDir: "/", env, plane }).join("\n");
+const lineOf = (start: string, options: Partial<BannerOptions>): string =>
+  bannerOf({ program: "istiod", baseDir: "/", env: {}, plane, ...options }).find((line) => line.startsWith(start)) ?? "";
 
 describe("what is printed at ready", () => {
   it("has a link that opens the pages for the person who started it", () => {
@@ -18,5 +20,24 @@ describe("what is printed at ready", () => {
     const printed = lines({ KUBERNETES_SERVICE_HOST: "10.0.0.1" });
     expect(printed).not.toContain("not-for-others");
     expect(printed).toContain("var/lib/istio/debug.token");
+  });
+
+  const callers: readonly [host: string, who: string][] = [
+    ["127.0.0.1", "this machine only"],
+    ["::1", "this machine only"],
+    ["localhost", "this machine only"],
+    ["", "a token is needed elsewhere than on this machine"],
+    ["0.0.0.0", "a token is needed elsewhere than on this machine"],
+  ];
+  for (const [host, who] of callers) {
+    it(`says who may call a plaintext port on ${host || "all addresses"}`, () => {
+      const ports = { ...plane.ports, grpc: { host, port: 15_010 } };
+      expect(lineOf("ports: ", { plane: { ...plane, ports } })).toContain(`xDS ${host}:15010 (${who}), `);
+    });
+  }
+
+  it("names the directory as one types it", () => {
+    expect(lineOf("try: ", { baseDir: process.cwd() })).toContain(" into etc/istio/conf, ");
+    expect(lineOf("try: ", { baseDir: "/nowhere/at/all" })).toContain(" into /nowhere/at/all/etc/istio/conf, ");
   });
 });

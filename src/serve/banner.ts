@@ -1,6 +1,7 @@
 import { join, relative } from "node:path";
 import type { HostPort } from "../settings/host-port.ts";
 import type { ControlPlane } from "./control-plane.ts";
+import { isLocal } from "./view-of-node.ts";
 
 export interface BannerOptions {
   readonly program: string;
@@ -22,9 +23,9 @@ export function bannerOf({ program, baseDir, env, plane }: BannerOptions): reado
   return [
     `${program} is ready: configuration in ${join(baseDir, "etc/istio")}`,
     `sources: ${sources}`,
-    `ports: xDS ${show(grpc, "this machine only")}, xDS and CA over TLS ${show(secureGrpc, "a token or certificate is needed")}, HTTP ${show(http, "debug pages need the token")}, metrics ${show(monitoring, "open")}${webhooks === undefined ? "" : `, webhooks ${show(webhooks, "for the API server")}`}`,
+    `ports: xDS ${show(grpc, whoMayCall(grpc))}, xDS and CA over TLS ${show(secureGrpc, "a token or certificate is needed")}, HTTP ${show(http, "debug pages need the token")}, metrics ${show(monitoring, "open")}${webhooks === undefined ? "" : `, webhooks ${show(webhooks, "for the API server")}`}`,
     `look inside: ${dashboard}`,
-    `try: put a ServiceEntry and a VirtualService into ${relative(process.cwd(), join(baseDir, "etc/istio/conf")) || "etc/istio/conf"}, or run \`istioctl demo\``,
+    `try: put a ServiceEntry and a VirtualService into ${shownFrom(process.cwd(), join(baseDir, "etc/istio/conf"))}, or run \`istioctl demo\``,
   ];
 }
 
@@ -34,3 +35,13 @@ function linkTo(page: string, { env, plane }: Pick<BannerOptions, "env" | "plane
 }
 
 const show = (at: HostPort | undefined, who: string): string => (at === undefined ? "off" : `${at.host}:${at.port} (${who})`);
+
+/** Of the plaintext port: being on this machine is enough there, being on the network is not. */
+const whoMayCall = (at: HostPort | undefined): string =>
+  at?.host === "localhost" || isLocal(at?.host ?? "") ? "this machine only" : "a token is needed elsewhere than on this machine";
+
+/** As one types it in `directory`: shorter where it lies below, and never with a way up and down again. */
+function shownFrom(directory: string, path: string): string {
+  const way = relative(directory, path);
+  return way.startsWith("..") ? path : way || ".";
+}
