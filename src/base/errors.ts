@@ -11,10 +11,12 @@ export class EdgeError extends Error {
   }
 }
 
+/** What kind of fault it is: a program decides by it, a person reads the message and the hint. */
 export type EdgeErrorCode =
   | "mesh_config_invalid"
   | "port_taken"
   | "file_unreadable"
+  | "state_unwritable"
   | "ca_unusable"
   | "control_plane_unreachable"
   | "envoy_missing"
@@ -33,4 +35,5 @@ export function assertNever(value: never): never {
   throw new Error(`unexpected value: ${JSON.stringify(value)}`);
 }
 
+/** What was thrown, as text. */
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

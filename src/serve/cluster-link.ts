@@ -119,7 +119,10 @@ export const clusterSource =
 
 function goodOf(load: Awaited<ReturnType<typeof loadMesh>>): MeshLoadGood {
   if (load.ok) return load;
+  const isFile = load.problems[0]?.file !== undefined;
   throw new EdgeError("mesh_config_invalid", meshProblemsSentence(load.problems), {
-    hint: "correct the file; `istioctl validate` checks it",
+    hint: isFile
+      ? "correct it; `istioctl validate FILE` lists all that is wrong"
+      : "correct or unset it; docs/settings.md lists all variables",
   });
 }
