@@ -42,23 +42,49 @@ export interface IstiodOptions {
   readonly spawned?: (log: () => string) => void;
   /** Whether there is an etc/istio/conf to begin with (default). */
   readonly confDir?: boolean;
+  /** Where its ports come from: `freePort` by default. */
+  readonly findPort?: () => Promise<number>;
 }
 
-/** Starts a control plane and resolves when it is ready. */
+/** How often a control plane may find that one of its ports was taken between being found and being used. */
+const MOST_STARTS = 3;
+
+/** Starts a control plane and resolves when it is ready. Where one of the ports it was given has been taken meanwhile, it is started on others. */
 export async function startIstiod(options: IstiodOptions = {}): Promise<Istiod> {
-  const site = await prepare(options);
-  const { home, grpcPort, securePort, httpPort } = site;
-  const program = programOf(options, site);
-  onTestFinished(async () => void (await program.stop("SIGKILL")));
-  const start = async (): Promise<void> => {
-    const child = program.spawn();
-    options.spawned?.(program.log);
-    await eventually("istiod is ready", async () => {
-      if (child.exitCode !== null) throw new Error(`istiod ended with ${child.exitCode}: ${program.log()}`);
-      return (await fetch(`http://127.0.0.1:${httpPort}/ready`)).ok;
-    });
-  };
-  await start();
+  const home = await prepareHome(options);
+  for (let starts = 1; ; starts++) {
+    const site = { home, ...(await findPorts(options)) };
+    const program = programOf(options, site);
+    onTestFinished(async () => void (await program.stop("SIGKILL")));
+    const start = (): Promise<void> => untilReady(program, { site, spawned: options.spawned });
+    try {
+      await start();
+      return istiodAt(site, program, start);
+    } catch (error) {
+      if (starts === MOST_STARTS || !program.log().includes("is taken by another program")) throw error;
+    }
+  }
+}
+
+async function untilReady(
+  program: Program,
+  { site, spawned }: { readonly site: Site; readonly spawned: IstiodOptions["spawned"] },
+): Promise<void> {
+  const before = program.said().length;
+  const child = program.spawn();
+  let ended = false;
+  child.once("close", () => {
+    ended = true;
+  });
+  spawned?.(program.log);
+  // It says so itself: who answers on the port may be whoever took it.
+  const isReady = async (): Promise<boolean> =>
+    program.said().slice(before).includes(" is ready: ") && (await fetch(`http://127.0.0.1:${site.httpPort}/ready`)).ok;
+  await eventually("istiod is ready or has ended", async () => ended || (await isReady()));
+  if (ended) throw new Error(`istiod ended with ${child.exitCode ?? child.signalCode}: ${program.log()}`);
+}
+
+function istiodAt({ home, grpcPort, securePort, httpPort }: Site, program: Program, start: () => Promise<void>): Istiod {
   return {
     home,
     grpcPort,
@@ -83,27 +109,33 @@ export async function startIstiod(options: IstiodOptions = {}): Promise<Istiod> 
 export async function runIstiod(
   options: IstiodOptions = {},
 ): Promise<{ readonly status: number | null; readonly log: string; readonly said: string }> {
-  const program = programOf(options, await prepare(options));
+  const program = programOf(options, { home: await prepareHome(options), ...(await findPorts(options)) });
   const child = program.spawn();
   onTestFinished(async () => void (await program.stop("SIGKILL")));
   const status = await new Promise<number | null>((resolve) => child.once("close", resolve));
   return { status, log: program.log(), said: program.said() };
 }
 
-interface Site {
-  readonly home: string;
+interface Ports {
   readonly grpcPort: number;
   readonly securePort: number;
   readonly httpPort: number;
   readonly monitoringPort: number;
 }
 
-async function prepare({ files = {}, confDir = true, home }: IstiodOptions): Promise<Site> {
-  const [grpcPort, securePort, httpPort, monitoringPort] = [await freePort(), await freePort(), await freePort(), await freePort()];
-  const site = { home: home ?? (await tempDir()), grpcPort, securePort, httpPort, monitoringPort };
-  if (confDir) await mkdir(join(site.home, "etc/istio/conf"), { recursive: true });
-  for (const [file, text] of Object.entries(files)) await writeBelow(site.home, file, text);
-  return site;
+interface Site extends Ports {
+  readonly home: string;
+}
+
+async function findPorts({ findPort = freePort }: IstiodOptions): Promise<Ports> {
+  return { grpcPort: await findPort(), securePort: await findPort(), httpPort: await findPort(), monitoringPort: await findPort() };
+}
+
+async function prepareHome({ files = {}, confDir = true, home }: IstiodOptions): Promise<string> {
+  const directory = home ?? (await tempDir());
+  if (confDir) await mkdir(join(directory, "etc/istio/conf"), { recursive: true });
+  for (const [file, text] of Object.entries(files)) await writeBelow(directory, file, text);
+  return directory;
 }
 
 async function writeBelow(home: string, file: string, text: string): Promise<void> {
