@@ -21,9 +21,12 @@ const FIELDS = { name: "a", count: 2n, list: [1], error: new Error("broken"), ke
 describe("the log", () => {
   it("writes lines of time, level, scope, sentence and fields", () => {
     const [line = ""] = logged({}, (log) => log.warn(FIELDS, "it happened"));
-    expect(line.slice(line.indexOf("\t"))).toBe(
-      '\twarn\ttest\tit happened\tname=a\tcount="2"\tlist=[1]\terror=broken\tkey="[redacted]"\tabsent=undefined\n',
-    );
+    expect(line.slice(line.indexOf("\t"))).toBe('\twarn\ttest\tit happened\tname=a\tcount="2"\tlist=[1]\terror=broken\tkey="[redacted]"\n');
+  });
+
+  it("stays one line, whatever a stranger puts into a name", () => {
+    const [line = ""] = logged({}, (log) => log.info({ node: "a\n2026-01-01\terror\tforged\u001b[2J" }, "it\ncame"));
+    expect(line.slice(line.indexOf("\t"))).toBe("\tinfo\ttest\tit\\ncame\tnode=a\\n2026-01-01\\u0009error\\u0009forged\\u001b[2J\n");
   });
 
   it("writes records where asked", () => {

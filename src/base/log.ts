@@ -9,6 +9,7 @@ export type Log = Readonly<Record<Level, Write>>;
 /** Weights as other programs that read JSON logs know them. */
 const WEIGHTS: Readonly<Record<Level, number>> = { debug: 20, info: 30, warn: 40, error: 50 };
 
+/** Of one program or part of it. */
 export interface LogOptions {
   readonly scope: string;
   readonly level?: string;
@@ -29,6 +30,7 @@ export function createLog({ scope, level = "info", json = false }: LogOptions): 
   return { debug: write("debug"), info: write("info"), warn: write("warn"), error: write("error") };
 }
 
+/** Says nothing. */
 export const silentLog: Log = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 
 interface Entry {
@@ -39,8 +41,8 @@ interface Entry {
 }
 
 function textLine({ label, scope, fields, message }: Entry): string {
-  const pairs = Object.entries(fields).map(([key, value]) => `${key}=${plain(value)}`);
-  return `${[new Date().toISOString(), label, scope, message, ...pairs].join("\t")}\n`;
+  const pairs = Object.entries(fields).flatMap(([key, value]) => (value === undefined ? [] : [`${key}=${plain(value)}`]));
+  return `${[new Date().toISOString(), label, scope, ...[message, ...pairs].map(inOneLine)].join("\t")}\n`;
 }
 
 function jsonLine({ label, scope, fields, message }: Entry): string {
@@ -50,6 +52,10 @@ function jsonLine({ label, scope, fields, message }: Entry): string {
 
 const plain = (value: unknown): string =>
   typeof value === "string" ? value : value instanceof Error ? value.message : String(JSON.stringify(value, sayable));
+
+/** What strangers send is logged too: a name with a line break in it must not pass for a line of ours. */
+const inOneLine = (text: string): string =>
+  text.replaceAll(/\p{Cc}/gu, (char) => (char === "\n" ? "\\n" : `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`));
 
 /** What JSON has no words for. */
 const sayable = (_: string, value: unknown): unknown =>
