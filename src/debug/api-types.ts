@@ -10,6 +10,8 @@ export type Json = string | number | boolean | null | readonly Json[] | { readon
 export interface DebugPage {
   readonly path: string;
   readonly about: string;
+  /** Where it is not asked with GET. */
+  readonly method?: "POST";
 }
 
 /** How a proxy stands with one type. `NOT SENT`: it did not ask for it, or nothing went out yet. */

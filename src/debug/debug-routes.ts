@@ -4,7 +4,7 @@ import { encodedJson, messageRegistry } from "../wire/json.ts";
 import { NAME_TABLE_TYPE } from "../wire/type-urls.ts";
 import { NO_NAMES } from "../xds/name-sets.ts";
 import type { StreamDump, StreamState } from "../xds/state.ts";
-import type { ObjectOrigin } from "./api-types.ts";
+import type { DebugPage, ObjectOrigin } from "./api-types.ts";
 import { configDump } from "./config-dump.ts";
 import { configObjects } from "./config-objects.ts";
 import { connectionDetails, connections } from "./connections.ts";
@@ -22,9 +22,15 @@ type Page = Pick<HttpRoute, "path" | "about" | "answer">;
 /** The debug pages over live state. All of them want the debug token. Names and shapes are Istio's where Istio has the page. */
 export function debugRoutes(deps: DebugDeps): readonly HttpRoute[] {
   const pages: readonly Page[] = [...proxyPages(deps), ...configPages(deps), ...insidePages(deps)];
-  const list = pages.map(({ path, about }) => ({ path, about })).sort((a, b) => (a.path < b.path ? -1 : 1));
-  const index: Page = { path: "/debug/list", about: "this list", answer: () => ok(list) };
-  return [index, ...pages].map((page) => ({ ...page, open: false }));
+  return pages.map((page) => ({ ...page, open: false }));
+}
+
+/** The page that names all others, whoever serves them. */
+export function listRoute(routes: readonly HttpRoute[]): HttpRoute {
+  const list = routes
+    .map(({ path, about, method }): DebugPage => ({ path, about, ...(method !== undefined && { method }) }))
+    .sort((a, b) => (a.path < b.path ? -1 : 1));
+  return { path: "/debug/list", open: false, about: "this list", answer: () => ok(list) };
 }
 
 const ok = (body: unknown): HttpAnswer => ({ status: 200, body });

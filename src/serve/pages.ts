@@ -1,4 +1,4 @@
-import { debugRoutes } from "../debug/debug-routes.ts";
+import { debugRoutes, listRoute } from "../debug/debug-routes.ts";
 import { clusterStates } from "./cluster-states.ts";
 import type { Parts } from "./control-plane.ts";
 import { ISTIO_API_VERSION, VERSION } from "./generate-settings.ts";
@@ -9,6 +9,11 @@ import { statusRoute } from "./status-page.ts";
 
 /** Everything served over HTTP, on both the debug and the monitoring port. */
 export function pages(parts: Parts): readonly HttpRoute[] {
+  const routes = [...openPages(parts), ...ownPages(parts), ...debugPages(parts)];
+  return [listRoute(routes), ...routes];
+}
+
+function openPages(parts: Parts): readonly HttpRoute[] {
   return [
     readyRoute(parts.checks),
     {
@@ -26,6 +31,11 @@ export function pages(parts: Parts): readonly HttpRoute[] {
       about: "metrics in Prometheus format",
       answer: async () => ({ status: 200, body: await parts.metrics.text(), contentType: parts.metrics.contentType }),
     },
+  ];
+}
+
+function ownPages(parts: Parts): readonly HttpRoute[] {
+  return [
     {
       path: "/debug/inject",
       open: false,
@@ -53,13 +63,8 @@ export function pages(parts: Parts): readonly HttpRoute[] {
       roots: parts.identity.roots,
       trustDomain: () => parts.mesh.current.mesh.trustDomain,
     }),
-    ...debugRoutes({
-      store: parts.store,
-      world: parts.world,
-      xds: parts.xds,
-      mesh: parts.mesh,
-      clock: parts.options.clock,
-      instance: parts.mesh.current.settings.podName || parts.options.program,
-    }),
   ];
 }
+
+const debugPages = ({ store, world, xds, mesh, options }: Parts): readonly HttpRoute[] =>
+  debugRoutes({ store, world, xds, mesh, clock: options.clock, instance: mesh.current.settings.podName || options.program });
