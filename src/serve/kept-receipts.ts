@@ -11,6 +11,7 @@ import type { World } from "../generate/world.ts";
 import type { KeptReceipts } from "../xds/receipts.ts";
 import type { XdsServer } from "../xds/server.ts";
 
+/** What receipts depend on, and where they are kept. */
 export interface ReceiptOptions {
   readonly baseDir: string;
   /** Which program this is. */
@@ -38,22 +39,11 @@ interface Kept {
   readonly receipts: ReadonlySet<string>;
 }
 
+/** Reads the receipts of the last run. They count as long as the inputs are those they were written for. */
 export async function openReceipts({ baseDir, build, world, settings, clock, log }: ReceiptOptions): Promise<ReceiptFile> {
   const path = join(baseDir, "var/lib/istio/receipts");
   const program = contentHash(`${build}\n${JSON.stringify(settings)}`);
-  const origins = { at: -1, digest: "" };
-  /** Program and inputs, as of now. */
-  function* originSteps(): Generator<void, string> {
-    const { revision } = world.engine;
-    if (origins.at === revision) return origins.digest;
-    const digest = contentHash(`${program}\n${yield* inputsDigest(world.inputs)}`);
-    if (world.engine.revision === revision) Object.assign(origins, { at: revision, digest });
-    return digest;
-  }
-  const origin = (): string => {
-    const steps = originSteps();
-    for (let step = steps.next(); ; step = steps.next()) if (step.done === true) return step.value;
-  };
+  const origin = createOrigin(program, world);
   let kept = await readKept(path);
 
   let source: Pick<XdsServer, "receipts"> | undefined;
@@ -72,7 +62,7 @@ export async function openReceipts({ baseDir, build, world, settings, clock, log
     const found = new Set<string>();
     try {
       await runSliced(collect(source.receipts(), found), clock);
-      const from = await finishSliced(originSteps(), clock);
+      const from = await finishSliced(origin.steps(), clock);
       if (stirredAt === since && world.engine.revision === revision) await writeWholeFile(path, [from, ...found].join("\n"));
     } catch (error) {
       log.warn({ path, reason: messageOf(error) }, "cannot keep what proxies were sent; after a restart all of it is worked out again");
@@ -81,7 +71,7 @@ export async function openReceipts({ baseDir, build, world, settings, clock, log
 
   return {
     has(receipt) {
-      if (kept !== undefined && kept.origin !== origin()) kept = undefined;
+      if (kept !== undefined && kept.origin !== origin.now()) kept = undefined;
       return kept?.receipts.has(receipt) === true;
     },
     drop() {
@@ -98,6 +88,32 @@ export async function openReceipts({ baseDir, build, world, settings, clock, log
         cancel?.();
         return writing;
       };
+    },
+  };
+}
+
+/** What decides what is offered: the program and its inputs, as one digest. */
+interface Origin {
+  /** The digest as of now, with a pause after each step. */
+  steps(): Generator<void, string>;
+  now(): string;
+}
+
+/** A digest costs a walk over all inputs, so it is kept for as long as they stay as they are. */
+function createOrigin(program: string, world: ReceiptOptions["world"]): Origin {
+  let known = { at: -1, digest: "" };
+  function* steps(): Generator<void, string> {
+    const { revision } = world.engine;
+    if (known.at === revision) return known.digest;
+    const digest = contentHash(`${program}\n${yield* inputsDigest(world.inputs)}`);
+    if (world.engine.revision === revision) known = { at: revision, digest };
+    return digest;
+  }
+  return {
+    steps,
+    now() {
+      const walk = steps();
+      for (let step = walk.next(); ; step = walk.next()) if (step.done === true) return step.value;
     },
   };
 }

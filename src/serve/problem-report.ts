@@ -16,6 +16,7 @@ export interface ProblemReport {
   readonly found: ReadonlyMap<string, readonly Problem[]>;
 }
 
+/** What is looked at, and who is told. */
 export interface ProblemReportOptions {
   readonly world: Pick<World, "engine" | "problems">;
   readonly store: Pick<ConfigStore, "origin" | "problems">;
@@ -30,48 +31,19 @@ const AFTER_MS = 250;
 /** After a start all proxies come at once. */
 const FIRST_AFTER_MS = 2_000;
 
+/** Looks at the objects of a store after each commit, and says in the log what is new. */
 export function createProblemReport({ world, store, clock, log, looked }: ProblemReportOptions): ProblemReport {
   let said = new Set<string>();
   let found: ReadonlyMap<string, readonly Problem[]> = new Map();
-  /** What was found is held, so that the next look costs what changed. */
-  const [held, walking] = [world.engine.lease("problems"), world.engine.lease("problems, object by object")];
-  let walked: readonly string[] | undefined;
+  const problemsBeside = createJudge(world, clock);
   let waiting = false;
   let afterMs = FIRST_AFTER_MS;
 
-  const tell = (problem: Problem): void => {
-    const { file, line } = placed(problem, store);
-    const at = file === undefined ? {} : { at: line === undefined ? file : `${file}:${line}` };
-    log.warn(
-      { object: objectKey(problem.object), ...at, problem: `${formatPath(problem.path)}: ${problem.message}` },
-      "an object cannot have its full effect; the rest of the configuration is in force",
-    );
-  };
-
   const look = async (): Promise<void> => {
-    const slice = createSlice(clock);
-    const keys = held.extend(() => world.problems.keys());
-    if (keys !== walked) {
-      // There may be thousands of new objects: each is judged on its own, before all are asked for at once.
-      const steps = world.problems.steps()[Symbol.iterator]();
-      while (walking.extend(() => steps.next()).done !== true) {
-        const rest = slice();
-        if (rest !== undefined) await rest;
-      }
-      walked = keys;
-    }
-    for (const _ of held.refresh()) {
-      const rest = slice();
-      if (rest !== undefined) await rest;
-    }
-    const beside = held.run(() => {
-      world.problems.keys();
-      return world.problems.all();
-    });
-    walking.release();
+    const beside = await problemsBeside();
     const problems = [...beside, ...store.problems().filter(isWithoutEffect)];
     found = Map.groupBy(beside, ({ object }) => objectKey(object));
-    for (const problem of problems) if (!said.has(idOf(problem))) tell(problem);
+    for (const problem of problems) if (!said.has(idOf(problem))) tell(problem, store, log);
     said = new Set(problems.map(idOf));
     looked?.();
   };
@@ -93,6 +65,44 @@ export function createProblemReport({ world, store, clock, log, looked }: Proble
       });
     },
   };
+}
+
+/** Finds what is wrong between objects, in slices. What was found is held, so that the next look costs what changed. */
+function createJudge(world: ProblemReportOptions["world"], clock: ProblemReportOptions["clock"]): () => Promise<readonly Problem[]> {
+  const [held, walking] = [world.engine.lease("problems"), world.engine.lease("problems, object by object")];
+  let walked: readonly string[] | undefined;
+  return async () => {
+    const slice = createSlice(clock);
+    const keys = held.extend(() => world.problems.keys());
+    if (keys !== walked) {
+      // There may be thousands of new objects: each is judged on its own, before all are asked for at once.
+      const steps = world.problems.steps()[Symbol.iterator]();
+      while (walking.extend(() => steps.next()).done !== true) {
+        const rest = slice();
+        if (rest !== undefined) await rest;
+      }
+      walked = keys;
+    }
+    for (const _ of held.refresh()) {
+      const rest = slice();
+      if (rest !== undefined) await rest;
+    }
+    const problems = held.run(() => {
+      world.problems.keys();
+      return world.problems.all();
+    });
+    walking.release();
+    return problems;
+  };
+}
+
+function tell(problem: Problem, store: ProblemReportOptions["store"], log: Log): void {
+  const { file, line } = placed(problem, store);
+  const at = file === undefined ? {} : { at: line === undefined ? file : `${file}:${line}` };
+  log.warn(
+    { object: objectKey(problem.object), ...at, problem: `${formatPath(problem.path)}: ${problem.message}` },
+    "an object cannot have its full effect; the rest of the configuration is in force",
+  );
 }
 
 /** What is accepted and does nothing, or not what it says. What only has a newer name works, and is shown on the page. */
