@@ -62,78 +62,101 @@ export async function startAgentProcess(options: AgentRunOptions): Promise<Runni
   const ports = { admin: await freePort(), status: await freePort(), readiness: await freePort(), prometheus: await freePort() };
   await put(join(home, "var/run/secrets/tokens/istio-token"), options.token);
   await put(join(home, "etc/certs/root-cert.pem"), options.root);
-  const env = { ...process.env, ...environment(options, ports), ISTIO_HOME: home, ...options.env };
-  const { host } = options;
-  const user = String(PROXY_USER);
-  const enter = host === undefined ? [] : [...host.enter, "setpriv", "--reuid", user, "--regid", user, "--clear-groups"];
-  if (host !== undefined) await giveTo(home, PROXY_USER);
-  let child: ChildProcess | undefined;
-  let written = "";
-  const start = (): void => {
-    const bundle = join(import.meta.dirname, "../../dist/istio-agent.mjs");
-    const [command = "", ...words] = [...enter, process.execPath, "--max-semi-space-size=1", bundle, ...(options.args ?? [])];
-    const started = spawn(command, words, { env, cwd: home, stdio: ["ignore", "pipe", "pipe"] });
-    for (const stream of [started.stdout, started.stderr]) stream.on("data", (chunk: Buffer) => (written += chunk.toString()));
-    child = started;
-  };
-  const ended = (): Promise<number | null> =>
-    new Promise((resolve) => {
-      if (child === undefined || child.exitCode !== null || child.signalCode !== null) return resolve(child?.exitCode ?? null);
-      child.once("exit", (code) => resolve(code));
-    });
-  const stop = (signal: NodeJS.Signals = "SIGTERM"): Promise<number | null> => {
-    const end = ended();
-    child?.kill(signal);
-    return end;
-  };
+  if (options.host !== undefined) await giveTo(home, PROXY_USER);
+  const program = programOf(options, home, ports);
+  const pages = pagesOf(ports, options.host);
   const envoyPid = async (): Promise<number> => Number(await readFile(join(home, "etc/istio/proxy/envoy.pid"), "utf8"));
   onTestFinished(async () => {
     const pid = await envoyPid().catch(() => 0);
-    await stop("SIGKILL");
+    await program.stop("SIGKILL");
     if (pid > 1) endProcess(pid);
   });
-  const admin = (path: string): Promise<string> =>
-    host === undefined ? askAdmin(ports.admin, path) : host.ask("fetch", { url: `http://127.0.0.1:${ports.admin}${path}` });
-  const stat = async (name: string): Promise<number> => {
-    const pattern = `^${name.replaceAll(/[.|]/g, "\\$&")}$`;
-    return Number(/: (\d+)/.exec(await admin(`/stats?filter=${encodeURIComponent(pattern)}`))?.[1] ?? 0);
-  };
-  const statusPage = async (): Promise<string> => {
-    const url = `http://127.0.0.1:${ports.status}/healthz/ready`;
-    return host === undefined ? (await fetch(url)).text() : host.ask("fetch", { url });
-  };
   const ready = async (): Promise<void> => {
     await eventually("the agent is ready", async () => {
-      if (child?.exitCode !== null && child?.exitCode !== undefined) throw new Error(`the agent ended with ${child.exitCode}: ${written}`);
-      const answer = await statusPage().catch(() => "no answer");
-      if (answer !== "ready\n") throw new Error(`${answer}\n${written}`);
+      if (program.status() !== undefined) throw new Error(`the agent ended with ${program.status()}: ${program.log()}`);
+      const answer = await pages.readiness().catch(() => "no answer");
+      if (answer !== "ready\n") throw new Error(`${answer}\n${program.log()}`);
       // Envoy says that it is live a moment before its workers listen.
-      if (options.env?.DISABLE_ENVOY !== "true" && (await stat("listener_manager.workers_started")) !== 1)
+      if (options.env?.DISABLE_ENVOY !== "true" && (await pages.stat("listener_manager.workers_started")) !== 1)
         throw new Error("Envoy does not listen yet");
       return true;
     });
   };
-  start();
+  program.start();
   if (options.wait !== false) await ready();
   return {
     home,
     adminPort: ports.admin,
     statusPort: ports.status,
     readinessPort: ports.readiness,
-    log: () => written,
-    pid: () => child?.pid ?? 0,
+    ...program,
+    ...pages,
     envoyPid,
-    admin,
-    stat,
     setToken: (token) => put(join(home, "var/run/secrets/tokens/istio-token"), token),
     ready,
-    start,
-    stop,
+  };
+}
+
+interface AgentProgram extends Pick<RunningAgent, "start" | "stop" | "ended" | "kill" | "log" | "pid"> {
+  /** Its exit status; undefined while it runs. */
+  status(): number | undefined;
+}
+
+function programOf(options: AgentRunOptions, home: string, ports: AgentPorts): AgentProgram {
+  const env = { ...process.env, ...environment(options, ports), ISTIO_HOME: home, ...options.env };
+  const user = String(PROXY_USER);
+  const { host } = options;
+  const enter = host === undefined ? [] : [...host.enter, "setpriv", "--reuid", user, "--regid", user, "--clear-groups"];
+  const bundle = join(import.meta.dirname, "../../dist/istio-agent.mjs");
+  const [command = "", ...words] = [...enter, process.execPath, "--max-semi-space-size=1", bundle, ...(options.args ?? [])];
+  let child: ChildProcess | undefined;
+  let written = "";
+  const ended = (): Promise<number | null> =>
+    new Promise((resolve) => {
+      if (child === undefined || child.exitCode !== null || child.signalCode !== null) return resolve(child?.exitCode ?? null);
+      child.once("exit", (code) => resolve(code));
+    });
+  return {
+    start() {
+      const started = spawn(command, words, { env, cwd: home, stdio: ["ignore", "pipe", "pipe"] });
+      for (const stream of [started.stdout, started.stderr]) stream.on("data", (chunk: Buffer) => (written += chunk.toString()));
+      child = started;
+    },
+    stop(signal = "SIGTERM") {
+      const end = ended();
+      child?.kill(signal);
+      return end;
+    },
     ended,
     kill: (signal) => void child?.kill(signal),
+    status: () => child?.exitCode ?? undefined,
+    log: () => written,
+    pid: () => child?.pid ?? 0,
+  };
+}
+
+interface AgentPages extends Pick<RunningAgent, "admin" | "stat" | "serial"> {
+  /** What the agent says of its readiness. */
+  readiness(): Promise<string>;
+}
+
+/** Asks the agent and its Envoy, on the host they run on. */
+function pagesOf(ports: AgentPorts, host: MeshHost | undefined): AgentPages {
+  const admin = (path: string): Promise<string> =>
+    host === undefined ? askAdmin(ports.admin, path) : host.ask("fetch", { url: `http://127.0.0.1:${ports.admin}${path}` });
+  return {
+    admin,
+    async stat(name) {
+      const pattern = `^${name.replaceAll(/[.|]/g, "\\$&")}$`;
+      return Number(/: (\d+)/.exec(await admin(`/stats?filter=${encodeURIComponent(pattern)}`))?.[1] ?? 0);
+    },
     async serial() {
       const text = await admin("/certs");
       return /"serial_number": "([0-9a-f]+)"/.exec(text.slice(text.indexOf("cert_chain")))?.[1] ?? "";
+    },
+    async readiness() {
+      const url = `http://127.0.0.1:${ports.status}/healthz/ready`;
+      return host === undefined ? (await fetch(url)).text() : host.ask("fetch", { url });
     },
   };
 }
