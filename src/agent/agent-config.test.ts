@@ -65,6 +65,14 @@ describe("what an agent is told", () => {
     for (const env of wrong) await expect(readAgentConfig(hostOf(baseDir, env))).rejects.toThrow(/SECRET_TTL|PROXY_CONFIG|is no address/);
   });
 
+  it("says in one line what is wrong with YAML that cannot be read", async () => {
+    const [error] = await Promise.allSettled([readAgentConfig(hostOf(await tempDir(), { PROXY_CONFIG: "{bad" }))]);
+    expect(error).toMatchObject({
+      status: "rejected",
+      reason: { message: expect.stringMatching(/^PROXY_CONFIG cannot be read: [^\n]+$/) },
+    });
+  });
+
   it("takes variables as shells write them", () => {
     expect(parseEnv('A=1\n B=\'x # y\'\nC="a\\"b"\nD=x # note\nnot a line\nE=\n')).toEqual({ A: "1", B: "x # y", C: 'a"b', D: "x", E: "" });
   });

@@ -30,7 +30,10 @@ export async function prepareSocket(path: string): Promise<void> {
     if (!found.isSocket()) throw new Error("something that is no socket is in its place");
     await unlink(path);
   } catch (error) {
-    throw new EdgeError("file_unreadable", `the socket ${path} cannot be made: ${messageOf(error)}`);
+    throw new EdgeError("file_unreadable", `the socket ${path} cannot be made: ${messageOf(error)}`, {
+      cause: error,
+      hint: "let this user write there and remove what is in its place, or set ISTIO_HOME to another directory",
+    });
   }
 }
 

@@ -52,9 +52,12 @@ async function parse(text: string): Promise<Readonly<Record<string, StructValue>
     if (typeof value !== "object" || value === null || Array.isArray(value)) throw new Error("it is not an object");
     return value as Record<string, StructValue>;
   } catch (error) {
-    throw new EdgeError("usage", `PROXY_CONFIG cannot be read: ${messageOf(error)}`, { hint: "give it as YAML or JSON" });
+    throw new EdgeError("usage", `PROXY_CONFIG cannot be read: ${firstLineOf(error)}`, { hint: "give it as YAML or JSON" });
   }
 }
+
+/** Readers of YAML show the place below what they say. */
+const firstLineOf = (error: unknown): string => messageOf(error).split("\n", 1).join();
 
 /** Reads YAML. Injection writes JSON: the reader of YAML is loaded only for what is none. */
 export async function parseYaml(text: string): Promise<unknown> {

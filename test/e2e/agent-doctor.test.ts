@@ -67,6 +67,14 @@ async function startMesh(): Promise<{ readonly istiod: Istiod; readonly issuer: 
 }
 
 describe("istio-agent doctor", () => {
+  it("asks neither for a token nor for roots where no control plane is called", async () => {
+    const alone = await visit({ env: { ISTIO_ADDRESS: "", PILOT_ADDRESS: "", CA_ADDR: "", PROXY_CONFIG: "" } });
+    expect(alone.status).toBe(0);
+    for (const name of ["token", "roots"]) expect(alone.about(name)).toContain("not needed, no control plane is called");
+    const plain = await visit({ env: { ISTIO_ADDRESS: `127.0.0.1:15010` } });
+    expect(plain.about("token")).toContain("not needed, the control plane is called in plaintext");
+  });
+
   it("finds nothing on a machine that may join, and on each that may not the reason and what to do", async () => {
     const { good, issuer } = await startMesh();
     const healthy = await visit(good);

@@ -26,8 +26,7 @@ export const EXAMINATIONS: readonly Examination[] = [
 /** A token or a certificate of before that the control plane will take. */
 async function tokenIsGood({ config, clock }: Patient): Promise<Finding> {
   const about = "token";
-  if (![...config.discovery, ...config.ca].some(({ tls }) => tls))
-    return { about, says: "not needed, the control plane is called in plaintext", skipped: true };
+  if (![...config.discovery, ...config.ca].some(({ tls }) => tls)) return { about, says: notNeeded(config), skipped: true };
   const fix = `put a token for audience ${AUDIENCE} into ${config.baseDir}/${TOKEN_FILE} (istioctl x workload token makes one)`;
   const { certificates } = config.paths;
   const earlier = certificates === undefined ? undefined : await readEarlierCertificate(certificates, clock);
@@ -69,10 +68,13 @@ async function clockIsRight({ config, clock, servers }: Patient): Promise<Findin
   };
 }
 
+const notNeeded = ({ discovery }: Patient["config"]): string =>
+  discovery.length === 0 ? "not needed, no control plane is called" : "not needed, the control plane is called in plaintext";
+
 async function rootsAreThere({ config, clock }: Patient): Promise<Finding> {
   const about = "roots";
   const target = [...config.discovery, ...config.ca].find(({ tls }) => tls);
-  if (target === undefined) return { about, says: "not needed, the control plane is called in plaintext", skipped: true };
+  if (target === undefined) return { about, says: notNeeded(config), skipped: true };
   try {
     const { pem, from } = await findTrustRoots({ baseDir: config.baseDir, named: config.settings.xdsRoots, target, learned: "" });
     if (pem === undefined) return { about, says: `those of ${from} are used` };
