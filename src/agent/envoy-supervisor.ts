@@ -99,7 +99,7 @@ async function drain(process: EnvoyProcess, { drain: plan, adminPort, clock, log
       plan.untilIdle === undefined ? clock.sleep(plan.forMs, now) : untilIdle(plan.untilIdle, { adminPort, clock, now }),
     ]);
   } catch (error) {
-    if (!now.aborted) log.warn({ error: messageOf(error) }, "Envoy could not be drained and is ended");
+    if (!now.aborted) log.warn({ reason: messageOf(error) }, "Envoy could not be drained and is ended");
   } finally {
     await process.stop();
   }

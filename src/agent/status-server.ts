@@ -50,7 +50,7 @@ async function answer(route: StatusRoute, request: IncomingMessage, response: Se
   try {
     await route.handle(request, response);
   } catch (error) {
-    log.warn({ path: route.path, error: messageOf(error) }, "a page could not be served");
+    log.warn({ path: route.path, reason: messageOf(error) }, "a page could not be served");
     if (!response.headersSent) refuse(response, 500);
     else response.destroy();
   }

@@ -61,7 +61,7 @@ const hostOf = (type: AgentProxyType, flags: Readonly<Record<string, string>> = 
 async function run(type: AgentProxyType, flags: Readonly<Record<string, string>>): Promise<number> {
   const config = await readAgentConfig(hostOf(type, flags));
   if (config.discovery.length === 0) return runStandalone();
-  const log = createLog({ scope: "agent", level: config.settings.logLevel, json: config.settings.logJson });
+  const log = createLog({ scope: "istio-agent", level: config.settings.logLevel, json: config.settings.logJson });
   for (const name of unknownSettings(config.env)) log.info({ name }, "environment variable is not known and ignored");
   const agent = await startAgent({ config, clock: systemClock, log, builtInBootstrap });
   process.on("SIGTERM", agent.stop);

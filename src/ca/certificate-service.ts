@@ -108,7 +108,7 @@ async function sign({ signer, log, metrics }: CertificateServiceOptions, request
       throw new CallRefusal(GRPC_STATUS.INVALID_ARGUMENT, error.message);
     }
     metrics.signFailed();
-    log.error({ error: messageOf(error) }, "a certificate could not be signed");
+    log.error({ reason: messageOf(error) }, "a certificate could not be signed");
     throw new CallRefusal(GRPC_STATUS.UNAVAILABLE, error instanceof SigningError ? error.message : "the certificate could not be signed");
   }
 }

@@ -97,7 +97,7 @@ export class LeaderLease {
     try {
       await lead(signal);
     } catch (error) {
-      if (!signal.aborted) this.#options.log.error({ lease: this.#options.name, error }, "what the leader does ended with a fault");
+      if (!signal.aborted) this.#options.log.error({ lease: this.#options.name, reason: error }, "what the leader does ended with a fault");
     }
   }
 

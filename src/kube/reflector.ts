@@ -261,7 +261,7 @@ export class Reflector<T> {
     const turn = (): void => {
       void this.#check(signal)
         .catch((error) =>
-          log.debug({ resource: type.plural, error: messageOf(error) }, "the check against the API server could not be made"),
+          log.debug({ resource: type.plural, reason: messageOf(error) }, "the check against the API server could not be made"),
         )
         .finally(plan);
     };

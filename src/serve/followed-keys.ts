@@ -106,7 +106,7 @@ function failed(place: Place, problem: string, { clock, log, found }: FollowedKe
   }
   if (place.failures > 1) return;
   const effect = place.keys === undefined ? "its tokens are refused" : "the keys fetched last stay in force";
-  log.warn({ uri, problem }, `the keys of a token issuer cannot be fetched; ${effect}`);
+  log.warn({ uri, reason: problem }, `the keys of a token issuer cannot be fetched; ${effect}`);
 }
 
 /** Lets at most so many run at a time; the others wait in line. */

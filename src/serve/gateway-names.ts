@@ -56,7 +56,7 @@ export function createGatewayNames({ clock, log, resolve, found }: GatewayNamesO
       entry.addresses = addresses;
     } else if (!entry.failed) {
       const kept = entry.addresses === undefined ? "nothing behind it can be reached" : "its last addresses stay in force";
-      log.warn({ name, problem: fault }, `the gateway ${name} cannot be resolved; ${kept}`);
+      log.warn({ name, reason: fault }, `the gateway ${name} cannot be resolved; ${kept}`);
     }
     entry.failed = fault !== undefined;
     const ttlMs = typeof answer === "string" ? 0 : answer.ttlMs;

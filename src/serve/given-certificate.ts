@@ -60,7 +60,7 @@ export async function givenCertificate(options: GivenCertificateOptions): Promis
       const judged = judge(next, clock.now());
       fault = typeof judged === "string" ? judged : undefined;
       if (typeof judged === "string") {
-        log.error({ directory, problem: judged }, "the new server certificate is wrong; the last good one stays in force");
+        log.error({ directory, reason: judged }, "the new server certificate is wrong; the last good one stays in force");
         return;
       }
       given = judged;

@@ -26,7 +26,7 @@ export async function listenHttp(options: HttpServerOptions): Promise<Server> {
     void answer(options, routes, request).then(
       (result) => send(response, result, request.method === "HEAD"),
       (error: unknown) => {
-        options.log.error({ path: request.url, error: messageOf(error) }, "a page failed");
+        options.log.error({ path: request.url, reason: messageOf(error) }, "a page failed");
         send(response, { status: 500, body: { error: "internal error; the log has the reason" } }, false);
       },
     );

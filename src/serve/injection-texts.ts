@@ -31,7 +31,7 @@ export async function followInjectionTexts(
   const take = (): void => {
     const read = readInjection(files.texts.size > 0 ? textsOf(files) : (inCluster?.current ?? {}));
     fault = "faults" in read ? read.faults.join("; ") : files.unreadable[0];
-    if ("faults" in read) log.error({ problem: fault }, "the configuration of injection is wrong; the last good one stays in force");
+    if ("faults" in read) log.error({ reason: fault }, "the configuration of injection is wrong; the last good one stays in force");
     else current = read;
   };
   const changed = (): void => {

@@ -32,7 +32,7 @@ export function createMeshState(first: LoadedMesh, log: Log): MeshState {
     reload(load) {
       if (!load.ok) {
         problems = load.problems;
-        log.error({ problem: meshProblemsSentence(load.problems) }, "mesh.yaml is wrong; the last good one stays in force");
+        log.error({ reason: meshProblemsSentence(load.problems) }, "mesh.yaml is wrong; the last good one stays in force");
         return undefined;
       }
       problems = [];

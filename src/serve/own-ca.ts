@@ -116,7 +116,7 @@ function runCa({ mesh, clock, log, metrics }: OwnCaOptions, { store, material, c
   const stopFollowing = store.follow((news) => {
     fault = "fault" in news ? news.fault : undefined;
     if ("fault" in news) {
-      log.error({ place: store.place, problem: news.fault }, "the new certificates of the CA are wrong; the last good ones stay in force");
+      log.error({ place: store.place, reason: news.fault }, "the new certificates of the CA are wrong; the last good ones stay in force");
       return;
     }
     authority.replace(news.material);

@@ -61,7 +61,7 @@ export function createProblemReport({ world, store, clock, log, looked }: Proble
         afterMs = AFTER_MS;
         turn = turn
           .then(look)
-          .catch((error: unknown) => log.error({ problem: messageOf(error) }, "objects could not be judged beside each other"));
+          .catch((error: unknown) => log.error({ reason: messageOf(error) }, "objects could not be judged beside each other"));
       });
     },
   };

@@ -69,7 +69,7 @@ async function follow(entry: Running, { store, log, staged }: Pick<SourcesOption
   } catch (error) {
     if (entry.abort.signal.aborted) return;
     entry.failure = messageOf(error);
-    log.error({ source: entry.address, error: entry.failure }, "a configuration source ended; what it said stays in force");
+    log.error({ source: entry.address, reason: entry.failure }, "a configuration source ended; what it said stays in force");
   } finally {
     await events.return?.().catch(() => undefined);
   }

@@ -101,7 +101,7 @@ function remembered(log: Log): (signer: string, text: string) => readonly Certif
     const found = known.get(text);
     if (found !== undefined) return found;
     const certificates = readCertificates(text);
-    if (typeof certificates === "string") log.warn({ signer, problem: certificates }, "roots of a signer cannot be read and do not count");
+    if (typeof certificates === "string") log.warn({ signer, reason: certificates }, "roots of a signer cannot be read and do not count");
     if (known.size > 100) known.clear();
     known.set(text, typeof certificates === "string" ? [] : certificates);
     return known.get(text) ?? [];

@@ -57,12 +57,12 @@ function listenUdp(address: string, port: number, { resolve, log }: DnsServerOpt
   socket.on("message", (message, from) => {
     resolve(message, "udp").then(
       (answer) => answer !== undefined && socket.send(answer, from.port, from.address, () => {}),
-      (error: unknown) => log.warn({ error: messageOf(error) }, "a question for a name could not be answered"),
+      (error: unknown) => log.warn({ reason: messageOf(error) }, "a question for a name could not be answered"),
     );
   });
   return new Promise((done, reject) => {
     socket.once("error", reject).bind(port, address, () => {
-      socket.off("error", reject).on("error", (error) => log.warn({ error: messageOf(error) }, "the port for names has a fault"));
+      socket.off("error", reject).on("error", (error) => log.warn({ reason: messageOf(error) }, "the port for names has a fault"));
       done(socket);
     });
   });
@@ -107,7 +107,7 @@ function converse(socket: Socket, { resolve, log }: DnsServerOptions): void {
           });
         },
         (error: unknown) => {
-          log.warn({ error: messageOf(error) }, "a question for a name could not be answered");
+          log.warn({ reason: messageOf(error) }, "a question for a name could not be answered");
           socket.destroy();
         },
       );

@@ -23,7 +23,7 @@ export function copyCertificates(identity: WorkloadIdentity, directory: string, 
         await writeWholeFile(join(directory, FILES.key), current.key.reveal(), 0o600);
         await writeWholeFile(join(directory, FILES.chain), current.chain, 0o600);
       } catch (error) {
-        log.error({ directory, error: messageOf(error) }, "copies of the certificate cannot be written");
+        log.error({ directory, reason: messageOf(error) }, "copies of the certificate cannot be written");
       }
     });
   });

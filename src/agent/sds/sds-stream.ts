@@ -44,7 +44,7 @@ export function serveSecrets(stream: DiscoveryStream, options: SdsStreamOptions)
   };
   const take = (request: DiscoveryRequest): void => {
     if (request.error !== undefined)
-      options.log.warn({ secrets: [...watched.keys()], error: request.error.message }, "Envoy rejected a secret");
+      options.log.warn({ secrets: [...watched.keys()], reason: request.error.message }, "Envoy rejected a secret");
     if (stream.variant === "sotw") for (const name of watched.keys()) if (!request.names.includes(name)) forget(name);
     for (const name of request.unsubscribe) forget(name);
     for (const name of request.names) watch(name);

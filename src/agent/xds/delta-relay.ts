@@ -90,7 +90,7 @@ export class DeltaRelay implements DiscoveryStreamEvents {
     const answered = type.answered(request);
     if (answered !== undefined && request.error === undefined) this.#deps.lastGood.note(type.typeUrl, answered.changed, answered.removed);
     if (answered !== undefined && request.error !== undefined)
-      this.#deps.log.warn({ type: shortTypeName(type.typeUrl), error: request.error.message }, "Envoy rejected configuration");
+      this.#deps.log.warn({ type: shortTypeName(type.typeUrl), reason: request.error.message }, "Envoy rejected configuration");
     type.subscribe(request);
     this.#running ??= this.#run();
     const upstream = this.#upstream;

@@ -109,7 +109,7 @@ class TypeFile {
         this.#faulty = false;
       } catch (error) {
         if (!this.#faulty)
-          this.#options.log.error({ file: this.#path, error: messageOf(error) }, "the last good configuration cannot be kept on disk");
+          this.#options.log.error({ file: this.#path, reason: messageOf(error) }, "the last good configuration cannot be kept on disk");
         this.#faulty = true;
         this.#live = undefined;
       }

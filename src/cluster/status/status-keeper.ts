@@ -71,7 +71,7 @@ export class StatusKeeper {
     while (!signal.aborted) {
       this.#noted = false;
       const next = await this.#look(signal).catch((error: unknown) => {
-        log.error({ problem: messageOf(error) }, "the status of objects could not be worked out");
+        log.error({ reason: messageOf(error) }, "the status of objects could not be worked out");
         return LATER_MS;
       });
       // What follows closely is looked at together.

@@ -111,7 +111,7 @@ function readSafely(raw: RawObject, deps: JudgeDeps): ReturnType<ReadObject> & P
     const result = deps.readObject(raw);
     return { ...result, head: result.object === undefined && raw.fault === undefined ? headIn(raw.content) : undefined };
   } catch (error) {
-    deps.log.error({ slot: raw.slot, error }, "reading a document failed unexpectedly");
+    deps.log.error({ slot: raw.slot, reason: error }, "reading a document failed unexpectedly");
     const problem: Problem = {
       code: "document.unreadable",
       level: "error",

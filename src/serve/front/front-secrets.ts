@@ -38,7 +38,7 @@ export function frontSecrets({ tls, clock, log, asked }: FrontSecretsOptions): G
     return {
       message(bytes) {
         const request = readSotwRequest(bytes);
-        if (request.error !== undefined) log.error({ error: request.error.message }, "the Envoy in front refuses its certificates");
+        if (request.error !== undefined) log.error({ reason: request.error.message }, "the Envoy in front refuses its certificates");
         if (request.names.join() === names.join()) return;
         names = request.names;
         send();
