@@ -2,6 +2,7 @@ import { EdgeError, messageOf } from "../base/errors.ts";
 import { readArguments, usageError } from "./arguments.ts";
 import type { Command, Host, OutputFormat } from "./command.ts";
 import { renderOutcome } from "./print/render-outcome.ts";
+import { unknownCommand } from "./unknown-command.ts";
 import { allFlags, commandUsage, hasOwnOutput, programUsage } from "./usage.ts";
 
 /**
@@ -9,14 +10,14 @@ import { allFlags, commandUsage, hasOwnOutput, programUsage } from "./usage.ts";
  * document), 2 for bad usage. What goes wrong is one sentence on stderr.
  */
 export async function runCli(words: readonly string[], commands: readonly Command[], host: Host): Promise<number> {
-  const [name] = words;
+  const [name, ...rest] = words;
+  if (name === "help" && rest.length > 0) return runCli([...rest, "--help"], commands, host);
   if (name === undefined || name === "--help" || name === "-h" || name === "help") {
     host.out(`${programUsage(commands)}\n`);
     return 0;
   }
-  const found = findCommand(name === "--version" ? ["version", ...words.slice(1)] : words, commands);
-  if (found === undefined)
-    return complain(host, `there is no command ${JSON.stringify(commandWords(words))}; \`istioctl --help\` lists them`, 2);
+  const found = findCommand(name === "--version" ? ["version", ...rest] : words, commands);
+  if (found === undefined) return complain(host, unknownCommand(words, commands), 2);
   const { command } = found;
   try {
     return await runCommand(command, found.rest, host);
@@ -37,13 +38,6 @@ function findCommand(words: readonly string[], commands: readonly Command[]) {
     }
   }
   return undefined;
-}
-
-/** What was typed before the first flag; one word, unless it begins like a command of several. */
-function commandWords([name = "", ...rest]: readonly string[]): string {
-  if (name !== "x" && name !== "experimental") return name;
-  const end = rest.findIndex((word) => word.startsWith("-"));
-  return [name, ...(end === -1 ? rest : rest.slice(0, end))].join(" ");
 }
 
 async function runCommand(command: Command, words: readonly string[], host: Host): Promise<number> {

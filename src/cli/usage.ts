@@ -42,11 +42,14 @@ export function programUsage(commands: readonly Command[]): string {
     "Usage: istioctl COMMAND [flags]",
     "",
     "Commands:",
-    ...columns(commands.map((command): [string, string] => [[command.name, ...command.aliases].join(", "), command.about])),
+    ...columns(commands.map((command): [string, string] => [[command.name, ...shortNames(command)].join(", "), command.about])),
     "",
     "`istioctl COMMAND --help` says more. Exit status: 0 all is well, 1 something is wrong, 2 bad usage (of diff: see there).",
   ].join("\n");
 }
+
+/** Longer ones are in the command's own help: here they would push everything else to the right. */
+const shortNames = ({ aliases }: Command): readonly string[] => aliases.filter((name) => !name.includes(" "));
 
 function flagText({ name, short, value }: Flag): string {
   return `${short === undefined ? "    " : `-${short}, `}--${name}${value === undefined ? "" : ` ${value}`}`;

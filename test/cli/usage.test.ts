@@ -7,7 +7,13 @@ import { istioctl } from "./cli-host.ts";
 
 describe("bad usage is one sentence on stderr and exit status 2", () => {
   const table: readonly [words: string, sentence: RegExp][] = [
-    ["frobnicate", /no command "frobnicate"/],
+    ["frobnicate", /no command "frobnicate"; `istioctl --help` lists them$/m],
+    ["proxy-statsu web.shop", /no command "proxy-statsu"; did you mean `proxy-status`\?$/m],
+    ["vv", /no command "vv"; did you mean `v`\?$/m],
+    ["help frobnicate", /no command "frobnicate"/],
+    ["x workload --help", /"x workload" is the beginning of `x workload entry configure` and `x workload token`; say which$/m],
+    ["experimental ca", /"experimental ca" is the beginning of `x ca rotate`; say which$/m],
+    ["x workload tokn", /no command "x workload tokn"; did you mean `x workload token`\?$/m],
     ["validate --frob a.yaml", /no flag --frob/],
     ["validate", /name files or directories/],
     ["validate -f", /-f needs a value/],
@@ -54,6 +60,7 @@ describe("help", () => {
       for (const word of [name, ...aliases]) {
         const { status, out } = await istioctl([...word.split(" "), "--help"]);
         assert.equal(status, 0);
+        assert.deepEqual(await istioctl(["help", ...word.split(" ")]), { status, out, err: "" });
         for (const flag of flags) assert.ok(out.includes(`--${flag.name}`), flag.name);
       }
     });
