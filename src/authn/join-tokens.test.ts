@@ -135,7 +135,12 @@ describe("the files of join tokens", () => {
 
   it("make istiod refuse to start where they cannot be read, since forgetting would make used tokens good", async () => {
     const { home, file } = await rig();
-    await writeFile(file, "{");
+    for (const text of ["{", "5", "null"]) {
+      await writeFile(file, text);
+      await expect(openUsedTokens(file, systemClock)).rejects.toThrow("used join tokens");
+    }
+    await rm(file);
+    await mkdir(file);
     await expect(openUsedTokens(file, systemClock)).rejects.toThrow("used join tokens");
     await writeFile(joinKeyPath(home), "no key");
     await expect(ensureJoinKey(home)).rejects.toMatchObject({ hint: expect.stringContaining("remove it") });

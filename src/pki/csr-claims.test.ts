@@ -6,6 +6,8 @@ import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildCsr, buildServerCsr, CsrError } from "./csr.ts";
 import { readCsrClaims } from "./csr-claims.ts";
+import { inside, readWhole, TAG } from "./der-reader.ts";
+import { oid, sequence, set, utf8 } from "./der-writer.ts";
 import { generateKeys } from "./keys.ts";
 import { readPem, writePem } from "./pem.ts";
 
@@ -41,6 +43,19 @@ describe("what a request asks for", () => {
     ["the rights of a CA", "/", [`subjectAltName=URI:${ID}`, "basicConstraints=CA:TRUE"], { hasMore: true }],
   ] as const)("by openssl: %s", ([, subject, extensions, want]) => {
     expect(readCsrClaims(opensslCsr(subject, ...extensions))).toMatchObject(want);
+  });
+
+  it.for([
+    ["", false],
+    ["evil", true],
+  ] as const)("with the organization %j in the subject: it says something (%s)", async ([organization, hasSubject]) => {
+    const [block] = readPem(buildCsr(await generateKeys("P-256"), ID));
+    const request = inside(readWhole(block?.bytes ?? Buffer.alloc(0), TAG.SEQUENCE));
+    const info = inside(request.take(TAG.SEQUENCE));
+    const [version, , ...rest] = [info.any(), info.any(), info.any(), info.any()].map(({ raw }) => raw);
+    const subject = sequence(set(sequence(oid("2.5.4.10"), utf8(organization))));
+    const changed = sequence(sequence(version ?? Buffer.alloc(0), subject, ...rest), request.any().raw, request.any().raw);
+    expect(readCsrClaims(writePem("CERTIFICATE REQUEST", changed))).toMatchObject({ hasSubject, names: [{ value: ID }] });
   });
 
   it("is given on without anything around it", async () => {

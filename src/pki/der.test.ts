@@ -56,6 +56,9 @@ describe("writing", () => {
     expect(octetString(Buffer.alloc(127)).subarray(0, 2)).toEqual(bytes("047f"));
     expect(octetString(Buffer.alloc(128)).subarray(0, 3)).toEqual(bytes("048180"));
     expect(octetString(Buffer.alloc(300)).subarray(0, 4)).toEqual(bytes("0482012c"));
+    expect(octetString(Buffer.alloc(0xff_ff)).subarray(0, 4)).toEqual(bytes("0482ffff"));
+    expect(octetString(Buffer.alloc(0x1_00_00)).subarray(0, 5)).toEqual(bytes("0483010000"));
+    expect(octetString(Buffer.alloc(0x1_00_00_00)).subarray(0, 6)).toEqual(bytes("048401000000"));
     expect(integer(bytes("00 00 80"))).toEqual(bytes("0202 0080"));
     expect(integer(bytes("00 00"))).toEqual(bytes("0201 00"));
     expect(integer(bytes(""))).toEqual(bytes("0201 00"));
