@@ -1,6 +1,7 @@
 /** Labels of a workload or of an object. */
 export type Labels = Readonly<Record<string, string>>;
 
+/** Shared by all who have none. */
 export const NO_LABELS: Labels = Object.freeze({});
 
 /** Whether `labels` carry every pair of `selector`. An empty selector takes everything. */
@@ -23,6 +24,7 @@ export interface LabelSelector {
   readonly matchExpressions: readonly LabelCondition[];
 }
 
+/** One condition of such a selector. */
 export interface LabelCondition {
   readonly key: string;
   /** One of `In`, `NotIn`, `Exists`, `DoesNotExist`; another never holds. */
@@ -35,7 +37,8 @@ export const selectsLabels = ({ matchLabels, matchExpressions }: LabelSelector, 
   matchesLabels(matchLabels, labels) && matchExpressions.every((condition) => holds(condition, labels));
 
 function holds({ key, operator, values }: LabelCondition, labels: Labels): boolean {
-  const value = labels[key];
+  // Labels may be called what objects inherit, such as `constructor`.
+  const value = Object.hasOwn(labels, key) ? labels[key] : undefined;
   switch (operator) {
     case "In":
       return value !== undefined && values.includes(value);
