@@ -4,6 +4,7 @@ export interface BackOff {
   reset(): void;
 }
 
+/** Starts at `firstMs`; `reset` is for when something has worked. */
 export function createBackOff({ firstMs, mostMs }: { readonly firstMs: number; readonly mostMs: number }): BackOff {
   let delay = firstMs;
   return {

@@ -22,6 +22,7 @@ export interface AddressRules {
 
 const SECURE_PORT = 15_012;
 const PLAINTEXT_PORT = 15_010;
+/** Behind it stands something with a certificate that platforms trust. */
 export const PUBLIC_PORT = 443;
 const DEFAULT_SERVER_NAME = "istiod.istio-system.svc";
 
@@ -55,4 +56,5 @@ function parseTarget(address: string, rules: AddressRules): Target {
 /** `istiod.istio-system` is short for a Service. */
 const serviceName = (name: string): string => (isIP(name) !== 0 || /\.svc(\.|$)/.test(name) ? name : `${name}.svc`);
 
+/** As messages show it. */
 export const addressOf = ({ host, port }: Pick<Target, "host" | "port">): string => `${host.includes(":") ? `[${host}]` : host}:${port}`;

@@ -45,6 +45,7 @@ export interface Dialer {
   avoid(address: string): void;
 }
 
+/** Calls the targets in turn, with whatever credentials there are at that moment. */
 export function createDialer(options: DialerOptions): Dialer {
   const { targets } = options;
   let turn = 0;

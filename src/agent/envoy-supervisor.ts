@@ -41,6 +41,7 @@ const LOOK_MS = 500;
 /** Waiting for idle connections ends some time. */
 const LONGEST_DRAIN_MS = 600_000;
 
+/** Starts an Envoy again whenever it ends, later each time it crashes; one that outlived an earlier agent is ended first. */
 export function createEnvoySupervisor(options: SupervisorOptions): EnvoySupervisor {
   const { clock, log, adminPort, pidFile } = options;
   const backOff = createBackOff({ firstMs: 200, mostMs: 30_000 });

@@ -2,6 +2,7 @@ import type { AgentSettings } from "../settings/agent-table.ts";
 import { bytesField, messageField, type StructValue, structBytes, textField } from "../wire/field-writer.ts";
 import type { AgentProxyConfig } from "./proxy-config.ts";
 
+/** Node metadata as Envoy sends them to the control plane. */
 export type Metadata = Readonly<Record<string, StructValue>>;
 
 /** Who a proxy says it is: the node of its bootstrap and of every discovery stream. */
@@ -12,6 +13,7 @@ export interface NodeIdentity {
   readonly locality: { readonly region: string; readonly zone: string; readonly subzone: string };
 }
 
+/** What the proxy is, as the first part of its node id says. */
 export type AgentProxyType = "sidecar" | "router" | "waypoint";
 
 export interface NodeFacts {

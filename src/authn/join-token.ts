@@ -7,6 +7,7 @@ export const JOIN_ISSUER = "istiod";
 
 /** Longest life of a join token: it has to be remembered for as long that it was used. */
 export const LONGEST_JOIN_MS = 7 * 24 * 3_600_000;
+/** How long a token can be used where nobody says. */
 export const DEFAULT_JOIN_MS = 3_600_000;
 
 /** For whom a join token is, and for how long. */

@@ -10,6 +10,7 @@ export interface SignedToken {
   readonly signature: Buffer;
 }
 
+/** What a token says, by name. */
 export type Claims = Readonly<Record<string, unknown>>;
 
 /** Longest token that is looked at. */
@@ -28,6 +29,7 @@ export const TOKEN_ALGORITHMS = {
   EdDSA: { keyType: "ed25519", curve: undefined, digest: undefined, pss: false },
 } as const;
 
+/** By its name in a token's header. */
 export type TokenAlgorithm = keyof typeof TOKEN_ALGORITHMS;
 
 const PART = /^[A-Za-z0-9_-]+$/;

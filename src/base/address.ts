@@ -18,6 +18,7 @@ const BITS = { 4: 32, 6: 128 } as const;
 /** 4 or 6 for the text of an IP address, 0 for anything else (a host name, a range). */
 export const ipFamily = (text: string): 0 | 4 | 6 => (isIPv4(text) ? 4 : isIPv6(text) ? 6 : 0);
 
+/** Whether a text is an IP address of either family. */
 export const isIp = (text: string): boolean => ipFamily(text) !== 0;
 
 /** Reads an address; undefined where the text is none. A zone (`fe80::1%eth0`) is left out: it means nothing on another machine. */
@@ -62,6 +63,7 @@ export function formatCidr(cidr: Cidr): string {
   return cidr.prefix === BITS[cidr.family] ? address : `${address}/${cidr.prefix}`;
 }
 
+/** Whether an address lies in a range; never, where the families differ. */
 export function cidrContains(cidr: Cidr, ip: Ip): boolean {
   if (cidr.family !== ip.family) return false;
   const hostBits = BigInt(BITS[cidr.family] - cidr.prefix);

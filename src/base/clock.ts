@@ -10,6 +10,7 @@ export interface Clock {
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
 }
 
+/** The machine's own: what programs are given. Tests give one that they move. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),

@@ -7,6 +7,7 @@ export interface ProxyRules {
   readonly noProxy: string;
 }
 
+/** Everything is called directly. */
 export const NO_PROXIES: ProxyRules = { httpProxy: "", httpsProxy: "", noProxy: "" };
 
 /**

@@ -9,6 +9,7 @@ export interface Mark {
 const MARK_BYTES = 6;
 const MARK_LIMIT = 2 ** (8 * MARK_BYTES);
 
+/** Equal texts have equal marks; different ones differ as surely as their hashes do. */
 export function markOf(text: string): Mark {
   const hash = Buffer.from(contentHash(text), "base64url");
   return { high: hash.readUIntBE(0, MARK_BYTES), low: hash.readUIntBE(MARK_BYTES, MARK_BYTES) };
@@ -29,6 +30,7 @@ export class MarkSum {
   }
 }
 
+/** The sum of a set, as text that can be compared. */
 export function sumOf(marks: Iterable<Mark>): string {
   const sum = new MarkSum();
   for (const mark of marks) sum.add(mark);

@@ -63,6 +63,7 @@ export interface AuthorityOptions {
 /** A certificate that would end sooner than this is of no use to anybody. */
 const LEAST_TTL_MS = 1_000;
 
+/** Signs with `material` until it is replaced. Times are cut to `maxTtlMs` and to the end of the CA itself. */
 export function createAuthority(options: AuthorityOptions): Authority {
   const { clock, defaultTtlMs, maxTtlMs } = options;
   let material = options.material;

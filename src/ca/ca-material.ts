@@ -25,6 +25,7 @@ export interface CaTexts {
   readonly "root-cert.pem": string;
 }
 
+/** Under the names of Istio's plug-in certificates. */
 export const CA_FILES = ["ca-cert.pem", "ca-key.pem", "cert-chain.pem", "root-cert.pem"] as const satisfies readonly (keyof CaTexts)[];
 
 /**

@@ -5,6 +5,7 @@ export type KeyUse = "digital signature" | "key encipherment" | "server auth" | 
 
 /** What of a control plane serves with, and of a workload both ways. */
 export const SERVER_USES: readonly KeyUse[] = ["digital signature", "key encipherment", "server auth"];
+/** A workload is a server and a client. */
 export const WORKLOAD_USES: readonly KeyUse[] = [...SERVER_USES, "client auth"];
 
 /** A certificate that is asked for. */

@@ -14,6 +14,7 @@ import type { CaMetrics } from "./ca-metrics.ts";
 import { answerBytes, type CertificateCall, readCall } from "./certificate-call.ts";
 import { verificationPlace } from "./verification-place.ts";
 
+/** The method that Istio's agents call. */
 export const CREATE_CERTIFICATE = "/istio.v1.auth.IstioCertificateService/CreateCertificate";
 
 export interface CertificateServiceOptions {

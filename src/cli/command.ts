@@ -29,6 +29,7 @@ export interface Flag {
   readonly about: string;
 }
 
+/** What `-o` may name; each command takes some of them. */
 export type OutputFormat = "table" | "short" | "text" | "json" | "yaml";
 
 /** What a command found out. `data` is what scripts get; `text` what people read. */

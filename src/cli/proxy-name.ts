@@ -1,6 +1,7 @@
 import { type Arguments, usageError } from "./arguments.ts";
 import type { Flag } from "./command.ts";
 
+/** For commands that name a proxy. */
 export const NAMESPACE_FLAG: Flag = {
   name: "namespace",
   short: "n",

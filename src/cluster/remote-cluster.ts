@@ -51,6 +51,7 @@ export interface RemoteCluster {
   readonly ending: AbortController;
 }
 
+/** Tells one kubeconfig from another without keeping it. */
 export const digestOf = (kubeconfig: Secret<string>): string => contentHash(kubeconfig.reveal());
 
 /** Begins to use a cluster. Throws `EdgeError` for a kubeconfig that cannot be used. */

@@ -2,10 +2,12 @@ import { Secret } from "../base/secret.ts";
 import type { CaTexts } from "../ca/ca-material.ts";
 import type { KubeObject, ResourceType } from "../kube/resource-type.ts";
 
+/** Secrets, as the API server calls them. */
 export const SECRETS: ResourceType = { group: "", version: "v1", plural: "secrets", namespaced: true };
 
 /** Where a CA is kept in the namespace of the control plane, under Istio's names: what a user plugged in first, then what a control plane made for itself. */
 export const CA_SECRETS = ["cacerts", "istio-ca-secret"] as const;
+/** A Secret that may hold the CA. */
 export type CaSecretName = (typeof CA_SECRETS)[number];
 
 /** The Secret that is made where there is none. */

@@ -52,6 +52,7 @@ export interface Origin {
   readonly isServed?: true;
 }
 
+/** `file:line` as far as they are known, else the source: clickable in an editor. */
 export const formatOrigin = (origin: Origin): string =>
   origin.file === undefined ? origin.source : origin.line === undefined ? origin.file : `${origin.file}:${origin.line}`;
 

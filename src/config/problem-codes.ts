@@ -47,4 +47,5 @@ export const PROBLEM_CODES = {
   "route.unreachable": { level: "warning", about: "A rule can never match because an earlier one takes all its requests." },
 } as const satisfies Record<string, { level: "error" | "warning"; about: string }>;
 
+/** Stable: scripts and dashboards may rely on it. */
 export type ProblemCode = keyof typeof PROBLEM_CODES;

@@ -181,6 +181,7 @@ export interface ConfigDump {
   readonly configs: readonly ConfigDumpPart[];
 }
 
+/** A section of `/debug/config_dump`, as Envoy's own dump has it. */
 export type ConfigDumpPart = ClustersDump | ListenersDump | RoutesDump | EndpointsDump | SecretsDump;
 
 export interface ClustersDump {

@@ -90,6 +90,7 @@ export function textField(part: Part, name: string): string | undefined {
 /** A path in a kubeconfig is relative to the file it stands in. */
 export const pathIn = (dir: string, path: string): string => (isAbsolute(path) ? path : join(dir, path));
 
+/** Why a cluster cannot be used, in a sentence. */
 export const unusable = (message: string, hint?: string): EdgeError =>
   new EdgeError("kubernetes_unusable", message, hint === undefined ? {} : { hint });
 
@@ -130,5 +131,6 @@ function joined(first: KubeConfig, second: KubeConfig): KubeConfig {
   };
 }
 
+/** Whether a value of a kubeconfig has fields. */
 export const isPart = (value: unknown): value is Part => typeof value === "object" && value !== null && !Array.isArray(value);
 const namesOf = (entries: readonly Named[]): string => entries.map(({ name }) => name).join(", ") || "none";

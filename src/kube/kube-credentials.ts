@@ -34,6 +34,7 @@ const REREAD_MS = 10_000;
 /** A plugin's credential is renewed this long before it ends. */
 const EARLY_MS = 30_000;
 
+/** Of who shows nothing. */
 export const NO_CREDENTIALS: KubeCredentials = { current: async () => ({ headers: {} }), refused: () => {} };
 
 /** The token of a pod's service account, or any other that lies in a file. */

@@ -24,6 +24,7 @@ export interface ReflectorTimes {
   readonly shortWatch: number;
 }
 
+/** Those in force; tests shorten them. In ms. */
 export const REFLECTOR_TIMES: ReflectorTimes = {
   watch: 300_000,
   idle: 150_000,

@@ -1,6 +1,7 @@
 import type { Locality } from "./locality.ts";
 import type { ServiceRef } from "./service.ts";
 
+/** Whether calls go there. `draining` and `terminating` keep the calls they have. */
 export type Health = "healthy" | "unhealthy" | "draining" | "terminating";
 
 /** One address of one port of a service, or of a workload. */

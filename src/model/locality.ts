@@ -5,6 +5,7 @@ export interface Locality {
   readonly subzone: string;
 }
 
+/** Nobody knows where. */
 export const NO_LOCALITY: Locality = Object.freeze({ region: "", zone: "", subzone: "" });
 
 /** Reads `region/zone/subzone`, the form used by the `istio-locality` label and by locality settings. */
@@ -13,5 +14,6 @@ export function parseLocality(text: string): Locality {
   return region === "" ? NO_LOCALITY : { region, zone, subzone };
 }
 
+/** `region/zone/subzone`, without what is not known at the end. */
 export const formatLocality = (locality: Locality): string =>
   [locality.region, locality.zone, locality.subzone].join("/").replace(/\/+$/, "");

@@ -18,9 +18,13 @@ const HTTP: ReadonlySet<Protocol> = new Set(["HTTP", "HTTP2", "HTTP_PROXY", "GRP
 const HTTP2: ReadonlySet<Protocol> = new Set(["HTTP2", "GRPC", "GRPC-WEB"]);
 const TCP: ReadonlySet<Protocol> = new Set(["TCP", "HTTPS", "TLS", "MONGO", "MYSQL", "REDIS"]);
 
+/** Whether requests can be told apart, so that routes apply. */
 export const isHttp = (protocol: Protocol): boolean => HTTP.has(protocol);
+/** Whether it needs HTTP/2 all the way. */
 export const isHttp2 = (protocol: Protocol): boolean => HTTP2.has(protocol);
+/** Whether it is passed on as bytes. */
 export const isTcp = (protocol: Protocol): boolean => TCP.has(protocol);
+/** Whether the application itself speaks TLS, so that a proxy sees the server name alone. */
 export const isTls = (protocol: Protocol): boolean => protocol === "TLS" || protocol === "HTTPS";
 
 const BY_NAME: ReadonlyMap<string, Protocol> = new Map(

@@ -1,6 +1,8 @@
 import type { Locality } from "./locality.ts";
 
+/** What a proxy is, as the first part of its node id says. */
 export type ProxyType = "sidecar" | "router" | "waypoint";
+/** How connections get into a sidecar. */
 export type Interception = "REDIRECT" | "TPROXY" | "NONE";
 
 /**
@@ -92,5 +94,7 @@ export interface ProxyMetadata {
   readonly raw: string;
 }
 
+/** Whether the proxy has an address of this family. */
 export const supportsIpv4 = (view: Pick<ProxyView, "addresses">): boolean => view.addresses.some((address) => !address.includes(":"));
+/** The same for IPv6. */
 export const supportsIpv6 = (view: Pick<ProxyView, "addresses">): boolean => view.addresses.some((address) => address.includes(":"));

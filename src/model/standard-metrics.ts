@@ -35,12 +35,14 @@ const SIDE = ["workload", "workload_namespace", "canonical_service", "canonical_
 
 /** Labels of one workload, as they are called behind `source_` and `destination_`. */
 export type WorkloadLabel = (typeof SIDE)[number];
+/** All of them. */
 export const WORKLOAD_LABELS: readonly WorkloadLabel[] = SIDE;
 
 /** Labels of the source that need its address. */
 export const SOURCE_LABELS: readonly string[] = SIDE.map((label) => `source_${label}`);
 /** Labels of the destination that need its endpoint. */
 export const DESTINATION_LABELS: readonly string[] = SIDE.map((label) => `destination_${label}`);
+/** Labels of the service that was called. */
 export const SERVICE_LABELS: readonly string[] = ["destination_service", "destination_service_name", "destination_service_namespace"];
 
 /** Labels that Envoy gives, and that others are worked out from: Envoy always counts by them. */

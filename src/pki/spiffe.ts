@@ -36,4 +36,5 @@ export function identityFault({ trustDomain, namespace, serviceAccount }: Worklo
   return formatSpiffeId({ trustDomain, namespace, serviceAccount }).length > LONGEST_ID ? "the identity is too long" : undefined;
 }
 
+/** Whether two stand for the same workload. */
 export const sameIdentity = (a: WorkloadIdentity, b: WorkloadIdentity): boolean => formatSpiffeId(a) === formatSpiffeId(b);

@@ -3,6 +3,7 @@ import type { GenerateSettings } from "../generate/context.ts";
 
 /** Version of this build, and of the Istio whose API and behaviour it follows. */
 export const VERSION = "0.1.0";
+/** Version of Istio whose API and behaviour are served. */
 export const ISTIO_API_VERSION = "1.32.0";
 
 /** Istio's words and the older ones for the same. */

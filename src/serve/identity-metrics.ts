@@ -19,6 +19,7 @@ export interface ExpirySource {
   readonly now: () => number;
 }
 
+/** Registers them; all are there from the start, at 0. */
 export function identityMetrics(registry: Registry): IdentityMetrics {
   const counter = (name: string, help: string): (() => void) => {
     const made = new Counter({ name, help, registers: [registry] });

@@ -29,6 +29,7 @@ export interface KeptCertificateOptions {
   readonly log: Log;
 }
 
+/** Keeps it in a file; what cannot be kept is told, and costs nothing but a question after a restart. */
 export function keptCertificate({ file, signer, log }: KeptCertificateOptions): KeptCertificate {
   let writing = Promise.resolve();
   return {

@@ -15,6 +15,7 @@ export interface MeshState {
   reload(load: MeshLoad): LoadedMesh | undefined;
 }
 
+/** Begins with a configuration that is good; a later one that is not changes nothing, and is told. */
 export function createMeshState(first: LoadedMesh, log: Log): MeshState {
   let current = first;
   let problems: readonly Problem[] = [];

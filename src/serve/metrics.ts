@@ -59,6 +59,7 @@ const BYTES = [1, 10_000, 1_000_000, 4_000_000, 10_000_000, 40_000_000];
 /** Makes prom-client's own watch of the event loop never look: `watchLoopLag` does. */
 const NEVER_MS = 2 ** 31 - 1;
 
+/** All metrics of one control plane, in a registry of their own. docs/observing.md tells of each. */
 export function createMetrics(version: string, clock: Clock = systemClock): ControlPlaneMetrics {
   const registry = new Registry();
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: NEVER_MS });

@@ -20,6 +20,7 @@ export interface NetworkNamesOptions {
   readonly log: Log;
 }
 
+/** Asks for nothing before `follow`; a name whose addresses change is pushed. */
 export function createNetworkNames({ world, xds, mesh, clock, log }: NetworkNamesOptions): NetworkNames {
   const { names } = world.inputs;
   const found = (name: string, addresses: readonly string[]): void => {

@@ -30,6 +30,7 @@ export interface ObjectReportsOptions {
 
 const KINDS_WITH_STATUS: ReadonlySet<string> = new Set(KINDS.filter(({ custom }) => custom !== undefined).map(({ kind }) => kind));
 
+/** Works out a report when it is looked at, and remembers only which objects are still on their way. */
 export function createObjectReports({ store, xds, providers, problemsOf, reach }: ObjectReportsOptions): ObjectReports {
   /** Objects that not all proxies have yet, and the push that brought them as they are now. */
   const pushes = new Map<string, number>();

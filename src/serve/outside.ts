@@ -10,6 +10,7 @@ export interface Outside {
   stop(): void;
 }
 
+/** Asks for nothing before `follow`. */
 export function createOutside(options: NetworkNamesOptions & Omit<KeySetsOptions, "settings">): Outside {
   const followed = [createNetworkNames(options), createKeySets({ ...options, settings: options.mesh.current.settings })];
   return {

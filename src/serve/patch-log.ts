@@ -15,6 +15,7 @@ export interface PatchLog {
   problemsOf(key: string): readonly Problem[];
 }
 
+/** Remembers what was said of the patches that are in force, and nothing of those that are gone. */
 export function createPatchLog(log: Log): PatchLog {
   const said = new Map<string, Map<string, Problem>>();
   const say = (patch: string, fields: { readonly resource?: string; readonly reason: string }): void => {

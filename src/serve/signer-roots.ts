@@ -40,6 +40,7 @@ const DIRECTORY = "etc/external-ca-cert";
 const FILE = "root-cert.pem";
 const KEPT = "var/lib/istio/signer-roots.json";
 
+/** Begins with what is mounted and what was learned before the last restart. */
 export async function followSignerRoots(options: SignerRootsOptions): Promise<SignerRoots> {
   const { baseDir, api, clock, log, changed } = options;
   const directory = join(baseDir, DIRECTORY);

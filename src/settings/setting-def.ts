@@ -18,6 +18,7 @@ export interface SettingDef {
   readonly about: string;
 }
 
+/** How the text of a setting is read. */
 export type SettingType = "string" | "bool" | "int" | "float" | "duration" | "address" | "range" | "choice";
 
 /** Value of each type: durations are milliseconds; addresses stay text, read by `parseHostPort`. */

@@ -353,4 +353,5 @@ export const SETTINGS = {
 /** All settings as one value: read once from the process, passed to whoever needs a few of them, never global. */
 export type Settings = SettingsOf<typeof SETTINGS>;
 
+/** Name of a setting in the code. */
 export type SettingKey = keyof Settings;

@@ -2,8 +2,10 @@ import { Buffer } from "node:buffer";
 
 /** Types of records that we know; others are numbers. */
 export const RECORD = { A: 1, CNAME: 5, SOA: 6, AAAA: 28, OPT: 41 } as const;
+/** The internet's; others are not answered (RFC 1035 3.2.4). */
 export const CLASS_IN = 1;
 
+/** Outcomes (RFC 1035 4.1.1). */
 export const RCODE = { NOERROR: 0, FORMERR: 1, SERVFAIL: 2, NXDOMAIN: 3, NOTIMP: 4, REFUSED: 5 } as const;
 
 /** A name as in questions: labels in lower or upper case, separated by dots, without a dot at the end; the root is empty. */
@@ -39,9 +41,11 @@ export interface DnsAnswer {
   readonly truncated?: boolean;
 }
 
+/** Length of the fixed part of a message. */
 export const HEADER_BYTES = 12;
 const FLAG_RESPONSE = 0x8000;
 const FLAG_AUTHORITATIVE = 0x0400;
+/** Says that the answer did not fit: ask again over TCP. */
 export const FLAG_TRUNCATED = 0x0200;
 const FLAG_RECURSION_DESIRED = 0x0100;
 const FLAG_RECURSION_AVAILABLE = 0x0080;

@@ -5,6 +5,7 @@ import type { Clock } from "../../base/clock.ts";
 import { questionKey, readHeader } from "./dns-message.ts";
 import { FrameReader, frame } from "./tcp-frames.ts";
 
+/** How a question came, and so how it is passed on. */
 export type DnsTransport = "udp" | "tcp";
 
 /** A server of the machine. */

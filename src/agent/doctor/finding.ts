@@ -22,4 +22,5 @@ export interface Patient {
   readonly servers: readonly ServerFacts[];
 }
 
+/** Looks at one thing, and changes nothing. */
 export type Examination = (patient: Patient) => Promise<Finding>;

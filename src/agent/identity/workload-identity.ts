@@ -50,6 +50,7 @@ export interface WorkloadIdentity extends Credentials {
 const LOOK_MS = 30_000;
 const LEAST_WAIT_MS = 500;
 
+/** Asks for nothing before `run`. A CA that refuses is asked again, less and less often; meanwhile what there was counts until it ends. */
 export function createWorkloadIdentity(options: IdentityOptions): WorkloadIdentity {
   const { clock, log } = options;
   const followers = new Set<() => void>();

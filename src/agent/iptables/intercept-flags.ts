@@ -4,7 +4,9 @@ import { EdgeError, messageOf } from "../../base/errors.ts";
 import { INTERCEPT_FLAGS, INTERCEPT_VARIABLES, type InterceptFlag, variablesOfFlag } from "../../settings/intercept-table.ts";
 import type { InterceptOptions, Selection } from "./intercept-options.ts";
 
+/** Long names of the flags. */
 export type FlagName = keyof typeof INTERCEPT_FLAGS;
+/** All flags as they are in force: from the command line, the environment or their defaults. */
 export type FlagValues = Readonly<Record<FlagName, string>>;
 type Env = Readonly<Record<string, string | undefined>>;
 
@@ -65,6 +67,7 @@ function joined(args: readonly string[]): string[] {
   return words;
 }
 
+/** What counts as yes in a switch. */
 export const isOn = (value: string): boolean => /^(true|1|t|yes)$/i.test(value);
 
 /** What options need to know of the machine. */

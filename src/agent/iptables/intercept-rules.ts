@@ -1,7 +1,9 @@
 import { type Cidr, cidrContains, formatIp, parseIp } from "../../base/address.ts";
 import { DNS_PORT, type InterceptOptions } from "./intercept-options.ts";
 
+/** Of IP addresses; each has tables of its own. */
 export type Family = 4 | 6;
+/** Tables of iptables that rules are put into. */
 export type TableName = "raw" | "mangle" | "nat";
 
 /** Chains of ours, each with its rules, and the rules of the machine's own chains that lead to them. */

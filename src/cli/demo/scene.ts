@@ -8,6 +8,7 @@ export interface DemoPorts {
   readonly gateway: number;
 }
 
+/** The service that both versions answer for. */
 export const DEMO_HOST = "echo.demo.svc.cluster.local";
 
 /** The services: one host with two versions, and a gateway in front. */

@@ -24,6 +24,7 @@ export interface DiffReport {
   readonly queriesRun: number;
 }
 
+/** How many resources were added, changed, removed or cannot be made. */
 export type ChangeCounts = Partial<Record<ResourceChange["change"], number>>;
 
 export interface ReportedProblem {

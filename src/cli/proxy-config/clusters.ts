@@ -10,6 +10,7 @@ export interface ClusterName {
   readonly host: string;
 }
 
+/** Takes the name of a cluster apart. */
 export function readClusterName(name: string): ClusterName {
   const [direction = "", port = "", subset = "", host = "", ...more] = name.split("|");
   return host === "" && subset === "" && port === ""

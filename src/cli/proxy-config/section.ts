@@ -34,6 +34,7 @@ export interface ProxyConfigFilter {
   readonly status: string | undefined;
 }
 
+/** Shows everything. */
 export const NO_FILTER: ProxyConfigFilter = {
   fqdn: undefined,
   port: undefined,

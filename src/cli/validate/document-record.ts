@@ -62,6 +62,7 @@ export const recordedProblem = ({ code, level, path, message, line }: Problem, d
   line: line ?? documentLine,
 });
 
+/** In the order of the file. */
 export const byLine = (a: RecordedProblem, b: RecordedProblem): number => a.line - b.line;
 
 const duplicateOf = (first: string, line: number): RecordedProblem => ({

@@ -10,4 +10,5 @@ export interface DocumentLimits {
   readonly repeatedKeys?: "last";
 }
 
+/** Those in force. */
 export const DOCUMENT_LIMITS: DocumentLimits = { maxDepth: 100, maxAliases: 1_000, maxNodes: 200_000 };

@@ -58,4 +58,5 @@ function mergeByName(base: readonly unknown[], over: readonly unknown[]): readon
 const openMessage = (message: DescMessage): DescMessage | undefined =>
   message.typeName.startsWith("google.protobuf.") ? undefined : message;
 
+/** Whether a value of YAML has fields. */
 export const isMap = (value: unknown): value is JsonMap => typeof value === "object" && value !== null && !Array.isArray(value);

@@ -80,11 +80,13 @@ export function validateOpenTelemetry(provider: MeshConfig_ExtensionProvider_Ope
     place.in("http").fault("field.conflict", "cannot be set together with grpc");
 }
 
+/** An authorizer that is asked over gRPC. */
 export function validateExtAuthzGrpc(provider: MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationGrpcProvider, place: Place): void {
   validateServiceAndPort(provider, place);
   place.in("statusOnError").check("field.invalid", statusOnErrorFault(provider.statusOnError));
 }
 
+/** One that is asked over HTTP: the path before that of the request must be one, too. */
 export function validateExtAuthzHttp(provider: MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationHttpProvider, place: Place): void {
   validateServiceAndPort(provider, place);
   place.in("statusOnError").check("field.invalid", statusOnErrorFault(provider.statusOnError));

@@ -53,6 +53,7 @@ export function refuse(reading: Reading, code: ProblemCode, message: string): un
 export const refuseType = (reading: Reading, json: unknown, wanted: string): undefined =>
   refuse(reading, "schema.wrong-type", `must be ${wanted}, not ${typeName(json)}`);
 
+/** Whether a value of JSON is an object, and no list. */
 export const isRecord = (json: unknown): json is Readonly<Record<string, unknown>> =>
   typeof json === "object" && json !== null && !Array.isArray(json);
 

@@ -22,6 +22,7 @@ export interface WantedStatus {
 
 /** The conditions that are ours to write: whether the object can be used, and whether it has reached the proxies. */
 export const ACCEPTED = "Accepted";
+/** The condition that says how many proxies have acknowledged the object. */
 export const RECONCILED = "Reconciled";
 
 const isOurs = (type: unknown): boolean => type === ACCEPTED || type === RECONCILED;

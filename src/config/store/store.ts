@@ -25,6 +25,7 @@ export interface StoreOptions {
   readonly persistence?: LastGood;
 }
 
+/** Empty until sources have said something; where two hold the same object, the one that is named first in `sources` counts. */
 export const createStore = (options: StoreOptions): ConfigStore => new Store(options);
 
 /** Secrets never enter the engine, its provenance and history, nor last-good files: they are asked of the store by key. */

@@ -13,6 +13,7 @@ export interface FrontInput {
 
 /** Names of the secrets. */
 export const SERVER_SECRET = "istiod";
+/** Name under which the Envoy in front asks for the roots that it verifies clients with. */
 export const CLIENTS_SECRET = "clients";
 
 const HANDSHAKE = "5s";

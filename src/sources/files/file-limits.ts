@@ -8,6 +8,7 @@ export interface FileLimits {
   readonly maxDepth: number;
 }
 
+/** Those in force where no setting says otherwise. */
 export const FILE_LIMITS: FileLimits = { maxFileBytes: 16 * 1024 * 1024, maxFiles: 100_000, maxDirectories: 10_000, maxDepth: 32 };
 
 /** Name of the setting for `maxFileBytes`, as the sentence about a file that is too large gives it. */
@@ -33,6 +34,7 @@ export interface FileTimes {
   readonly empty: number;
 }
 
+/** Those in force; tests that wait for something else lengthen them. */
 export const FILE_TIMES: FileTimes = {
   rescan: 30_000,
   retry: 1_000,

@@ -10,6 +10,7 @@ export interface FileStats {
   readonly mtimeMs: number;
 }
 
+/** Of what the file system says about a file. */
 export function fileStats(stats: Stats): FileStats {
   const inode = `${stats.dev}:${stats.ino}`;
   return { ident: `${inode}:${stats.size}:${stats.mtimeMs}:${stats.ctimeMs}`, inode, size: stats.size, mtimeMs: stats.mtimeMs };

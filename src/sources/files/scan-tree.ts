@@ -30,6 +30,7 @@ export interface ScanOptions {
   readonly onDirectory: (path: string) => void;
 }
 
+/** What has seen nothing yet. */
 export const emptyFound = (): Found => ({ files: new Map(), directories: new Set(), faults: new Map(), cycles: new Set() });
 
 /** Lists the configuration files in the directory `at` and below, following links to files and directories but no cycle. */
@@ -116,4 +117,5 @@ function parentsOf(path: string): string[] {
   return parts.map((_, index) => parts.slice(0, index).join("/"));
 }
 
+/** The last part of a path. */
 export const baseOf = (path: string): string => path.slice(path.lastIndexOf("/") + 1);

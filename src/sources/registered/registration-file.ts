@@ -5,6 +5,7 @@ import type { Registration } from "./registration.ts";
 /** Where registrations outlive the process. */
 export type RegistrationStore = KeptList<Registration>;
 
+/** Keeps registrations in a file, so that they outlive a restart. */
 export const registrationFile = (path: string, log: Log): RegistrationStore =>
   keptList({ path, of: "registered workloads", isEntry: isRegistration, log });
 
