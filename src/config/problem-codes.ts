@@ -3,6 +3,7 @@ export const PROBLEM_CODES = {
   "document.unreadable": { level: "error", about: "The text is not YAML or JSON, is too large, or nests too deeply." },
   "document.not-an-object": { level: "error", about: "The document has no apiVersion, kind and metadata.name." },
   "kind.unknown": { level: "warning", about: "No such kind is known here; the document is ignored." },
+  "kind.absent": { level: "error", about: "The API group is one of Istio's and has no such kind." },
   "kind.version": { level: "error", about: "The kind is known, but not in this API version." },
   "object.duplicate": { level: "error", about: "Another document has the same kind, namespace and name; the first one wins." },
   "object.shadowed": { level: "warning", about: "An earlier source holds the same object; this one is not used." },

@@ -72,6 +72,7 @@ describe("readObject", () => {
     ["labels that are numbers", entry({ address: "1.1.1.1" }, { labels: { a: 1 } }), ["schema.wrong-type metadata.labels.a"]],
     ["no time", entry({ address: "1.1.1.1" }, { creationTimestamp: "yesterday" }), ["schema.wrong-type metadata.creationTimestamp"]],
     ["an unknown kind", { apiVersion: "example.com/v1", kind: "Thing" }, ["kind.unknown kind"]],
+    ["a kind that Istio does not have", { apiVersion: "networking.istio.io/v1", kind: "Gatway" }, ["kind.absent kind"]],
     ["an unknown version", { ...entry({}), apiVersion: "networking.istio.io/v9" }, ["kind.version apiVersion"]],
     ["an unknown field at the top", { ...entry({ address: "1.1.1.1" }), specc: {} }, ["schema.unknown-field specc"]],
     ["an unknown field below", entry({ adress: "1.1.1.1" }), ["schema.unknown-field spec.adress"]],
@@ -91,6 +92,12 @@ describe("readObject", () => {
     expect(codes(result)).toEqual(["schema.newer-field spec.adress"]);
     expect(result.object?.spec).toMatchObject({ address: "1.1.1.1" });
     expect(codes(readObject(raw({ ...entry({ address: "1.1.1.1" }), specc: {} }, served)))).toEqual(["schema.unknown-field specc"]);
+  });
+
+  it("names the kind that was probably meant", () => {
+    const said = (kind: string) => readObject(raw({ ...entry({}), kind })).problems.map(({ message }) => message);
+    expect(said("Gatway")).toEqual(['networking.istio.io has no kind "Gatway"; did you mean Gateway?']);
+    expect(said("Deployment")).toEqual(['networking.istio.io has no kind "Deployment"']);
   });
 
   it("passes on why a text could not be read", () => {

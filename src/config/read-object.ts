@@ -1,9 +1,10 @@
 import { messageOf } from "../base/errors.ts";
+import { nearestWord } from "../base/nearest-word.ts";
 import { quote } from "./checks/quote.ts";
 import { contentDigest } from "./content-digest.ts";
 import { lineFinder } from "./find-line.ts";
 import type { KindDef, Report } from "./kind-def.ts";
-import { kindOf } from "./kinds/index.ts";
+import { kindNamesOf, kindOf } from "./kinds/index.ts";
 import type { ConfigObject, ObjectRef, RawObject } from "./object.ts";
 import { isRecord, typeName } from "./parse/reading.ts";
 import { levelOf, type Problem } from "./problem.ts";
@@ -62,7 +63,7 @@ function readDocument(raw: RawObject, report: Report, isBroken: () => boolean): 
       ? undefined
       : { kind: def?.kind ?? type.kind, namespace: metadata.namespace, name: metadata.name, ...clusterOf(raw) };
   if (def === undefined) {
-    report("kind.unknown", ["kind"], `${quote(type.kind)} of ${quote(type.group === "" ? type.version : type.group)} is not known here`);
+    reportUnknown(type, report);
     return { ref };
   }
   if (!def.versions.includes(type.version)) {
@@ -77,11 +78,23 @@ function readDocument(raw: RawObject, report: Report, isBroken: () => boolean): 
   return object === undefined ? { ref } : { object, ref };
 }
 
+/** Directories may hold what is meant for others, such as Deployments. A kind that Istio's own group does not have is nobody's. */
+function reportUnknown({ group, version, kind }: DocumentType, report: Report): void {
+  const known = kindNamesOf(group);
+  const near = nearestWord(kind, known);
+  const hint = near === undefined ? "" : `; did you mean ${near}?`;
+  if (known.length > 0) report("kind.absent", ["kind"], `${group} has no kind ${quote(kind)}${hint}`);
+  else report("kind.unknown", ["kind"], `${quote(kind)} of ${quote(group === "" ? version : group)} is not known here`);
+}
+
+interface DocumentType {
+  readonly group: string;
+  readonly version: string;
+  readonly kind: string;
+}
+
 /** apiVersion and kind, taken apart. */
-function readType(
-  document: Document,
-  report: Report,
-): { readonly group: string; readonly version: string; readonly kind: string } | undefined {
+function readType(document: Document, report: Report): DocumentType | undefined {
   const { apiVersion, kind } = document;
   if (typeof apiVersion !== "string" || apiVersion === "" || typeof kind !== "string" || kind === "") {
     for (const [name, value] of Object.entries({ apiVersion, kind })) {

@@ -60,3 +60,7 @@ const byName = new Map(KINDS.map((def) => [`${def.group}/${def.writtenKind ?? de
 
 /** Finds a kind by group and kind as documents write them. */
 export const kindOf = (group: string, kind: string): KindDef | undefined => byName.get(`${group}/${kind}`);
+
+/** Names of the kinds that an API group of Istio's has; none for other groups. */
+export const kindNamesOf = (group: string): readonly string[] =>
+  KINDS.filter((def) => def.custom !== undefined && def.group === group).map(({ kind }) => kind);
