@@ -76,6 +76,14 @@ describe("the root on disk", () => {
     }
   });
 
+  it("is not made where nothing can be written, and the fault says what to do", async () => {
+    writeFileSync(join(dir, "etc"), "no directory");
+    await expect(storeIn(join(dir, "etc/cacerts")).load()).rejects.toMatchObject({
+      code: "ca_unusable",
+      hint: expect.stringContaining("must be writable"),
+    });
+  });
+
   it("is refused where a file cannot be read", async () => {
     const at = join(dir, "cacerts");
     put(at, caTexts(await makeCa("root", valid())));
