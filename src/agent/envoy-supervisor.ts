@@ -1,9 +1,9 @@
 import { readFile, rm, writeFile } from "node:fs/promises";
+import { BackOff } from "../base/back-off.ts";
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { askAdmin } from "./admin-client.ts";
-import { createBackOff } from "./back-off.ts";
 import type { EnvoyProcess } from "./envoy-process.ts";
 
 export interface SupervisorOptions {
@@ -44,7 +44,7 @@ const LONGEST_DRAIN_MS = 600_000;
 /** Starts an Envoy again whenever it ends, later each time it crashes; one that outlived an earlier agent is ended first. */
 export function createEnvoySupervisor(options: SupervisorOptions): EnvoySupervisor {
   const { clock, log, adminPort, pidFile } = options;
-  const backOff = createBackOff({ firstMs: 200, mostMs: 30_000 });
+  const backOff = new BackOff({ firstMs: 200, mostMs: 30_000 });
   // Before it is, who answers on the admin port is one that outlived an earlier agent.
   let isOwn = false;
   return {

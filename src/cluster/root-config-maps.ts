@@ -1,10 +1,10 @@
+import { BackOff } from "../base/back-off.ts";
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import { contentHash } from "../base/hash.ts";
 import type { Labels } from "../base/labels.ts";
 import type { Log } from "../base/log.ts";
 import { admittedNamespaces } from "../config/store/admitted-namespaces.ts";
-import { BackOff } from "../kube/back-off.ts";
 import type { KubeClient } from "../kube/kube-client.ts";
 import { KubeError } from "../kube/kube-error.ts";
 import { Reflector } from "../kube/reflector.ts";

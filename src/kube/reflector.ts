@@ -1,7 +1,7 @@
+import { BackOff } from "../base/back-off.ts";
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import { BackOff } from "./back-off.ts";
 import type { KubeClient, ListOptions, Selection } from "./kube-client.ts";
 import { KubeError } from "./kube-error.ts";
 import { isKubeObject } from "./list-reader.ts";

@@ -1,3 +1,4 @@
+import { BackOff } from "../../base/back-off.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import { bodyOfResource, type DeltaRequestParts, deltaRequestBytes, readDeltaResponse } from "../../wire/delta-frames.ts";
@@ -5,7 +6,6 @@ import { GrpcError } from "../../wire/grpc-channel.ts";
 import { DELTA_METHOD } from "../../wire/grpc-server.ts";
 import { GRPC_STATUS } from "../../wire/grpc-status.ts";
 import { BOOTSTRAP_TYPE, ENDPOINT_TYPE } from "../../wire/type-urls.ts";
-import { createBackOff } from "../back-off.ts";
 import type { Dialer } from "../dialer.ts";
 import { sentenceOf } from "../identity/workload-identity.ts";
 import type { BootstrapFile } from "./bootstrap-file.ts";
@@ -30,7 +30,7 @@ const ANSWER_MS = 2_000;
  */
 export async function getBootstrap(query: BootstrapQuery, signal: AbortSignal): Promise<Uint8Array> {
   const { log, kept, clock } = query;
-  const backOff = createBackOff({ firstMs: 250, mostMs: 15_000 });
+  const backOff = new BackOff({ firstMs: 250, mostMs: 15_000 });
   for (let told = ""; ; ) {
     try {
       const answer = await ask(query);

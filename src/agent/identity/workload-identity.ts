@@ -1,4 +1,5 @@
 import { X509Certificate } from "node:crypto";
+import { BackOff } from "../../base/back-off.ts";
 import type { Clock } from "../../base/clock.ts";
 import { EdgeError, messageOf } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
@@ -6,7 +7,6 @@ import { Secret } from "../../base/secret.ts";
 import { buildCsr } from "../../pki/csr.ts";
 import { generateKeys, privateKeyPem } from "../../pki/keys.ts";
 import { readPem, writePem } from "../../pki/pem.ts";
-import { createBackOff } from "../back-off.ts";
 import type { ClientCertificate, Credentials } from "../dialer.ts";
 import type { SignedChain } from "./ca-client.ts";
 
@@ -54,7 +54,7 @@ const LEAST_WAIT_MS = 500;
 export function createWorkloadIdentity(options: IdentityOptions): WorkloadIdentity {
   const { clock, log } = options;
   const followers = new Set<() => void>();
-  const backOff = createBackOff({ firstMs: 250, mostMs: 30_000 });
+  const backOff = new BackOff({ firstMs: 250, mostMs: 30_000 });
   let current: WorkloadCertificate | undefined = options.earlier && certificateOf(options.earlier.certificate, clock.now());
   let signedRoots = options.earlier?.roots ?? "";
   let anchors: readonly string[] = [];

@@ -1,10 +1,10 @@
 import { join } from "node:path";
+import { BackOff } from "../../base/back-off.ts";
 import { rangesIn } from "../../base/blocked-address.ts";
 import { EdgeError, messageOf } from "../../base/errors.ts";
 import { bodyOfResource, type DeltaResource } from "../../wire/delta-frames.ts";
 import { rewriteFields } from "../../wire/rewrite-fields.ts";
 import { EXTENSION_CONFIG_TYPE } from "../../wire/type-urls.ts";
-import { createBackOff } from "../back-off.ts";
 import type { AgentContext, AgentPart } from "../parts.ts";
 import type { SendLater } from "../xds/uplink.ts";
 import { findModule } from "./fetch-module.ts";
@@ -115,7 +115,7 @@ function createModules({ clock, log, signal }: AgentContext, { file, forget, cou
     return withConfig(resource.bytes, (config) => withLocalModule(config, local));
   };
   const goOn = async (resource: DeltaResource, module: RemoteModule, later: SendLater): Promise<void> => {
-    const backOff = createBackOff({ firstMs: 1_000, mostMs: 5 * 60_000 });
+    const backOff = new BackOff({ firstMs: 1_000, mostMs: 5 * 60_000 });
     for (;;) {
       await clock.sleep(backOff.next(), signal);
       if (current.get(resource.name) !== resource) return;

@@ -1,3 +1,4 @@
+import { BackOff } from "../../base/back-off.ts";
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
 import {
@@ -14,7 +15,6 @@ import type { ClientCall, GrpcError } from "../../wire/grpc-channel.ts";
 import { DELTA_METHOD } from "../../wire/grpc-server.ts";
 import { GRPC_STATUS } from "../../wire/grpc-status.ts";
 import { shortTypeName } from "../../wire/type-urls.ts";
-import { type BackOff, createBackOff } from "../back-off.ts";
 import type { Connection, Dialer } from "../dialer.ts";
 import { sentenceOf } from "../identity/workload-identity.ts";
 import type { LastGood } from "./last-good.ts";
@@ -64,7 +64,7 @@ export class DeltaRelay implements DiscoveryStreamEvents {
   readonly #stream: DiscoveryStream;
   readonly #deps: RelayDeps;
   readonly #types = new Map<string, TypeState>();
-  readonly #backOff: BackOff = createBackOff({ firstMs: 250, mostMs: 15_000 });
+  readonly #backOff: BackOff = new BackOff({ firstMs: 250, mostMs: 15_000 });
   readonly #abort = new AbortController();
   #node: Uint8Array | undefined;
   #upstream: Upstream | undefined;

@@ -1,5 +1,5 @@
+import { BackOff } from "../../base/back-off.ts";
 import type { Clock } from "../../base/clock.ts";
-import { BackOff } from "../../kube/back-off.ts";
 
 /** What came of one piece of work: done, or put off together with everything of its scope (its key, its kind, or all). */
 export type WorkResult = "done" | { readonly putOff: "key" | "kind" | "all"; readonly afterMs?: number };
