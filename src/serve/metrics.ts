@@ -65,11 +65,13 @@ export function createMetrics(version: string, clock: Clock = systemClock): Cont
   collectDefaultMetrics({ register: registry, eventLoopMonitoringPrecision: NEVER_MS });
   watchLoopLag(registry, clock);
   const own = { registers: [registry] };
-  new Gauge({ ...own, name: "pilot_info", help: "Version of this control plane.", labelNames: ["version"] }).set({ version }, 1);
-  new Gauge({ ...own, name: "istio_build", help: "Build of this program.", labelNames: ["component", "tag"] }).set(
-    { component: "pilot", tag: version },
-    1,
-  );
+  new Gauge({ ...own, name: "pilot_info", help: "Version of Istio whose API is served.", labelNames: ["version"] }).set({ version }, 1);
+  new Gauge({
+    ...own,
+    name: "istio_build",
+    help: "Version of Istio whose API is served, by component.",
+    labelNames: ["component", "tag"],
+  }).set({ component: "pilot", tag: version }, 1);
   const k8sEvents = new Counter({
     ...own,
     name: "pilot_k8s_cfg_events",
