@@ -30,14 +30,19 @@ describe("who has proved an identity", () => {
   const peer = from("10.0.0.1:4000");
   const refusals: string[] = [];
   const seen: unknown[] = [];
-  const owners: Record<string, readonly string[]> = { "10.0.0.9": ["Pod/bank/teller"], "10.0.0.8": ["Pod/bank/x", "WorkloadEntry/shop/y"] };
+  const owners: Record<string, readonly string[]> = {
+    "10.0.0.9": ["Pod/bank/teller"],
+    "10.0.0.8": ["Pod/bank/x", "WorkloadEntry/shop/y"],
+    "10.0.0.7": ["Pod/bank/teller-east"],
+  };
+  const networks: Record<string, string> = { "10.0.0.7": "east" };
   const world = {
     view(facts: unknown) {
       seen.push(facts);
       return VIEW;
     },
     inputs: { objects: { keys: (_: string, address: string) => owners[address] ?? [] } },
-    context: { registry: { workloadAt: () => ({ network: "" }) } },
+    context: { registry: { workloadAt: (address: string) => ({ network: networks[address] ?? "" }) } },
   } as unknown as World;
   const caller = {
     by: "token",
@@ -70,6 +75,9 @@ describe("who has proved an identity", () => {
     [{ CLUSTER_ID: "west" }, "10.0.0.1", "cluster"],
     [{}, "10.0.0.9", "address"],
     [{ INSTANCE_IPS: "10.0.0.1,10.0.0.9" }, "10.0.0.1", "address"],
+    [{ NETWORK: "west" }, "10.0.0.9", "address"],
+    [{ NETWORK: "east" }, "10.0.0.7", "address"],
+    [{}, "10.0.0.7", "address"],
   ] as const)("is refused and counted when its node says %j at %s", ([metadata, address, reason]) => {
     refusals.length = 0;
     expect(() => proven(says(metadata, address), peer)).toThrow(StreamRefusal);
@@ -86,6 +94,10 @@ describe("who has proved an identity", () => {
 
   it("says a name for its cluster that means nothing here", () => {
     expect(proven(says({ CLUSTER_ID: "Kubernetes" }), peer)).toBe(VIEW);
+  });
+
+  it("may have an address that another namespace has in another network", () => {
+    expect(proven(says({ NETWORK: "west" }, "10.0.0.7"), peer)).toBe(VIEW);
   });
 
   it("may have an address that its own namespace has too", () => {
