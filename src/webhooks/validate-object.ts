@@ -36,8 +36,8 @@ export function validateObject({ operation, kind, namespace, object }: Admission
     ...(namespace !== "" && { defaultNamespace: namespace }),
   });
   const problems = [...read.problems, ...(registry === undefined ? [] : contentProblems(read.object, registry))];
-  // As with kinds nobody knows: a version that is newer than we are is for others to judge.
-  const errors = problems.filter(({ level, code }) => level === "error" && code !== "kind.version");
+  // The API server knows the kind and its version: where they are newer than we are, they are for others to judge.
+  const errors = problems.filter(({ level, code }) => level === "error" && code !== "kind.version" && code !== "kind.absent");
   const warnings = [
     ...problems.filter((problem) => !errors.includes(problem)).map(sentence),
     ...(kind.kind === "EnvoyFilter" ? [ENVOY_FILTER] : []),

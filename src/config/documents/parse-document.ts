@@ -37,8 +37,7 @@ const REPAIR_INDENT = 16;
 
 /**
  * Go's YAML reader does not care how far in the lines of a flow collection stand, js-yaml wants them further in than their key. Such a
- * line is moved to the right, where it means the same, and the document is read again. What is no YAML either way keeps its first fault,
- * unless the lines were not what is wrong with it.
+ * line is moved to the right, where it means the same, and the document is read again. What is no YAML either way keeps its first fault.
  */
 function readRepaired(text: string, limits: DocumentLimits): ParsedDocument {
   let current = text;
@@ -49,17 +48,14 @@ function readRepaired(text: string, limits: DocumentLimits): ParsedDocument {
     } catch (error) {
       first ??= error;
       const repaired = repairs < MAX_REPAIRS ? indentFaultyLine(current, error) : undefined;
-      if (repaired === undefined) throw isIndentation(error) ? first : error;
+      if (repaired === undefined) throw first;
       current = repaired;
     }
   }
 }
 
-const isIndentation = (error: unknown): error is YAMLException =>
-  error instanceof YAMLException && error.reason === "deficient indentation";
-
 function indentFaultyLine(text: string, error: unknown): string | undefined {
-  if (!isIndentation(error) || error.mark === undefined) return undefined;
+  if (!(error instanceof YAMLException) || error.reason !== "deficient indentation" || error.mark === undefined) return undefined;
   const lines = text.split("\n");
   const line = lines[error.mark.line];
   if (line === undefined || line.trim() === "") return undefined;
