@@ -58,9 +58,12 @@ export class ClusterMesh {
       shape: (object) => textOf(object, `ConfigMap ${namespace}/${name}`),
       changed: ({ upserts }) => {
         this.#texts[index] = [...upserts.values()][0];
-        this.#take(stacked(this.#texts));
+        this.#settle();
       },
-      noted: () => this.#noted(),
+      noted: () => {
+        if (isWithheld(this.#reflectors[index])) this.#settle();
+        this.#noted();
+      },
       ...(times !== undefined && { times }),
     });
   }
@@ -104,9 +107,13 @@ export class ClusterMesh {
     if (this.#current !== undefined) log.warn({ file }, "the cluster cannot be reached; MeshConfig is what it said before");
   }
 
-  /** Read, or not ours to read: then it is as if there were none. */
+  /** Takes what the cluster says as soon as all of it is known: one ConfigMap without the other would be half a configuration. */
+  #settle(): void {
+    if (this.#isKnown()) this.#take(stacked(this.#texts));
+  }
+
   #isKnown(): boolean {
-    return this.#reflectors.every(({ state: { synced, fault } }) => synced || fault?.isForbidden === true);
+    return this.#reflectors.every((reflector) => reflector.state.synced || isWithheld(reflector));
   }
 
   #take(text: MeshText | undefined): void {
@@ -118,6 +125,12 @@ export class ClusterMesh {
       log.warn({ file, reason: messageOf(error) }, "MeshConfig of the cluster cannot be kept on disk for a start without it"),
     );
   }
+}
+
+/** Not ours to read: then it is as if there were none. */
+function isWithheld(reflector: Reflector<MeshText> | undefined): boolean {
+  const state = reflector?.state;
+  return state?.synced === false && state.fault?.isForbidden === true;
 }
 
 function textOf({ data }: KubeObject, title: string): MeshText {
