@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http";
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import { faultOfStatus, KubeError } from "./kube-error.ts";
-import { isProtobuf, protoStatus } from "./proto-list-reader.ts";
+import { isProtobuf, protoStatus } from "./proto-envelope.ts";
 
 /** No object is nearly as large; what is would take all the memory there is. */
 const MOST_BYTES = 256 * 1024 * 1024;

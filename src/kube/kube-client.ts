@@ -4,8 +4,9 @@ import type { KubeAccess } from "./kube-access.ts";
 import { KubeError } from "./kube-error.ts";
 import { createKubeTransport } from "./kube-transport.ts";
 import { isKubeObject, type KubePage, type ListHead, ListReader } from "./list-reader.ts";
+import { isProtobuf } from "./proto-envelope.ts";
 import type { ObjectFields } from "./proto-fields.ts";
-import { isProtobuf, ProtoListReader } from "./proto-list-reader.ts";
+import { ProtoListReader } from "./proto-list-reader.ts";
 import { type KubeObject, type ResourcePlace, type ResourceType, resourcePath } from "./resource-type.ts";
 
 export interface Selection {

@@ -2,8 +2,9 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { bytesField, messageField, numberField, textField } from "../wire/field-writer.ts";
 import type { KubePage } from "./list-reader.ts";
+import { protoStatus } from "./proto-envelope.ts";
 import { objectFields } from "./proto-fields.ts";
-import { ProtoListReader, protoStatus } from "./proto-list-reader.ts";
+import { ProtoListReader } from "./proto-list-reader.ts";
 import type { KubeObject } from "./resource-type.ts";
 
 const METADATA = {

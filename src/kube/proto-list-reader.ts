@@ -2,23 +2,17 @@ import { messageOf } from "../base/errors.ts";
 import { Gatherer } from "./gatherer.ts";
 import { KubeError } from "./kube-error.ts";
 import { isKubeObject, type ListBody, type ListHead, MOST_BYTES } from "./list-reader.ts";
+import { MAGIC, RAW } from "./proto-envelope.ts";
 import { type ObjectFields, type ProtoFields, protoFields } from "./proto-fields.ts";
 import { ProtoBytes, readProtoObject } from "./proto-object.ts";
 import type { KubeObject } from "./resource-type.ts";
 
-/** What every answer in protobuf begins with; an envelope follows. */
-const MAGIC = Buffer.from("k8s\0");
-/** Tags in the envelope and in lists: the bytes of what it holds; what a list says of itself, and its objects. */
-const [RAW, METADATA, ITEM] = [(2 << 3) | 2, (1 << 3) | 2, (2 << 3) | 2];
+/** Tags in lists: what a list says of itself, and its objects. */
+const [METADATA, ITEM] = [(1 << 3) | 2, (2 << 3) | 2];
 /** A tag and a length are no longer than this. */
 const HEAD_BYTES = 20;
 
 const LIST_FIELDS = protoFields({ resourceVersion: { at: 2 }, continue: { at: 3 } });
-const STATUS_FIELDS = protoFields({ message: { at: 3 }, reason: { at: 4 }, code: { at: 6, is: "int" } });
-
-/** Whether an answer is in protobuf. */
-export const isProtobuf = (contentType: string | undefined): boolean =>
-  contentType?.startsWith("application/vnd.kubernetes.protobuf") === true;
 
 /**
  * Reads a list in protobuf while it comes. API servers make it at a fraction of what JSON costs them, and what nobody reads of an object, who wrote which
@@ -111,22 +105,6 @@ function hasTwoNumbers(bytes: Buffer, at: number): boolean {
   let ends = 0;
   for (let index = at; index < bytes.length && ends < 2; index++) if ((bytes[index] ?? 0) < 0x80) ends++;
   return ends === 2;
-}
-
-/** What a `Status` in protobuf says; undefined where it is none. */
-export function protoStatus(bytes: Buffer): unknown {
-  let status: unknown;
-  try {
-    const from = new ProtoBytes(bytes, MAGIC.length);
-    while (from.at < bytes.length) {
-      const tag = from.short();
-      if (tag !== RAW) from.skip(tag, bytes.length);
-      else status = readProtoObject(from, from.end(bytes.length), STATUS_FIELDS);
-    }
-    return status;
-  } catch {
-    return undefined;
-  }
 }
 
 const unreadable = (message: string): KubeError => new KubeError({ status: 0, reason: "Unreadable", message });
