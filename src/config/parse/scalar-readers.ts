@@ -1,4 +1,5 @@
 import { type DescEnum, ScalarType } from "@bufbuild/protobuf";
+import { sharedText } from "../../base/shared-text.ts";
 import { quote } from "../checks/quote.ts";
 import { type Reader, type Reading, refuse, refuseType } from "./reading.ts";
 
@@ -66,7 +67,7 @@ export function mapKeyReader(type: ScalarType): Reader {
   };
 }
 
-const readString: Reader = (json, reading) => (typeof json === "string" ? json : refuseType(reading, json, "a text"));
+const readString: Reader = (json, reading) => (typeof json === "string" ? sharedText(json) : refuseType(reading, json, "a text"));
 
 const readBool: Reader = (json, reading) => (typeof json === "boolean" ? json : refuseType(reading, json, "true or false"));
 
