@@ -156,7 +156,9 @@ export interface Lookups {
   /** Keys of the objects that rule is merged from: equal keys mean the same rule. */
   destinationRuleKeys(query: DestinationRuleQuery): readonly string[];
   /** The same for who asks for many: looks at each namespace once. Not to be kept beyond the run of the query it is made in. */
-  destinationRuleChooser(): (query: DestinationRuleQuery) => readonly string[];
+  destinationRuleChooser(
+    client: Pick<DestinationRuleQuery, "clientNamespace" | "labels">,
+  ): (service: Pick<ServiceRef, "host" | "namespace">) => readonly string[];
   /** Whether rules with a workloadSelector exist in a namespace: only then does a client's label set matter. */
   hasSelectiveDestinationRules(namespace: string): boolean;
 }

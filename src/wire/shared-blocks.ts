@@ -26,24 +26,23 @@ export class SharedBlocks {
   #bytes = 0;
 
   /** The parts of all sections, in order. Nothing is shared across the border of a section, so what differs between messages stands in one of its own. */
-  assemble(sections: Iterable<readonly Uint8Array[]>): MessageBytes {
+  assemble(sections: readonly (readonly Uint8Array[])[]): MessageBytes {
     const message: Uint8Array[] = [];
     let loose: Uint8Array[] = [];
     const settle = (): void => {
       if (loose.length > 0) message.push(Buffer.concat(loose));
       loose = [];
     };
-    for (const parts of sections) {
-      for (const run of runsOf(parts)) {
-        const block = run.size < SMALLEST_BLOCK ? undefined : this.#blockOf(run.parts, run.size);
-        if (block === undefined) {
-          for (const part of run.parts) loose.push(part);
-          continue;
-        }
-        settle();
-        message.push(block);
+    const take = (run: readonly Uint8Array[], size: number): void => {
+      const block = size < SMALLEST_BLOCK ? undefined : this.#blockOf(run, size);
+      if (block === undefined) {
+        for (const part of run) loose.push(part);
+        return;
       }
-    }
+      settle();
+      message.push(block);
+    };
+    for (const parts of sections) eachRun(parts, take);
     settle();
     return message;
   }
@@ -91,27 +90,23 @@ export class SharedBlocks {
   }
 }
 
-interface Run {
-  readonly parts: readonly Uint8Array[];
-  readonly size: number;
-}
-
 /**
  * Cuts by what the parts are, not by where they stand: where a part more or less stands in one message, the runs soon are those of the others
  * again.
  */
-function* runsOf(parts: readonly Uint8Array[]): Iterable<Run> {
-  let run: Uint8Array[] = [];
+function eachRun(parts: readonly Uint8Array[], take: (run: readonly Uint8Array[], size: number) => void): void {
+  let from = 0;
   let size = 0;
-  for (const part of parts) {
-    run.push(part);
+  for (let at = 0; at < parts.length; at++) {
+    const part = parts[at];
+    if (part === undefined) continue;
     size += part.length;
     if (size < SMALLEST_BLOCK || fingerprint(part) % CUT_ONE_IN !== 0) continue;
-    yield { parts: run, size };
-    run = [];
+    take(parts.slice(from, at + 1), size);
+    from = at + 1;
     size = 0;
   }
-  if (run.length > 0) yield { parts: run, size };
+  if (from < parts.length) take(from === 0 ? parts : parts.slice(from), size);
 }
 
 /** Resources and their pieces begin with their names. */

@@ -57,9 +57,7 @@ function define(ctx: GenerateContext): Outlooks {
     compute(client) {
       const { services } = ctx.lookups.scope({ namespace: client.namespace, sidecar: client.sidecar });
       const mayHaveRules = rulesAbout(ctx, client);
-      const chosen = ctx.lookups.destinationRuleChooser();
-      const rulesFor = ({ host, namespace }: ScopedService): readonly string[] =>
-        chosen({ host, clientNamespace: client.namespace, serviceNamespace: namespace, labels: client.labels });
+      const rulesFor = ctx.lookups.destinationRuleChooser({ clientNamespace: client.namespace, labels: client.labels });
       const seen = services.map((service) => ({ service, rules: mayHaveRules(service.namespace) ? rulesFor(service) : NONE }));
       const id = contentHash(seen.map(seenId).join("\n"));
       return outlooks.of(id, () => ({ id, services: seen }));

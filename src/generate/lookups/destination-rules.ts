@@ -4,6 +4,7 @@ import { type Labels, labelPairs, matchesLabels } from "../../base/labels.ts";
 import { type ConfigObject, objectKey } from "../../config/object.ts";
 import type { Query } from "../../engine/index.ts";
 import { type DestinationRule, DestinationRuleSchema } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
+import type { ServiceRef } from "../../model/service.ts";
 import type { DestinationRuleQuery, GenerateContext, ResolvedDestinationRule } from "../context.ts";
 import { remembered } from "../remembered.ts";
 import { byPrecedence, compareText } from "./precedence.ts";
@@ -12,13 +13,16 @@ export interface DestinationRuleLookups {
   readonly destinationRule: (query: DestinationRuleQuery) => ResolvedDestinationRule | undefined;
   readonly mergedDestinationRule: (keys: readonly string[], host: string) => ResolvedDestinationRule | undefined;
   readonly destinationRuleKeys: (query: DestinationRuleQuery) => readonly string[];
-  readonly destinationRuleChooser: () => (query: DestinationRuleQuery) => readonly string[];
+  readonly destinationRuleChooser: (client: RuleClient) => (service: Pick<ServiceRef, "host" | "namespace">) => readonly string[];
   readonly hasSelectiveDestinationRules: Query<string, boolean>;
   /** The work behind choosing rules of namespaces in small steps. */
   readonly steps: (namespaces: readonly string[]) => Iterable<void>;
 }
 
 type Context = Pick<GenerateContext, "engine" | "inputs" | "settings">;
+
+/** Who asks for rules. */
+type RuleClient = Pick<DestinationRuleQuery, "clientNamespace" | "labels">;
 
 /** Rules of one host that count as one: they say the same of who may use them. The oldest comes first. */
 interface RuleGroup {
@@ -32,6 +36,9 @@ interface HostIndex {
   readonly exact: Readonly<Record<string, readonly RuleGroup[]>>;
   readonly wildcards: readonly { readonly host: string; readonly groups: readonly RuleGroup[] }[];
 }
+
+const NO_GROUPS: readonly RuleGroup[] = [];
+const NO_KEYS: readonly string[] = [];
 
 /** What one namespace has for its own workloads, and what it lets others see. */
 interface NamespaceRules {
@@ -75,7 +82,8 @@ export function defineDestinationRules(ctx: Context): DestinationRuleLookups {
   });
   const merged = defineMerged(ctx);
   const rootNamespace = (): string => ctx.inputs.mesh.get("mesh")?.rootNamespace ?? "istio-system";
-  const keysOf = (query: DestinationRuleQuery): readonly string[] => chosenKeys(query, { rulesIn, root: rootNamespace() });
+  const keysOf = (query: DestinationRuleQuery): readonly string[] =>
+    chooserFor(query, { rulesIn, root: rootNamespace() })({ host: query.host, namespace: query.serviceNamespace });
   return {
     *steps(namespaces) {
       for (const namespace of namespaces) {
@@ -84,10 +92,7 @@ export function defineDestinationRules(ctx: Context): DestinationRuleLookups {
       }
     },
     destinationRuleKeys: keysOf,
-    destinationRuleChooser: () => {
-      const places = { rulesIn: remembered(rulesIn), root: rootNamespace() };
-      return (query) => chosenKeys(query, places);
-    },
+    destinationRuleChooser: (client) => chooserFor(client, { rulesIn: remembered(rulesIn), root: rootNamespace() }),
     mergedDestinationRule: (keys, host) => merged({ keys, host }),
     destinationRule: (query) => {
       const keys = keysOf(query);
@@ -106,13 +111,22 @@ interface RulePlaces {
   readonly root: string;
 }
 
-function chosenKeys(query: DestinationRuleQuery, { rulesIn, root }: RulePlaces): readonly string[] {
-  const own = mostSpecific(rulesIn(query.clientNamespace).own, query.host);
-  if (own.length > 0) return selectFor(own, query.labels);
-  const exportedBy = (namespace: string): readonly RuleGroup[] =>
-    mostSpecific(rulesIn(namespace).exported, query.host).filter(({ exportTo }) => isVisible(exportTo, query.clientNamespace));
-  const ofService = exportedBy(query.serviceNamespace);
-  return selectFor(ofService.length > 0 ? ofService : exportedBy(root), undefined);
+/** Chooses the rules of services, as one client sees them. */
+function chooserFor(
+  { clientNamespace, labels }: RuleClient,
+  { rulesIn, root }: RulePlaces,
+): ReturnType<DestinationRuleLookups["destinationRuleChooser"]> {
+  const { own } = rulesIn(clientNamespace);
+  const exportedBy = (namespace: string, host: string): readonly RuleGroup[] => {
+    const groups = mostSpecific(rulesIn(namespace).exported, host);
+    return groups.length === 0 ? groups : groups.filter(({ exportTo }) => isVisible(exportTo, clientNamespace));
+  };
+  return ({ host, namespace }) => {
+    const mine = mostSpecific(own, host);
+    if (mine.length > 0) return selectFor(mine, labels);
+    const ofService = exportedBy(namespace, host);
+    return selectFor(ofService.length > 0 ? ofService : exportedBy(root, host), undefined);
+  };
 }
 
 /** Whether workloads of the rule's own namespace may use it. One that selects workloads is for those alone, whatever it exports. */
@@ -190,14 +204,16 @@ function grouped(rules: readonly RuleTraits[]): readonly RuleGroup[] {
 function mostSpecific(index: HostIndex, host: string): readonly RuleGroup[] {
   const exact = index.exact[host];
   if (exact !== undefined) return exact;
-  return index.wildcards.find((entry) => entry.host === host || matchesHost(entry.host, host))?.groups ?? [];
+  if (index.wildcards.length === 0) return NO_GROUPS;
+  return index.wildcards.find((entry) => entry.host === host || matchesHost(entry.host, host))?.groups ?? NO_GROUPS;
 }
 
 /** The rules for a workload: the oldest that select it, else the youngest of those that select nothing, which is Istio's choice. */
 function selectFor(groups: readonly RuleGroup[], labels: Labels | undefined): readonly string[] {
+  if (groups.length === 0) return NO_KEYS;
   const selecting =
     labels === undefined ? undefined : groups.find(({ selector }) => selector !== undefined && matchesLabels(selector, labels));
-  return (selecting ?? groups.findLast(({ selector }) => selector === undefined))?.keys ?? [];
+  return (selecting ?? groups.findLast(({ selector }) => selector === undefined))?.keys ?? NO_KEYS;
 }
 
 /** Several rules for one host add up: subsets are collected (the first of a name stands), the first traffic policy stands. */

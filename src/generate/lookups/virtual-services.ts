@@ -1,9 +1,8 @@
-import { clone } from "@bufbuild/protobuf";
 import { resolveShortName } from "../../base/hostname.ts";
 import { type ConfigObject, objectKey } from "../../config/object.ts";
 import type { Query } from "../../engine/index.ts";
 import type { Destination } from "../../gen/istio/networking/v1alpha3/shared_pb.js";
-import { type HTTPRoute, type VirtualService, VirtualServiceSchema } from "../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
+import type { HTTPRoute, VirtualService } from "../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
 import type { GenerateContext, ResolvedVirtualService } from "../context.ts";
 import { mergeDelegate } from "./delegates.ts";
 import { exportRank, isExported } from "./export-to.ts";
@@ -111,24 +110,26 @@ function defineResolved(
   });
 }
 
-/** Full host and gateway names throughout: `web` written in namespace `shop` means `web.shop.svc.cluster.local`. */
+/** Full host and gateway names throughout: `web` written in namespace `shop` means `web.shop.svc.cluster.local`. What names none is not copied. */
 function withFullHosts(original: VirtualService, namespace: string, domain: string): VirtualService {
-  const spec = clone(VirtualServiceSchema, original);
   const full = (host: string): string => resolveShortName(host, namespace, domain);
-  const fill = (destination: Destination | undefined): void => {
-    if (destination !== undefined) destination.host = full(destination.host);
+  const gateways = <M extends { readonly gateways: readonly string[] }>(match: M): M =>
+    match.gateways.length === 0 ? match : { ...match, gateways: match.gateways.map((gateway) => fullGateway(gateway, namespace)) };
+  const meant = (destination: Destination): Destination => ({ ...destination, host: full(destination.host) });
+  const routed = <R extends { readonly destination?: Destination | undefined }>(route: R): R =>
+    route.destination === undefined ? route : { ...route, destination: meant(route.destination) };
+  return {
+    ...original,
+    hosts: original.hosts.map((host) => full(host).toLowerCase()),
+    gateways: original.gateways.map((gateway) => fullGateway(gateway, namespace)),
+    http: original.http.map((rule) => ({
+      ...rule,
+      route: rule.route.map(routed),
+      ...(rule.mirror !== undefined && { mirror: meant(rule.mirror) }),
+      mirrors: rule.mirrors.map(routed),
+      match: rule.match.map(gateways),
+    })),
+    tcp: original.tcp.map((rule) => ({ ...rule, route: rule.route.map(routed), match: rule.match.map(gateways) })),
+    tls: original.tls.map((rule) => ({ ...rule, route: rule.route.map(routed), match: rule.match.map(gateways) })),
   };
-  spec.hosts = spec.hosts.map((host) => full(host).toLowerCase());
-  spec.gateways = spec.gateways.map((gateway) => fullGateway(gateway, namespace));
-  for (const rule of spec.http) {
-    for (const route of rule.route) fill(route.destination);
-    fill(rule.mirror);
-    for (const mirror of rule.mirrors) fill(mirror.destination);
-    for (const match of rule.match) match.gateways = match.gateways.map((gateway) => fullGateway(gateway, namespace));
-  }
-  for (const rule of [...spec.tcp, ...spec.tls]) {
-    for (const route of rule.route) fill(route.destination);
-    for (const match of rule.match) match.gateways = match.gateways.map((gateway) => fullGateway(gateway, namespace));
-  }
-  return spec;
 }

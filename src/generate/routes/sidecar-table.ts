@@ -37,20 +37,23 @@ export function sidecarHosts(parts: TableParts, key: SidecarTableKey): TableHost
   return { hosts: [...madeHosts(parts, key, hosts), ...inlineHosts(parts, key)], ignorePort };
 }
 
-/** Hosts whose rules have been translated once: what changes later is little. */
-const translated = new WeakSet<PlannedHost>();
+/** Hosts whose rules have been translated once, and lists of none but such: what changes later is little. */
+const translated = new WeakSet<PlannedHost | readonly PlannedHost[]>();
 
 /** The work behind a table in small steps. What has been done for another table, or before a change, is not walked through again. */
 export function* tableSteps(parts: TableParts, key: SidecarTableKey): Iterable<void> {
   const port = Number(key.name);
   const { dnsCapture, remoteCluster, headers } = key;
   if (Number.isInteger(port)) yield* parts.plainHosts.steps({ port, dnsCapture, remoteCluster, headers });
-  for (const host of ahead(() => parts.plan(key).hosts) ?? []) {
+  const hosts = ahead(() => parts.plan(key).hosts) ?? [];
+  if (translated.has(hosts)) return;
+  for (const host of hosts) {
     if (host.vs.length === 0 || translated.has(host)) continue;
     translated.add(host);
     ahead(() => ruledBody(parts, key, host));
     yield;
   }
+  translated.add(hosts);
 }
 
 /** Hosts of a plan, made. One that only a VirtualService names, and for which none of its rules applies, is left out. */
