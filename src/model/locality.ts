@@ -8,10 +8,18 @@ export interface Locality {
 /** Nobody knows where. */
 export const NO_LOCALITY: Locality = Object.freeze({ region: "", zone: "", subzone: "" });
 
-/** Reads `region/zone/subzone`, the form used by the `istio-locality` label and by locality settings. */
+const KEPT = 1_024;
+const known = new Map<string, Locality>();
+
+/** Reads `region/zone/subzone`, the form used by the `istio-locality` label and by locality settings. One object for the endpoints of a place, which are many. */
 export function parseLocality(text: string): Locality {
+  const before = known.get(text);
+  if (before !== undefined) return before;
   const [region = "", zone = "", subzone = ""] = text.split("/");
-  return region === "" ? NO_LOCALITY : { region, zone, subzone };
+  const locality = region === "" ? NO_LOCALITY : Object.freeze({ region, zone, subzone });
+  if (known.size === KEPT) known.clear();
+  known.set(text, locality);
+  return locality;
 }
 
 /** `region/zone/subzone`, without what is not known at the end. */

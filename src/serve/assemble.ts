@@ -32,7 +32,13 @@ export async function assemble(options: ControlPlaneOptions, mesh: MeshState, li
   const streams = await openStreams({ ...shared, world, store, settled: () => later.settled() });
   const { xds, identity, registrations, leases, receipts, callers } = streams;
   later.push = (reason) => void xds.push(reason);
-  const { sources, outside, problemReport, reports, debounce, loaded } = followSources({ ...shared, ...opened, xds, registrations });
+  const { sources, outside, problemReport, reports, debounce, loaded } = followSources({
+    ...shared,
+    ...opened,
+    xds,
+    registrations,
+    receipts,
+  });
   later.settled = () => reports.note();
   const serving = { yes: false };
   const laterChecks: Parts["laterChecks"] = [];

@@ -11,7 +11,7 @@ import { createOutside, type Outside } from "./outside.ts";
 import { createProblemReport, type ProblemReport } from "./problem-report.ts";
 import { createRunningSources, type RunningSources, type SourceMaker } from "./running-sources.ts";
 
-export type FollowOptions = StoreOptions & OpenedStore & Pick<OpenedStreams, "xds" | "registrations">;
+export type FollowOptions = StoreOptions & OpenedStore & Pick<OpenedStreams, "xds" | "registrations" | "receipts">;
 
 /** What follows configuration as it changes. */
 export interface Followed {
@@ -26,7 +26,7 @@ export interface Followed {
 
 /** Makes the sources, which are set later, and puts what they say in force as soon as there is quiet. */
 export function followSources(given: FollowOptions): Followed {
-  const { options, mesh, link, metrics, patchLog, world, store, documents, descriptors, xds, registrations } = given;
+  const { options, mesh, link, metrics, patchLog, world, store, documents, descriptors, xds, registrations, receipts } = given;
   const { clock, log, baseDir } = options;
   const { settings } = mesh.current;
   const reports = createObjectReports({
@@ -52,7 +52,7 @@ export function followSources(given: FollowOptions): Followed {
     if (waiting === undefined) putInForce();
     else void waiting.then(putInForce);
   });
-  const problemReport = createProblemReport({ world, store, clock, log, looked: () => reports.note() });
+  const problemReport = createProblemReport({ world, store, clock, log, looked: () => reports.note(), proxiesAwaited: receipts.awaited });
   const outside = createOutside({ baseDir, world, xds, mesh, fetched: metrics.keyFetch, clock, log });
   const sources = createRunningSources({
     make: firstOf([filesOf(given, documents.readings), clusterSource(link), ...options.sources]),

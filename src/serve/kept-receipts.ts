@@ -25,6 +25,8 @@ export interface ReceiptOptions {
 
 /** What proxies were offered and hold, kept on disk for the next start of the same program on the same inputs. */
 export interface ReceiptFile extends KeptReceipts {
+  /** There were proxies before the restart, which may come back. */
+  readonly awaited: boolean;
   /** From now on the receipts of this server are written whenever nothing has happened for a while. Ends with the returned function, which waits for a write. */
   follow(xds: Pick<XdsServer, "receipts">): () => Promise<void>;
 }
@@ -70,6 +72,7 @@ export async function openReceipts({ baseDir, build, world, settings, clock, log
   };
 
   return {
+    awaited: kept !== undefined && kept.receipts.size > 0,
     has(receipt) {
       if (kept !== undefined && kept.origin !== origin.now()) kept = undefined;
       return kept?.receipts.has(receipt) === true;

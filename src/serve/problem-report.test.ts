@@ -47,3 +47,26 @@ it("tells of a problem when it comes, and again only when it came back", async (
   expect(await passed(routes("web.test"))).toEqual([]);
   expect(await passed(routes("gone.test"))).toEqual([dangling]);
 });
+
+it("looks at first when the proxies that are awaited have had time to come", async () => {
+  const mesh = meshFrom(entry + routes("web.test"));
+  const clock = manualClock();
+  let looks = 0;
+  const report = createProblemReport({
+    world: mesh.world,
+    store: { origin: () => undefined, problems: () => mesh.problems },
+    clock,
+    log: silentLog,
+    looked: () => looks++,
+    proxiesAwaited: true,
+  });
+  const after = async (ms: number): Promise<number> => {
+    report.committed();
+    clock.advance(ms);
+    await nextTurn();
+    return looks;
+  };
+  expect(await after(4_000)).toBe(0);
+  expect(await after(1_000)).toBe(1);
+  expect(await after(250)).toBe(2);
+});

@@ -24,20 +24,23 @@ export interface ProblemReportOptions {
   readonly log: Log;
   /** A look is over. */
   looked?(): void;
+  /** Proxies of before a restart are about to come back: the first look waits until they have. */
+  readonly proxiesAwaited?: boolean;
 }
 
 /** Proxies are served first; changes that follow each other are looked at together. */
 const AFTER_MS = 250;
-/** After a start all proxies come at once. */
+/** After a start all proxies come at once, and those that were there before are served in little time. */
 const FIRST_AFTER_MS = 2_000;
+const AFTER_PROXIES_MS = 5_000;
 
 /** Looks at the objects of a store after each commit, and says in the log what is new. */
-export function createProblemReport({ world, store, clock, log, looked }: ProblemReportOptions): ProblemReport {
+export function createProblemReport({ world, store, clock, log, looked, proxiesAwaited }: ProblemReportOptions): ProblemReport {
   let said = new Set<string>();
   let found: ReadonlyMap<string, readonly Problem[]> = new Map();
   const problemsBeside = createJudge(world, clock);
   let waiting = false;
-  let afterMs = FIRST_AFTER_MS;
+  let afterMs = proxiesAwaited === true ? AFTER_PROXIES_MS : FIRST_AFTER_MS;
 
   const look = async (): Promise<void> => {
     const beside = await problemsBeside();
