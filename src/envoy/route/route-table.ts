@@ -22,7 +22,8 @@ export interface TableHost {
 
 export interface RouteTableInput {
   readonly name: string;
-  readonly hosts: readonly TableHost[];
+  /** In groups: what is made of one is kept for all tables that have it. */
+  readonly groups: readonly (readonly TableHost[])[];
   /** Domains are compared without the port of the Host header. Off where domains carry ports themselves (explicit HTTP proxies). */
   readonly ignorePort: boolean;
   /** Besides these hosts Envoy asks for others, which are resources of their own (`virtualHostResource`). */
@@ -57,7 +58,15 @@ export const sharedDomains = (names: readonly string[]): EncodedDomains => liste
  * stand once in a table, discovered hosts included, or Envoy refuses all of it: see `withDistinctDomains`.
  */
 export function assembleRouteTable(input: RouteTableInput): readonly Uint8Array[] {
-  return [tableHead(input), ...input.hosts.map(hostField)];
+  return [tableHead(input), ...input.groups.flatMap(fieldsOf)];
+}
+
+const groupFields = new WeakMap<readonly TableHost[], readonly Uint8Array[]>();
+
+function fieldsOf(group: readonly TableHost[]): readonly Uint8Array[] {
+  const known = groupFields.get(group) ?? group.map(hostField);
+  groupFields.set(group, known);
+  return known;
 }
 
 function tableHead({ name, ignorePort, divided }: RouteTableInput): Uint8Array {

@@ -3,8 +3,8 @@ import type { VirtualHostInput } from "../../envoy/route/route-input.ts";
 import { type EncodedDomains, encodeDomains } from "../../envoy/route/route-table.ts";
 import { isHttp } from "../../model/protocol.ts";
 import { hostKey, refOf, type ServiceRef, serviceKey } from "../../model/service.ts";
-import { type Outlook, outlooksOf } from "../clusters/outlook.ts";
-import type { GenerateContext, ScopeKey } from "../context.ts";
+import type { Outlook } from "../clusters/outlook.ts";
+import type { GenerateContext } from "../context.ts";
 import { assignmentsOf } from "../endpoints/assignments.ts";
 import { definePrepareFirst } from "../prepare-first.ts";
 import { type Addressing, addressingId, domainsOf, type NamedService, type Nearness } from "./domains.ts";
@@ -72,16 +72,13 @@ export function definePlainHosts(ctx: GenerateContext, body: Query<VirtualHostIn
   return { at, steps: (key) => prepareFirst({ id: portId(key), steps: () => hostSteps(key), make: () => at(key) }) };
 }
 
-/** The DestinationRules that clients of a scope use for each service they see, as texts to compare. Scopes with one outlook share the answer. */
-export function defineRulesIn(ctx: GenerateContext): (scope: ScopeKey) => ReadonlyMap<string, string> {
-  const outlooks = outlooksOf(ctx);
-  const rules = ctx.engine.query<Outlook, ReadonlyMap<string, string>>({
+/** The DestinationRules that clients of an outlook use for each service they see, as texts to compare. */
+export const defineRulesIn = (ctx: GenerateContext): Query<Outlook, ReadonlyMap<string, string>> =>
+  ctx.engine.query<Outlook, ReadonlyMap<string, string>>({
     name: "rulesByService",
     id: ({ id }) => id,
     compute: ({ services }) => new Map(services.map((seen) => [serviceKey(seen.service), textOf(seen.rules)])),
   });
-  return ({ namespace, sidecar }) => rules(outlooks.of({ namespace, sidecar, labels: undefined }));
-}
 
 const textOf = (rules: readonly string[]): string => rules.join();
 

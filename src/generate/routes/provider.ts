@@ -16,17 +16,19 @@ import { keyListId } from "../lookups/key-list.ts";
 import { gatewayQueryOf } from "../lookups/merged-gateway.ts";
 import { definePrepareOnce } from "../prepare-once.ts";
 import { createCollector, objectsBehind, sameResourceSet } from "../resource-set.ts";
+import { defineCommonHosts } from "./common-hosts.ts";
 import { addressingId } from "./domains.ts";
 import { type GatewayTableKey, gatewayHosts } from "./gateway-table.ts";
 import { defineHostBody } from "./hosts.ts";
 import { definePlainHosts, defineRulesIn } from "./plain-hosts.ts";
+import { type HostGroup, numberOf } from "./planned-host.ts";
 import { defineRouteHeaders, type RouteHeaders, routeHeadersId } from "./route-headers.ts";
 import { defineRuledHosts } from "./ruled-hosts.ts";
 import { defineSidecarPlan, isSharedTable } from "./sidecar-plan.ts";
 import {
   behindHost,
+  hostMaker,
   inlineHosts,
-  madeHosts,
   type SidecarTableKey,
   sidecarHosts,
   type TableHosts,
@@ -51,15 +53,12 @@ interface TablesKey {
   readonly divided: boolean;
 }
 
-/** Some hosts of a table, by their place in its plan. */
+/** A group of hosts of a table. */
 interface HostRunKey {
   readonly table: SidecarTableKey;
   readonly owner: string;
-  readonly run: number;
+  readonly group: HostGroup;
 }
-
-/** Hosts are made in runs of this many: a change of one costs the run it is in, and runs are few enough to be remembered for every namespace. */
-const RUN_LENGTH = 32;
 
 /**
  * Route tables, asked for by name (listeners name the tables they use), and their virtual hosts for proxies that say they take them one by one
@@ -152,7 +151,7 @@ function defineTables(ctx: GenerateContext) {
       if (owner.kind !== "sidecar") return undefined;
       const key = { ...owner.table, name };
       const { ignorePort } = parts.plan(key);
-      return encodedPieces(ROUTE_TYPE, name, assembleRouteTable({ name, divided: true, hosts: inlineHosts(parts, key), ignorePort }));
+      return encodedPieces(ROUTE_TYPE, name, assembleRouteTable({ name, divided: true, groups: [inlineHosts(parts, key)], ignorePort }));
     },
   });
   const tableOf = ({ owner, divided: divides }: TablesKey, name: string) =>
@@ -178,16 +177,17 @@ function tableParts(ctx: GenerateContext): TableParts {
   const body = defineHostBody(ctx);
   const plainHosts = definePlainHosts(ctx, body);
   const plan = defineSidecarPlan(ctx, plainHosts.at);
-  return { ctx, body, plan, plainHosts, ruledHosts: defineRuledHosts(ctx, body), rulesIn: defineRulesIn(ctx) };
+  const ruledHosts = defineRuledHosts(ctx, body);
+  const rulesIn = defineRulesIn(ctx);
+  return { ctx, body, plan, plainHosts, ruledHosts, commonHosts: defineCommonHosts({ ctx, ruledHosts, rulesIn }), rulesIn };
 }
 
 function defineHostSets({ engine }: GenerateContext, parts: TableParts, id: (key: TablesKey) => string) {
-  const planned = ({ table, run: index }: HostRunKey) => parts.plan(table).hosts.slice(index * RUN_LENGTH, (index + 1) * RUN_LENGTH);
   const run = engine.query<HostRunKey, readonly Encoded[]>({
     name: "virtualHostRun",
-    id: ({ table, owner, run: index }) => `${index}|${table.name}|${owner}`,
+    id: ({ table, owner, group }) => `${numberOf(group)}|${table.name}|${owner}`,
     same: sameMembers,
-    compute: (key) => madeHosts(parts, key.table, planned(key)).map((host) => virtualHostResource(key.table.name, host)),
+    compute: ({ table, group }) => hostMaker(parts, table)(group).map((host) => virtualHostResource(table.name, host)),
   });
   const runs = engine.query<TablesKey, readonly HostRunKey[]>({
     name: "virtualHostRuns",
@@ -196,8 +196,7 @@ function defineHostSets({ engine }: GenerateContext, parts: TableParts, id: (key
       if (owner.kind !== "sidecar") return [];
       return [...names.names].filter(isSharedTable).flatMap((name) => {
         const table = { ...owner.table, name };
-        const count = Math.ceil(parts.plan(table).hosts.length / RUN_LENGTH);
-        return Array.from({ length: count }, (_, index) => ({ table, owner: ownerId(owner), run: index }));
+        return parts.plan(table).groups.map((group) => ({ table, owner: ownerId(owner), group }));
       });
     },
   });
@@ -211,7 +210,7 @@ function defineHostSets({ engine }: GenerateContext, parts: TableParts, id: (key
       for (const one of runs(key)) {
         const made = run.try(one);
         if (made.ok) for (const host of made.value) collector.add(host);
-        else for (const { name } of planned(one)) collector.fail(`${one.table.name}/${name}`, made.error.message);
+        else for (const { name } of one.group) collector.fail(`${one.table.name}/${name}`, made.error.message);
         if (!made.ok || made.value.length > 0) tables.delete(one.table.name);
       }
       for (const name of tables) collector.add(noVirtualHost(name));
@@ -233,7 +232,7 @@ function routerHosts({ ctx, body }: TableParts, key: GatewayTableKey): TableHost
     body: body(input),
     domains: encodeDomains(domains),
   }));
-  return hosts && { hosts: withDistinctDomains(hosts), ignorePort: true };
+  return hosts && { groups: [withDistinctDomains(hosts)], ignorePort: true };
 }
 
 function ownerId(owner: TableOwner): string {

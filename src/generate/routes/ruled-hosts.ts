@@ -1,7 +1,7 @@
 import type { Query } from "../../engine/index.ts";
 import type { VirtualHostInput } from "../../envoy/route/route-input.ts";
 import { type ServiceRef, serviceKey } from "../../model/service.ts";
-import { outlooksOf } from "../clusters/outlook.ts";
+import { outlooksOf, type SeenService } from "../clusters/outlook.ts";
 import type { GenerateContext } from "../context.ts";
 import { MESH_GATEWAY } from "../lookups/virtual-services.ts";
 import { isPolicy, objectsBehind } from "../resource-set.ts";
@@ -33,6 +33,8 @@ export interface RuledHosts {
   of(key: RuledHostKey): Uint8Array | undefined;
   /** Keys of the rules that such a body is made from. */
   behind(key: RuledHostKey): readonly string[];
+  /** Whether the rules of a VirtualService are to clients that see these services what they are to anyone. */
+  alikeFor(vs: string, seen: ReadonlyMap<string, SeenService>): boolean;
 }
 
 /**
@@ -56,7 +58,14 @@ export function defineRuledHosts(ctx: GenerateContext, body: Query<VirtualHostIn
     },
   });
   const shared = (key: RuledHostKey): RuledHostKey => ({ ...key, client: clientFor(ctx, questions(key.vs), key.client) });
-  return { of: (key) => ruled(shared(key)), behind: (key) => objectsBehind(ctx.engine, ruled, shared(key)).filter(isPolicy) };
+  return {
+    of: (key) => ruled(shared(key)),
+    behind: (key) => objectsBehind(ctx.engine, ruled, shared(key)).filter(isPolicy),
+    alikeFor: (vs, seen) => {
+      const asked = questions(vs);
+      return !asked.labels && !asked.namespace && !findsOther(seen, asked);
+    },
+  };
 }
 
 function onlyPort(ctx: GenerateContext, client: RouteClient, host: string): number | undefined {
@@ -65,18 +74,24 @@ function onlyPort(ctx: GenerateContext, client: RouteClient, host: string): numb
   return others.length === 0 ? first?.number : undefined;
 }
 
-const ANYONE: Pick<RouteClient, "namespace" | "labels"> = { namespace: "", labels: undefined };
+/** A client without rules of its own, in no namespace that there is. */
+export const ANYONE: Pick<RouteClient, "namespace" | "labels"> = { namespace: "", labels: undefined };
 
 function clientFor(ctx: GenerateContext, asked: Questions, client: RouteClient): RouteClient {
-  if (asked.labels) return client;
-  const own = asked.namespace || ctx.lookups.hasSelectiveDestinationRules(client.namespace) || findsOther(ctx, client, asked);
+  if (asked.labels || client.namespace === ANYONE.namespace) return client;
+  const own =
+    asked.namespace || ctx.lookups.hasSelectiveDestinationRules(client.namespace) || findsOther(seenFrom(ctx, client.namespace), asked);
   return own ? client : { ...ANYONE, headers: client.headers };
 }
 
-/** Whether a client finds another service, or has other DestinationRules, where the rules lead. */
-function findsOther(ctx: GenerateContext, { namespace }: RouteClient, { destinations }: Questions): boolean {
+/** The services that clients of a namespace see, by host, whatever a Sidecar lets some of them import. */
+export function seenFrom(ctx: GenerateContext, namespace: string): ReadonlyMap<string, SeenService> {
   const outlooks = outlooksOf(ctx);
-  const seen = outlooks.byHost(outlooks.of({ namespace, sidecar: undefined, labels: undefined }));
+  return outlooks.byHost(outlooks.of({ namespace, sidecar: undefined, labels: undefined }));
+}
+
+/** Whether clients that see these services find another one, or have other DestinationRules, where the rules lead. */
+function findsOther(seen: ReadonlyMap<string, SeenService>, { destinations }: Questions): boolean {
   return destinations.some(({ host, found }) => {
     const own = seen.get(host);
     return found !== (own === undefined ? "" : foundText(own.service, own.rules));

@@ -9,6 +9,7 @@ import { keyListId } from "../lookups/key-list.ts";
 import { compareText } from "../lookups/precedence.ts";
 import { type Addressing, addressingId, homeOf, nearnessOf, splitDomain } from "./domains.ts";
 import type { PlainHost, PortQuery } from "./plain-hosts.ts";
+import { groupsOf, type HostGroup, type PlannedHost, planned, sameGroups, sharedGroup } from "./planned-host.ts";
 import { type RouteHeaders, routeHeadersId } from "./route-headers.ts";
 
 /** What decides which hosts a sidecar's route table has. */
@@ -19,22 +20,8 @@ export interface SidecarPlanKey extends Addressing {
   readonly headers: RouteHeaders;
 }
 
-/** A virtual host that a table is to have: where its routes come from, but not what they are. The same object in all tables that have it so. */
-export interface PlannedHost {
-  readonly name: string;
-  readonly host: string;
-  readonly port: number;
-  /** Set where the table stands for all ports: a destination that names none then means its only one. */
-  readonly anyPort?: true;
-  readonly domains: EncodedDomains;
-  /** Undefined for a host that only a VirtualService names. */
-  readonly service: PlainHost | undefined;
-  /** Keys of the VirtualServices that may speak for it: the first that has a rule for the client does. */
-  readonly vs: readonly string[];
-}
-
 export interface PlannedTable {
-  readonly hosts: readonly PlannedHost[];
+  readonly groups: readonly HostGroup[];
   /** Besides these a host takes what nobody declared; not where the table has one host, for every name. No rule of the mesh may claim `*`. */
   readonly catchAll: boolean;
   /** Clients may name any port beside a host. Otherwise they must name the right one. */
@@ -92,7 +79,7 @@ type Naming = Pick<SidecarPlanKey, "dnsDomain" | "dnsCapture" | "remoteCluster" 
 
 /** The hosts of a port as clients see them that are at home with none of them. */
 interface CommonPlan {
-  readonly hosts: readonly PlannedHost[];
+  readonly groups: readonly HostGroup[];
   /** The same by the namespace in whose domain they are: its clients call them by a name more. */
   readonly homes: ReadonlyMap<string, ReadonlySet<PlannedHost>>;
   /** All domains; undefined where some host had to go without one that another has. */
@@ -123,7 +110,7 @@ export function defineSidecarPlan(
     name: "routeTableCommonPlan",
     id: ({ port, services, virtualServices, dnsDomain, headers, ...addressing }) =>
       `${port}|${serviceListId(services)}|${keyListId(virtualServices)}|${dnsDomain}|${addressingId(addressing)}${routeHeadersId(headers)}`,
-    same: (a, b) => (a.taken === undefined) === (b.taken === undefined) && sameHosts(a.hosts, b.hosts),
+    same: (a, b) => (a.taken === undefined) === (b.taken === undefined) && sameGroups(a.groups, b.groups),
     compute: (key) => planCommon(parts, key),
   });
   const parts: PlanParts = { ctx, plainHosts, claimants, common };
@@ -137,13 +124,7 @@ export function defineSidecarPlan(
 }
 
 const samePlan = (a: PlannedTable, b: PlannedTable): boolean =>
-  a.ignorePort === b.ignorePort && a.catchAll === b.catchAll && sameHosts(a.hosts, b.hosts);
-
-const sameHosts = (a: readonly PlannedHost[], b: readonly PlannedHost[]): boolean =>
-  a === b || (a.length === b.length && a.every((host, index) => sameHost(host, b[index])));
-
-const sameHost = (a: PlannedHost, b: PlannedHost | undefined): boolean =>
-  a === b || (a.name === b?.name && a.domains === b.domains && a.service === b.service && a.vs.join() === b.vs.join());
+  a.ignorePort === b.ignorePort && a.catchAll === b.catchAll && sameGroups(a.groups, b.groups);
 
 /**
  * The table of one sniffed service has that service alone, under any name, as Istio has it: whoever called its address means it. In every other
@@ -154,25 +135,25 @@ function planTable(parts: PlanParts, key: SidecarPlanKey): PlannedTable {
   const subject = subjectOf(scope, key.name);
   const anyPort = "anyPortOf" in subject;
   const shared = anyPort ? undefined : sharedPlan(parts, key, subject);
-  if (shared !== undefined) return { hosts: shared, catchAll: true, ignorePort: true };
+  if (shared !== undefined) return { groups: shared, catchAll: true, ignorePort: true };
   const all = anyPort ? subject.anyPortOf.flatMap((egress) => hostsWithPorts(parts, key, egress)) : subjectHosts(parts, key, subject);
   if (!anyPort && subject.host !== undefined) {
     const [only] = all;
-    const hosts = only === undefined ? [] : [{ ...only, domains: sharedDomains([EVERY_HOST]) }];
-    return { hosts, catchAll: false, ignorePort: true };
+    const hosts = only === undefined ? [] : [planned({ ...only, domains: sharedDomains([EVERY_HOST]) })];
+    return { groups: groupsOf(hosts), catchAll: false, ignorePort: true };
   }
-  return { hosts: inSharedOrder(withDistinctDomains(all).map(planned), key), catchAll: true, ignorePort: !anyPort };
+  return { groups: groupsOf(inSharedOrder(withDistinctDomains(all).map(planned), key)), catchAll: true, ignorePort: !anyPort };
 }
 
 /** The hosts of a port out of the plan that namespaces have in common; undefined where that cannot be: names clash, or one host alone is meant. */
-function sharedPlan(parts: PlanParts, key: SidecarPlanKey, { port, host, egress }: PortSubject): readonly PlannedHost[] | undefined {
+function sharedPlan(parts: PlanParts, key: SidecarPlanKey, { port, host, egress }: PortSubject): readonly HostGroup[] | undefined {
   if (host !== undefined || egress === undefined) return undefined;
   const { dnsCapture, remoteCluster, headers } = key;
   const { namespace, suffix } = splitDomain(key.dnsDomain);
   const { services, virtualServices } = egress;
-  const { hosts, homes, taken } = parts.common({ port, services, virtualServices, dnsDomain: suffix, dnsCapture, remoteCluster, headers });
+  const { groups, homes, taken } = parts.common({ port, services, virtualServices, dnsDomain: suffix, dnsCapture, remoteCluster, headers });
   const own = homes.get(namespace);
-  if (taken === undefined || own === undefined) return taken && hosts;
+  if (taken === undefined || own === undefined) return taken && groups;
   const added = new Set<string>();
   const named: PlannedHost[] = [];
   for (const one of own) {
@@ -184,12 +165,19 @@ function sharedPlan(parts: PlanParts, key: SidecarPlanKey, { port, host, egress 
     }
     named.push(planned({ ...one, domains }));
   }
-  return [...hosts.filter((one) => !own.has(one)), ...named];
+  return [...groups.flatMap((group) => without(group, own)), ...groupsOf(named)];
+}
+
+/** What is left of a group when some hosts are taken out; mostly all of it. */
+function without(group: HostGroup, taken: ReadonlySet<PlannedHost>): readonly HostGroup[] {
+  if (!group.some((host) => taken.has(host))) return [group];
+  const left = group.filter((host) => !taken.has(host));
+  return left.length === 0 ? [] : [sharedGroup(left)];
 }
 
 function planCommon(parts: PlanParts, key: CommonKey): CommonPlan {
   const all = subjectHosts(parts, key, { port: key.port, host: undefined, egress: key });
-  const distinct = withDistinctDomains(all);
+  const distinct = withDistinctDomains(all).map(planned);
   const homes = new Map<string, Set<PlannedHost>>();
   for (const host of distinct) {
     for (const { host: name } of [host, ...(host.service?.aliases ?? [])]) {
@@ -201,7 +189,7 @@ function planCommon(parts: PlanParts, key: CommonKey): CommonPlan {
   }
   const clash = distinct.length !== all.length || distinct.some((host, index) => host !== all[index]);
   return {
-    hosts: inSharedOrder(distinct, key),
+    groups: groupsOf(inSharedOrder(distinct, key)),
     homes,
     taken: clash ? undefined : new Set(distinct.flatMap(({ domains }) => domains.names)),
   };
@@ -279,19 +267,6 @@ function subjectHosts(parts: PlanParts, key: Naming, subject: PortSubject): read
     .filter(([host]) => subject.host === undefined || subject.host === host)
     .map(([host, vs]) => planned({ name: name(host), host, port, domains: sharedDomains([host]), service: undefined, vs }));
   return [...declared, ...undeclared];
-}
-
-const known = new WeakMap<EncodedDomains, Map<string, PlannedHost>>();
-
-/** One object for equal hosts: hundreds of namespaces plan nearly the same tables. */
-function planned(host: PlannedHost): PlannedHost {
-  const alike = known.get(host.domains) ?? new Map<string, PlannedHost>();
-  known.set(host.domains, alike);
-  const id = `${host.name} ${host.vs.join()}`;
-  const before = alike.get(id);
-  if (before?.service === host.service && before !== undefined) return before;
-  alike.set(id, host);
-  return host;
 }
 
 function servicesAt({ plainHosts }: PlanParts, key: Naming, { egress, host: only, port }: PortSubject): readonly PlainHost[] {

@@ -2,12 +2,15 @@ import type { Query } from "../../engine/index.ts";
 import type { VirtualHostInput } from "../../envoy/route/route-input.ts";
 import { sharedDomains, type TableHost } from "../../envoy/route/route-table.ts";
 import { refOf, serviceKey } from "../../model/service.ts";
-import type { GenerateContext, ScopeKey } from "../context.ts";
+import { type Outlook, outlooksOf } from "../clusters/outlook.ts";
+import type { GenerateContext } from "../context.ts";
 import { ahead } from "../prepare-first.ts";
+import { type CommonHosts, candidatesOf, ruledBody } from "./common-hosts.ts";
 import { plainHost, type RouteClient, unknownHost } from "./hosts.ts";
 import type { PlainHosts } from "./plain-hosts.ts";
-import type { RuledHostKey, RuledHosts } from "./ruled-hosts.ts";
-import type { PlannedHost, PlannedTable, SidecarPlanKey } from "./sidecar-plan.ts";
+import type { HostGroup, PlannedHost } from "./planned-host.ts";
+import type { RuledHosts } from "./ruled-hosts.ts";
+import type { PlannedTable, SidecarPlanKey } from "./sidecar-plan.ts";
 
 /** What decides a sidecar's route table. */
 export interface SidecarTableKey extends SidecarPlanKey {
@@ -21,46 +24,57 @@ export interface TableParts {
   readonly plan: Query<SidecarPlanKey, PlannedTable>;
   readonly plainHosts: PlainHosts;
   readonly ruledHosts: RuledHosts;
-  /** The DestinationRules that clients of a scope use for each service they see, as texts to compare. */
-  readonly rulesIn: (scope: ScopeKey) => ReadonlyMap<string, string>;
+  readonly commonHosts: CommonHosts;
+  /** The DestinationRules that clients of an outlook use for each service they see, as texts to compare. */
+  readonly rulesIn: Query<Outlook, ReadonlyMap<string, string>>;
 }
 
 /** The virtual hosts of a table, and whether clients may name any port beside a host, or must name the right one. */
 export interface TableHosts {
-  readonly hosts: readonly TableHost[];
+  readonly groups: readonly (readonly TableHost[])[];
   readonly ignorePort: boolean;
 }
 
 /** The virtual hosts of a sidecar's route table; the last one says what becomes of unknown hosts. */
 export function sidecarHosts(parts: TableParts, key: SidecarTableKey): TableHosts {
-  const { hosts, ignorePort } = parts.plan(key);
-  return { hosts: [...madeHosts(parts, key, hosts), ...inlineHosts(parts, key)], ignorePort };
+  const { groups, ignorePort } = parts.plan(key);
+  return { groups: [...groups.map(hostMaker(parts, key)), inlineHosts(parts, key)], ignorePort };
 }
 
-/** Hosts whose rules have been translated once, and lists of none but such: what changes later is little. */
-const translated = new WeakSet<PlannedHost | readonly PlannedHost[]>();
+/** Groups whose rules have been translated once: what changes later is little. */
+const translated = new WeakSet<HostGroup>();
 
 /** The work behind a table in small steps. What has been done for another table, or before a change, is not walked through again. */
 export function* tableSteps(parts: TableParts, key: SidecarTableKey): Iterable<void> {
   const port = Number(key.name);
   const { dnsCapture, remoteCluster, headers } = key;
   if (Number.isInteger(port)) yield* parts.plainHosts.steps({ port, dnsCapture, remoteCluster, headers });
-  const hosts = ahead(() => parts.plan(key).hosts) ?? [];
-  if (translated.has(hosts)) return;
-  for (const host of hosts) {
-    if (host.vs.length === 0 || translated.has(host)) continue;
-    translated.add(host);
-    ahead(() => ruledBody(parts, key, host));
-    yield;
+  for (const group of ahead(() => parts.plan(key).groups) ?? []) {
+    if (translated.has(group)) continue;
+    translated.add(group);
+    for (const host of group) {
+      if (host.vs.length === 0) continue;
+      ahead(() => ruledBody(parts.ruledHosts, host, clientOf(key)));
+      yield;
+    }
   }
-  translated.add(hosts);
 }
 
-/** Hosts of a plan, made. One that only a VirtualService names, and for which none of its rules applies, is left out. */
-export function madeHosts(parts: TableParts, key: SidecarTableKey, hosts: readonly PlannedHost[]): readonly TableHost[] {
-  const rules = parts.rulesIn(key.scope);
-  return hosts.flatMap((host) => {
-    const body = ruledBody(parts, key, host) ?? plainBody(parts, key, { host, rules });
+/**
+ * Makes the hosts of groups. One that only a VirtualService names, and for which none of its rules applies, is left out. Not to be kept beyond the run of
+ * the query it is made in.
+ */
+export function hostMaker(parts: TableParts, key: SidecarTableKey): (group: HostGroup) => readonly TableHost[] {
+  const common = key.labels === undefined ? parts.commonHosts.for(key.scope, key.headers) : () => undefined;
+  return (group) => common(group) ?? ownHosts(parts, key, group);
+}
+
+/** Hosts that are not to a client what they are to anyone. */
+function ownHosts(parts: TableParts, key: SidecarTableKey, group: HostGroup): readonly TableHost[] {
+  const { namespace, sidecar } = key.scope;
+  const rules = parts.rulesIn(outlooksOf(parts.ctx).of({ namespace, sidecar, labels: undefined }));
+  return group.flatMap((host) => {
+    const body = ruledBody(parts.ruledHosts, host, clientOf(key)) ?? plainBody(parts, key, { host, rules });
     return body === undefined ? [] : [{ name: host.name, body, domains: host.domains }];
   });
 }
@@ -74,12 +88,15 @@ export function inlineHosts(parts: TableParts, key: SidecarTableKey): readonly T
 
 /** Keys of the objects that one host of a sidecar's table is made from. */
 export function behindHost(parts: TableParts, key: SidecarTableKey, name: string): readonly string[] {
-  const host = parts.plan(key).hosts.find((one) => one.name === name);
+  const host = parts
+    .plan(key)
+    .groups.flat()
+    .find((one) => one.name === name);
   if (host === undefined) return [];
   const { ctx, ruledHosts } = parts;
   const { service } = host;
   const declared = service && ctx.registry.service(service)?.objectKey;
-  const routes = candidatesOf(key, host).flatMap((rule) => ruledHosts.behind(rule));
+  const routes = candidatesOf(host, clientOf(key)).flatMap((rule) => ruledHosts.behind(rule));
   const rules =
     service === undefined
       ? []
@@ -91,17 +108,6 @@ export function behindHost(parts: TableParts, key: SidecarTableKey, name: string
         });
   return [...new Set([...(declared === undefined ? [] : [declared]), ...routes, ...rules])];
 }
-
-function ruledBody({ ruledHosts }: TableParts, key: SidecarTableKey, host: PlannedHost): Uint8Array | undefined {
-  for (const rule of candidatesOf(key, host)) {
-    const ruled = ruledHosts.of(rule);
-    if (ruled !== undefined) return ruled;
-  }
-  return undefined;
-}
-
-const candidatesOf = (key: SidecarTableKey, { vs, host, port, anyPort }: PlannedHost): readonly RuledHostKey[] =>
-  vs.map((one) => ({ vs: one, host, port, ...(anyPort === true && { anyPort }), client: clientOf(key) }));
 
 const clientOf = ({ scope, labels, headers }: SidecarTableKey): RouteClient => ({ namespace: scope.namespace, labels, headers });
 
