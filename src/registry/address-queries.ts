@@ -40,67 +40,31 @@ const placeId = (key: AddressKey): string => `${addressId(key)}${inCluster(key.c
  */
 export function defineAddressQueries(context: RegistryContext, catalog: CatalogQueries, members: MemberQueries): AddressQueries {
   const { engine, inputs } = context;
-
+  const claims = defineClaims(context, catalog, members);
   const served = engine.query<ServiceRef, ReadonlyMap<string, readonly ServiceInstance[]>>({
     name: "registry.served",
     id: serviceKey,
     compute: (ref) => servedBy(ref, catalog, members),
   });
-  const sliceService = engine.query<string, string>({
-    name: "registry.sliceService",
-    compute: (key) => serviceOfSlice(inputs.objects, key),
-  });
-
-  const refsOf = (key: string, namespace: string): readonly ServiceRef[] =>
-    (catalog.declaration(key)?.hosts ?? []).map((host) => catalog.whole({ namespace, host }));
-  const refsAt = (key: string, namespace: string): readonly ServiceRef[] => {
-    switch (kindOfKey(key)) {
-      case "ServiceEntry":
-        return refsOf(key, namespace);
-      case "EndpointSlice":
-      case "Endpoints":
-        return refsOf(`Service/${namespace}/${sliceService(key)}${inCluster(clusterOfKey(key))}`, namespace);
-      default:
-        return refsSelecting(members.workload(key), namespace);
-    }
-  };
-  const refsSelecting = (member: Member | undefined, namespace: string): readonly ServiceRef[] => {
-    if (member === undefined) return [];
-    const { labels, objectKey } = member;
-    const cluster = clusterOfKey(objectKey);
-    const among: Among = cluster === "" ? "" : `@${cluster}`;
-    const keys = [
-      ...selectorKeys(inputs.objects, "Service", { namespace, labels, among }),
-      ...selectorKeys(inputs.objects, "ServiceEntry", { namespace, labels, among: "" }),
-    ];
-    return keys
-      .filter((key) => matchesLabels(catalog.declaration(key)?.selector ?? {}, member.labels))
-      .flatMap((key) => refsOf(key, namespace));
-  };
 
   return {
     instancesAt: engine.query<AddressKey, readonly ServiceInstance[]>({
       name: "registry.instancesAt",
       id: placeId,
       compute: (at) => {
-        const refs = new Map<string, ServiceRef>();
         const keys = keysAt(context, at);
         const pod = podAt(at, keys, members);
-        for (const ref of [...keys.flatMap((key) => refsAt(key, at.namespace)), ...refsSelecting(pod, at.namespace)])
-          refs.set(ref.host, ref);
         const address = canonicalAddress(at.address);
         const clusters = new Set(
           [...keys, ...(pod === undefined ? [] : [pod.objectKey])].map((key) => clusterOfKey(key) || context.settings.clusterId),
         );
         const listed = (ref: ServiceRef): readonly ServiceInstance[] =>
           (served(ref).get(address) ?? []).filter(({ endpoint }) => clusters.has(endpoint.clusterId));
-        return [...refs.values()]
-          .sort((a, b) => (a.host < b.host ? -1 : 1))
-          .flatMap((ref) =>
-            pod === undefined
-              ? listed(ref)
-              : podInstances(ref, { ...pod, address }, { catalog, listed, alone: keys.includes(pod.objectKey) }),
-          );
+        return byHost([...keys.flatMap((key) => claims.of(key, at.namespace)), ...claims.selecting(pod, at.namespace)]).flatMap((ref) =>
+          pod === undefined
+            ? listed(ref)
+            : podInstances(ref, { ...pod, address }, { catalog, listed, alone: keys.includes(pod.objectKey) }),
+        );
       },
     }),
     workloadAt: engine.query<AddressKey, Workload | undefined>({
@@ -118,6 +82,52 @@ export function defineAddressQueries(context: RegistryContext, catalog: CatalogQ
     }),
   };
 }
+
+/** Which services of a namespace claim a workload. */
+interface Claims {
+  /** Those that the object with this key makes: its own hosts, the Service of a slice, or what selects the workload it is. */
+  of(key: string, namespace: string): readonly ServiceRef[];
+  /** Those whose selector takes the workload. */
+  selecting(member: Member | undefined, namespace: string): readonly ServiceRef[];
+}
+
+function defineClaims({ engine, inputs }: RegistryContext, catalog: CatalogQueries, members: MemberQueries): Claims {
+  const sliceService = engine.query<string, string>({
+    name: "registry.sliceService",
+    compute: (key) => serviceOfSlice(inputs.objects, key),
+  });
+  const refsOf = (key: string, namespace: string): readonly ServiceRef[] =>
+    (catalog.declaration(key)?.hosts ?? []).map((host) => catalog.whole({ namespace, host }));
+  const selecting = (member: Member | undefined, namespace: string): readonly ServiceRef[] => {
+    if (member === undefined) return [];
+    const { labels, objectKey } = member;
+    const cluster = clusterOfKey(objectKey);
+    const among: Among = cluster === "" ? "" : `@${cluster}`;
+    const keys = [
+      ...selectorKeys(inputs.objects, "Service", { namespace, labels, among }),
+      ...selectorKeys(inputs.objects, "ServiceEntry", { namespace, labels, among: "" }),
+    ];
+    return keys
+      .filter((key) => matchesLabels(catalog.declaration(key)?.selector ?? {}, member.labels))
+      .flatMap((key) => refsOf(key, namespace));
+  };
+  const of = (key: string, namespace: string): readonly ServiceRef[] => {
+    switch (kindOfKey(key)) {
+      case "ServiceEntry":
+        return refsOf(key, namespace);
+      case "EndpointSlice":
+      case "Endpoints":
+        return refsOf(`Service/${namespace}/${sliceService(key)}${inCluster(clusterOfKey(key))}`, namespace);
+      default:
+        return selecting(members.workload(key), namespace);
+    }
+  };
+  return { of, selecting };
+}
+
+/** Each host once, in the order of their names. */
+const byHost = (refs: readonly ServiceRef[]): readonly ServiceRef[] =>
+  [...new Map(refs.map((ref) => [ref.host, ref])).values()].sort((a, b) => (a.host < b.host ? -1 : 1));
 
 interface InstanceSources {
   readonly catalog: CatalogQueries;

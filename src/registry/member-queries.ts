@@ -63,17 +63,8 @@ export function defineMembers(context: RegistryContext, catalog: CatalogQueries)
 
   const members = engine.query<string, readonly Member[]>({
     name: "registry.members",
-    compute: (key) => {
-      if (kindOfKey(key) === "Service") return kubernetes.members(key, { workload, selected });
-      const object = storedServiceEntry(context.inputs.objects, key);
-      if (object === undefined) return [];
-      const inline = inlineMembers(object, { networks: context.mesh.networks("") }).map(memberMaker(settings.clusterId));
-      const selector = object.spec.workloadSelector?.labels;
-      if (selector === undefined) return inline;
-      const { namespace } = object;
-      const workloads = KINDS.flatMap((kind) => EVERYWHERE.flatMap((among) => selected(kind, { namespace, selector, among })));
-      return [...inline, ...workloads];
-    },
+    compute: (key) =>
+      kindOfKey(key) === "Service" ? kubernetes.members(key, { workload, selected }) : membersOfEntry(context, key, selected),
   });
 
   const endpointsOf = (declaration: Declaration, { ref, port }: PortKey): readonly Endpoint[] => {
@@ -104,6 +95,18 @@ export function defineMembers(context: RegistryContext, catalog: CatalogQueries)
   });
 
   return { workload, namedPod, members, endpoints, serviceAccounts };
+}
+
+/** The endpoints that a ServiceEntry lists itself, and the workloads it selects. */
+function membersOfEntry({ inputs, mesh, settings }: RegistryContext, key: string, selected: WorkloadLookup["selected"]): readonly Member[] {
+  const object = storedServiceEntry(inputs.objects, key);
+  if (object === undefined) return [];
+  const inline = inlineMembers(object, { networks: mesh.networks("") }).map(memberMaker(settings.clusterId));
+  const selector = object.spec.workloadSelector?.labels;
+  if (selector === undefined) return inline;
+  const { namespace } = object;
+  const workloads = KINDS.flatMap((kind) => EVERYWHERE.flatMap((among) => selected(kind, { namespace, selector, among })));
+  return [...inline, ...workloads];
 }
 
 /** WorkloadEntries and Pods of a namespace with some labels. */
