@@ -29,33 +29,10 @@ export interface ObjectProblems {
 
 const KINDS = ["DestinationRule", "Gateway", "RequestAuthentication", "ServiceEntry", "Telemetry", "VirtualService"] as const;
 
+/** Defines what is found in each object beside the others, as queries: a change judges again only the objects it touches. */
 export function defineObjectProblems(ctx: GenerateContext, credentials: CredentialSource): ObjectProblems {
   const { engine, inputs } = ctx;
-  const known = defineKnownNames(ctx);
-  const hostConflicts = defineHostConflicts(ctx);
-  const portConflicts = definePortConflicts(ctx);
-  const findings = (object: ConfigObject): readonly Finding[] => {
-    switch (object.kind) {
-      case "VirtualService": {
-        const service = object as ConfigObject<VirtualService>;
-        return [...danglingNames(ctx, service, known), ...hostConflicts(service)];
-      }
-      case "DestinationRule": {
-        const { spec, namespace } = object as ConfigObject<DestinationRule>;
-        const host = resolveShortName(spec.host, namespace, ctx.settings.clusterDomain);
-        if (host.startsWith("*") || known.portsOf(host) !== undefined) return [];
-        return [finding("reference.host", ["host"], `no service has the host ${host}; the rule applies to nothing`)];
-      }
-      case "RequestAuthentication":
-        return uselessKeys(object as ConfigObject<RequestAuthentication>);
-      case "Telemetry":
-        return uselessProviders(ctx, object as ConfigObject<Telemetry>);
-      case "Gateway":
-        return serverConflicts(ctx, object as ConfigObject<Gateway>);
-      default:
-        return portConflicts(object);
-    }
-  };
+  const findings = defineFindings(ctx);
   const ofObject = engine.query<string, readonly Problem[]>({
     name: "problems.ofObject",
     compute: (key) => {
@@ -96,6 +73,35 @@ export function defineObjectProblems(ctx: GenerateContext, credentials: Credenti
       const missing = withoutCredentials();
       return missing.length === 0 ? ofAll("") : inOrder([...ofAll(""), ...missing], keys(""));
     },
+  };
+}
+
+/** What is found in one object, by its kind. */
+function defineFindings(ctx: GenerateContext): (object: ConfigObject) => readonly Finding[] {
+  const known = defineKnownNames(ctx);
+  const hostConflicts = defineHostConflicts(ctx);
+  const portConflicts = definePortConflicts(ctx);
+  return (object) => {
+    switch (object.kind) {
+      case "VirtualService": {
+        const service = object as ConfigObject<VirtualService>;
+        return [...danglingNames(ctx, service, known), ...hostConflicts(service)];
+      }
+      case "DestinationRule": {
+        const { spec, namespace } = object as ConfigObject<DestinationRule>;
+        const host = resolveShortName(spec.host, namespace, ctx.settings.clusterDomain);
+        if (host.startsWith("*") || known.portsOf(host) !== undefined) return [];
+        return [finding("reference.host", ["host"], `no service has the host ${host}; the rule applies to nothing`)];
+      }
+      case "RequestAuthentication":
+        return uselessKeys(object as ConfigObject<RequestAuthentication>);
+      case "Telemetry":
+        return uselessProviders(ctx, object as ConfigObject<Telemetry>);
+      case "Gateway":
+        return serverConflicts(ctx, object as ConfigObject<Gateway>);
+      default:
+        return portConflicts(object);
+    }
   };
 }
 
