@@ -17,7 +17,7 @@ export function splitDocuments(text: string): TextDocument[] {
   let line = 1;
   let stage: "head" | "directives" | "content" = "head";
   const cut = (at: number, atLine: number): void => {
-    const document = withoutHead(text, start, at, startLine);
+    const document = withoutHead(text, { from: start, to: at, line: startLine });
     if (document !== undefined) documents.push(document);
     start = at;
     startLine = atLine;
@@ -27,10 +27,11 @@ export function splitDocuments(text: string): TextDocument[] {
     const newline = text.indexOf("\n", at);
     const end = newline === -1 ? text.length : newline;
     const next = end + 1;
-    if (isMarker(text, at, end, DASH)) {
+    const marker = markerAt(text, at, end);
+    if (marker === DASH) {
       if (stage === "directives") stage = "content";
       else cut(at, line);
-    } else if (isMarker(text, at, end, DOT)) {
+    } else if (marker === DOT) {
       cut(Math.min(next, text.length), line + 1);
     } else if (text.charCodeAt(at) === PERCENT && stage !== "content") {
       stage = "directives";
@@ -48,17 +49,26 @@ const DOT = 0x2e;
 const PERCENT = 0x25;
 const HASH = 0x23;
 
-/** Three of `code` at the start of a line, alone or followed by white space. */
-function isMarker(text: string, at: number, end: number, code: number): boolean {
-  if (end < at + 3 || text.charCodeAt(at) !== code || text.charCodeAt(at + 1) !== code || text.charCodeAt(at + 2) !== code) return false;
-  return end === at + 3 || isSpace(text.charCodeAt(at + 3));
+/** Three dashes or dots at the start of a line, alone or followed by white space: which of them, if any. */
+function markerAt(text: string, at: number, end: number): typeof DASH | typeof DOT | undefined {
+  const code = text.charCodeAt(at);
+  if (code !== DASH && code !== DOT) return undefined;
+  if (end < at + 3 || text.charCodeAt(at + 1) !== code || text.charCodeAt(at + 2) !== code) return undefined;
+  return end === at + 3 || isSpace(text.charCodeAt(at + 3)) ? code : undefined;
 }
 
 const isSpace = (code: number): boolean => code === 0x20 || code === 0x09 || code === 0x0d;
 
+/** Part of a text, and the line where it begins. */
+interface Span {
+  readonly from: number;
+  readonly to: number;
+  readonly line: number;
+}
+
 /** Drops what stands above the first line with content; undefined where nothing is left. */
-function withoutHead(text: string, from: number, to: number, firstLine: number): TextDocument | undefined {
-  let line = firstLine;
+function withoutHead(text: string, { from, to, line: first }: Span): TextDocument | undefined {
+  let line = first;
   for (let at = from; at < to; line += 1) {
     const newline = text.indexOf("\n", at);
     const end = newline === -1 || newline > to ? to : newline;
@@ -70,7 +80,7 @@ function withoutHead(text: string, from: number, to: number, firstLine: number):
 
 /** Blank, a comment, `...`, or `---` with at most a comment behind it. */
 function isIdle(text: string, at: number, end: number): boolean {
-  let i = isMarker(text, at, end, DASH) || isMarker(text, at, end, DOT) ? at + 3 : at;
+  let i = markerAt(text, at, end) === undefined ? at : at + 3;
   while (i < end && isSpace(text.charCodeAt(i))) i += 1;
   return i >= end || text.charCodeAt(i) === HASH;
 }

@@ -13,8 +13,15 @@ import { createStore } from "./store.ts";
 /** Documents of tests in a few letters: `x=1` is a good object, `x!` one that breaks a rule, `?1` a text nobody can read. */
 export type Doc = string;
 
+/** Where documents of tests come from. */
+interface DocPlace {
+  readonly source: string;
+  readonly scope: string;
+  readonly kind?: string;
+}
+
 /** The raw objects of one scope. */
-export function rawObjects(source: string, scope: string, docs: readonly Doc[], kind = "Thing"): RawObject[] {
+export function rawObjects({ source, scope, kind = "Thing" }: DocPlace, docs: readonly Doc[]): RawObject[] {
   return docs.map((doc, index) => {
     const place = { origin: { source, file: scope, line: 1 + index * 10 }, slot: `${scope}#${index}`, scope, digest: contentHash(doc) };
     if (doc.startsWith("?")) return { ...place, content: undefined, fault: `cannot be read: ${doc}` };
@@ -25,12 +32,12 @@ export function rawObjects(source: string, scope: string, docs: readonly Doc[], 
 
 export const replaceEvent = (source: string, scopes: Readonly<Record<string, readonly Doc[]>>): SourceEvent => ({
   type: "replace",
-  scopes: Object.entries(scopes).map(([scope, docs]) => ({ scope, objects: rawObjects(source, scope, docs) })),
+  scopes: Object.entries(scopes).map(([scope, docs]) => ({ scope, objects: rawObjects({ source, scope }, docs) })),
 });
 
 export const resetEvent = (source: string, scopes: Readonly<Record<string, readonly Doc[]>>): SourceEvent => ({
   type: "reset",
-  objects: Object.entries(scopes).flatMap(([scope, docs]) => rawObjects(source, scope, docs)),
+  objects: Object.entries(scopes).flatMap(([scope, docs]) => rawObjects({ source, scope }, docs)),
 });
 
 interface Content {

@@ -21,7 +21,7 @@ describe("one source", () => {
   it("tells of each of its documents how it stands and what it says of itself, whether or not it is in force", async () => {
     const { store } = storeRig();
     const broken = (doc: string): RawObject[] =>
-      rawObjects("b", doc, [doc]).map((raw) => ({
+      rawObjects({ source: "b", scope: doc }, [doc]).map((raw) => ({
         ...raw,
         content: {
           ...(raw.content as object),
@@ -83,7 +83,7 @@ describe("one source", () => {
     });
     await store.apply("a", resetEvent("a", { f: ["x=1", "y!", "z=1"] }));
     expect(judged).toBe(3);
-    const lazy = rawObjects("a", "f", ["w=1", "x=1", "y!", "z=1"]).map((raw, index): RawObject => {
+    const lazy = rawObjects({ source: "a", scope: "f" }, ["w=1", "x=1", "y!", "z=1"]).map((raw, index): RawObject => {
       if (index === 0) return raw;
       return {
         ...raw,
@@ -217,7 +217,8 @@ describe("secrets", () => {
   it("stay out of the engine and off the disk", async () => {
     const persistence = memoryLastGood();
     const { inputs, store } = storeRig({ persistence });
-    const say = (docs: readonly Doc[]) => store.apply("a", { type: "reset", objects: rawObjects("a", "f", docs, "Secret") });
+    const say = (docs: readonly Doc[]) =>
+      store.apply("a", { type: "reset", objects: rawObjects({ source: "a", scope: "f", kind: "Secret" }, docs) });
     expect(await say(["x=1"])).toMatchObject({ added: ["Secret/ns/x"] });
     expect(inputs.objects.size).toBe(0);
     expect(store.get("Secret/ns/x")?.spec).toEqual({ value: "1" });
