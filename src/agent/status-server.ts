@@ -28,7 +28,11 @@ export function startStatusServer(port: number, routes: readonly StatusRoute[], 
     const route = found.find(({ method = "GET" }) => method === request.method || (method === "GET" && request.method === "HEAD"));
     if (route === undefined) return refuse(response, found.length === 0 ? 404 : 405);
     if (route.local === true && !LOOPBACK.test(request.socket.remoteAddress ?? "")) return refuse(response, 403);
-    void answer(route, request, response, log);
+    answer(route, request, response).catch((error: unknown) => {
+      log.warn({ path, reason: messageOf(error) }, "a page could not be served");
+      if (!response.headersSent) refuse(response, 500);
+      else response.destroy();
+    });
   });
   server.requestTimeout = PATIENCE_MS;
   return new Promise((resolve, reject) => {
@@ -46,14 +50,9 @@ export function startStatusServer(port: number, routes: readonly StatusRoute[], 
   });
 }
 
-async function answer(route: StatusRoute, request: IncomingMessage, response: ServerResponse, log: Log): Promise<void> {
-  try {
-    await route.handle(request, response);
-  } catch (error) {
-    log.warn({ path: route.path, reason: messageOf(error) }, "a page could not be served");
-    if (!response.headersSent) refuse(response, 500);
-    else response.destroy();
-  }
+/** What a page throws before its first wait comes as a rejection too. */
+async function answer(route: StatusRoute, request: IncomingMessage, response: ServerResponse): Promise<void> {
+  await route.handle(request, response);
 }
 
 const refuse = (response: ServerResponse, status: number): void => void response.writeHead(status).end();
