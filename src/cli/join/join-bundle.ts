@@ -24,35 +24,31 @@ export interface JoinBundleInput {
   readonly address: string | undefined;
 }
 
+/** Names of the files, to see what is there already. */
+export const BUNDLE_NAMES = ["cluster.env", "mesh.yaml", "root-cert.pem", "istio-token", "hosts"] as const;
+
 /** A file of the bundle: its name as Istio has it, and its place below the base directory of the machine. */
 export interface BundleFile {
-  readonly name: string;
+  readonly name: (typeof BUNDLE_NAMES)[number];
   readonly place: string;
   readonly text: string;
   readonly mode: number;
 }
-
-/** Names of the files, to see what is there already. */
-export const BUNDLE_NAMES = ["cluster.env", "mesh.yaml", "root-cert.pem", "istio-token", "hosts"] as const;
 
 /** Ports of the machine that stay out of the mesh: ssh, so that a fault locks nobody out, and those of agent and Envoy. */
 const EXCLUDED_PORTS = "22,15090,15021,15020";
 
 /** The files with which a machine joins, under the names of Istio's `workload entry configure`. */
 export function joinBundle(input: JoinBundleInput): readonly BundleFile[] {
-  const file = (name: (typeof BUNDLE_NAMES)[number], place: string, text: string, mode = 0o644): BundleFile => ({
-    name,
-    place,
-    text,
-    mode,
-  });
   const metadata = proxyMetadata(input);
+  const environment = envText({ ...metadata, ...machineEnv(input) });
+  const mesh = dump({ defaultConfig: proxyConfig(input, metadata) }, { lineWidth: -1, sortKeys: true });
   return [
-    file("cluster.env", "var/lib/istio/envoy/cluster.env", envText({ ...metadata, ...machineEnv(input) })),
-    file("mesh.yaml", "etc/istio/config/mesh", dump({ defaultConfig: proxyConfig(input, metadata) }, { lineWidth: -1, sortKeys: true })),
-    file("root-cert.pem", "etc/certs/root-cert.pem", input.roots),
-    file("istio-token", "var/run/secrets/tokens/istio-token", input.token, 0o600),
-    file("hosts", "var/lib/istio/envoy/hosts", hostsText(input)),
+    { name: "cluster.env", place: "var/lib/istio/envoy/cluster.env", text: environment, mode: 0o644 },
+    { name: "mesh.yaml", place: "etc/istio/config/mesh", text: mesh, mode: 0o644 },
+    { name: "root-cert.pem", place: "etc/certs/root-cert.pem", text: input.roots, mode: 0o644 },
+    { name: "istio-token", place: "var/run/secrets/tokens/istio-token", text: input.token, mode: 0o600 },
+    { name: "hosts", place: "var/lib/istio/envoy/hosts", text: hostsText(input), mode: 0o644 },
   ];
 }
 
