@@ -41,7 +41,7 @@ export function proxyConfigLayers(
   };
   const said = annotation === undefined ? {} : annotationJson(annotation, report);
   const written = [...objects.map(objectJson), said].reduce((base, over) => mergeMaps(base, over, ProxyConfigSchema), {});
-  const message = readMessage(ProxyConfigSchema, written, report, []);
+  const message = readMessage(ProxyConfigSchema, written, { report, path: [] });
   const own = unknown.reduce<JsonMap>((json, { path }) => withoutField(json, path), written);
   const effective = withProxyDefaults(mesh.defaultConfig ?? defaultProxyConfig(), { message, json: own });
   if (annotation !== undefined && faults.length === 0) validateProxyConfig(effective, placeOf(report, []));

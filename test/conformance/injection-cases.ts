@@ -63,7 +63,7 @@ export function settingsOf({ options }: InjectionCase): InjectionSettings {
   if ("faults" in read) throw new Error(read.faults.join("; "));
   const config = { ...DEFAULT_INJECTION, ...read.config };
   const json = mergeMaps(readJson("meshConfig.default.json"), options.meshConfig ?? {}, MeshConfigSchema);
-  const mesh = withMeshDefaults({ message: readMessage(MeshConfigSchema, json, () => {}, []), json });
+  const mesh = withMeshDefaults({ message: readMessage(MeshConfigSchema, json, { report: () => {}, path: [] }), json });
   return {
     config,
     templates: templateSet(config),

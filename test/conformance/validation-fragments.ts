@@ -130,11 +130,13 @@ class Args {
   /** A message; undefined where the case says null. */
   message<D extends DescMessage>(schema: D, name = "value"): MessageShape<D> | undefined {
     const json = this.#args[name];
-    return json === null || json === undefined ? undefined : readMessage(schema, json, this.#report, [name]);
+    return json === null || json === undefined ? undefined : readMessage(schema, json, { report: this.#report, path: [name] });
   }
 
   messages<D extends DescMessage>(schema: D, name: string): readonly MessageShape<D>[] {
-    return ((this.#args[name] ?? []) as readonly unknown[]).map((json, index) => readMessage(schema, json, this.#report, [name, index]));
+    return ((this.#args[name] ?? []) as readonly unknown[]).map((json, index) =>
+      readMessage(schema, json, { report: this.#report, path: [name, index] }),
+    );
   }
 }
 

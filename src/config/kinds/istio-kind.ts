@@ -43,15 +43,13 @@ export function istioKind<D extends DescMessage>(def: IstioKind<D>): KindDef<Mes
       const absent = body === undefined || body === null;
       if (absent && def.needsSpec === true) report("field.required", ["spec"], "must be set");
       let readable = true;
-      const message = readMessage(
-        def.schema,
-        body,
-        (code, path, text) => {
+      const message = readMessage(def.schema, body, {
+        report: (code, path, text) => {
           if (code === "document.unreadable") readable = false;
           report(code, path, text);
         },
-        ["spec"],
-      );
+        path: ["spec"],
+      });
       if (readable) checkRules(body, report, ["spec"]);
       return message;
     },

@@ -71,7 +71,8 @@ function readLayers(
 ): LoadedMesh | undefined {
   const inPod = (world.env.KUBERNETES_SERVICE_HOST ?? "") !== "";
   for (const file of files.layers) readParts(split(file.content), problems.reportOn(file), inPod);
-  if (files.networks !== undefined) readMessage(MeshNetworksSchema, files.networks.content, problems.reportOn(files.networks), []);
+  if (files.networks !== undefined)
+    readMessage(MeshNetworksSchema, files.networks.content, { report: problems.reportOn(files.networks), path: [] });
   if (problems.any) return undefined;
 
   const report = problems.reportOnAll();
@@ -121,15 +122,15 @@ const mergeParts = (base: Parts, over: Parts): Parts => ({
 function readParts(parts: Parts, report: Report, inPod: boolean) {
   return {
     fields: readShape(PROCESS_FIELDS, parts.own, { path: [], reader: { inPod, report } }),
-    mesh: readMessage(MeshConfigSchema, parts.mesh, report, []),
-    networks: readMessage(MeshNetworksSchema, parts.networks.meshNetworks ?? {}, report, ["meshNetworks"]),
+    mesh: readMessage(MeshConfigSchema, parts.mesh, { report, path: [] }),
+    networks: readMessage(MeshNetworksSchema, parts.networks.meshNetworks ?? {}, { report, path: ["meshNetworks"] }),
   };
 }
 
 /** Networks of networks.yaml stand over those of the same name in mesh.yaml. */
 function networksOf(inMesh: MeshNetworks, file: MeshFile | undefined, report: Report): MeshNetworks {
   if (file === undefined) return inMesh;
-  const own = readMessage(MeshNetworksSchema, file.content, report, []);
+  const own = readMessage(MeshNetworksSchema, file.content, { report, path: [] });
   return create(MeshNetworksSchema, { networks: { ...inMesh.networks, ...own.networks } });
 }
 

@@ -20,7 +20,7 @@ function judge(run: (report: Parameters<typeof placeOf>[0]) => void): readonly s
 
 const judgeMesh = (json: JsonObject): readonly string[] =>
   judge((report) =>
-    validateMeshConfig(withMeshDefaults({ message: readMessage(MeshConfigSchema, json, report, []), json }), placeOf(report, [])),
+    validateMeshConfig(withMeshDefaults({ message: readMessage(MeshConfigSchema, json, { report, path: [] }), json }), placeOf(report, [])),
   );
 
 const proxy = (config: JsonObject): JsonObject => ({ defaultConfig: config });
@@ -139,7 +139,9 @@ describe("validateMeshConfig", () => {
 
 describe("validateMeshNetworks", () => {
   const judgeNetwork = (network: JsonValue): readonly string[] =>
-    judge((report) => validateMeshNetworks(readMessage(MeshNetworksSchema, { networks: { a: network } }, report, []), placeOf(report, [])));
+    judge((report) =>
+      validateMeshNetworks(readMessage(MeshNetworksSchema, { networks: { a: network } }, { report, path: [] }), placeOf(report, [])),
+    );
   it("accepts ranges, registries, names and addresses", () => {
     const endpoints = [{ fromCidr: "10.0.0.0/8" }, { fromRegistry: "east" }];
     expect(

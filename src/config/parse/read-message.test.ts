@@ -55,7 +55,7 @@ const SCHEMAS: readonly DescMessage[] = [
 /** Reads and returns the message with what was reported, as `code path`. */
 function read<D extends DescMessage>(schema: D, json: unknown): { readonly message: MessageShape<D>; readonly faults: readonly string[] } {
   const faults: string[] = [];
-  const message = readMessage(schema, json, (code, path) => faults.push(`${code} ${formatPath(path)}`), ["spec"]);
+  const message = readMessage(schema, json, { report: (code, path) => faults.push(`${code} ${formatPath(path)}`), path: ["spec"] });
   return { message, faults };
 }
 

@@ -24,12 +24,7 @@ export interface ReadOptions {
  * written as texts, null as absent, enums by name or number, camelCase or proto field names; an unknown field or a wrong type is reported with its path.
  * Never throws; what was refused stays unset. protobuf-es' own fromJson knows neither these forms nor paths, and stops at the first fault.
  */
-export function readMessage<D extends DescMessage>(schema: D, json: unknown, report: Report, path: FieldPath): MessageShape<D> {
-  return readMessageWith(schema, json, { report, path });
-}
-
-/** The same with options. */
-export function readMessageWith<D extends DescMessage>(schema: D, json: unknown, options: ReadOptions): MessageShape<D> {
+export function readMessage<D extends DescMessage>(schema: D, json: unknown, options: ReadOptions): MessageShape<D> {
   const reading = startReading({
     report: options.report,
     path: options.path,
@@ -82,7 +77,8 @@ function recordReader(desc: DescMessage): Reader {
       else if (json[key] !== null || plan.takesNull) {
         if (key !== plan.jsonName && Object.hasOwn(json, plan.jsonName))
           refuse(reading, "field.conflict", `is also given as ${plan.jsonName}`);
-        setField(draft, plan, plan.read(json[key], reading), reading);
+        const other = setField(draft, plan, plan.read(json[key], reading));
+        if (other !== undefined) refuse(reading, "field.conflict", `cannot be set together with ${other}`);
       }
       reading.path.pop();
     }
@@ -94,15 +90,17 @@ function refuseUnknown(key: string, desc: DescMessage, reading: Reading): void {
   if (reading.unknownField !== undefined) refuse(reading, reading.unknownField, `${desc.name} has no field ${quote(key)}`);
 }
 
-function setField(draft: Draft, plan: FieldPlan, value: unknown, reading: Reading): void {
-  if (value === undefined) return;
+/** Sets a field, unless another one of its oneof is set already: then it says which. */
+function setField(draft: Draft, plan: FieldPlan, value: unknown): string | undefined {
+  if (value === undefined) return undefined;
   if (plan.oneof === undefined) {
     draft[plan.property] = value;
-    return;
+    return undefined;
   }
   const other = (draft[plan.oneof] as { case: string | undefined }).case;
-  if (other !== undefined && other !== plan.property) refuse(reading, "field.conflict", `cannot be set together with ${other}`);
-  else draft[plan.oneof] = { case: plan.property, value };
+  if (other !== undefined && other !== plan.property) return other;
+  draft[plan.oneof] = { case: plan.property, value };
+  return undefined;
 }
 
 function fieldPlans(desc: DescMessage): ReadonlyMap<string, FieldPlan> {

@@ -64,22 +64,19 @@ function nodeAt(root: RuleNode, path: string): RuleNode {
 function visit(node: RuleNode, json: unknown, walk: Walk): void {
   if (json === undefined || json === null) return;
   if (node.rule !== undefined) check(node.rule, json, walk);
+  const descend = (next: RuleNode, key: string | number, value: unknown): void => {
+    walk.path.push(key);
+    visit(next, value, walk);
+    walk.path.pop();
+  };
   const items = node.below.get(LIST);
   const values = node.below.get(MAP);
-  if (items !== undefined && Array.isArray(json))
-    for (let index = 0; index < json.length; index++) descend(items, index, json[index], walk);
+  if (items !== undefined && Array.isArray(json)) for (let index = 0; index < json.length; index++) descend(items, index, json[index]);
   if (!isRecord(json)) return;
-  if (values !== undefined) for (const key of Object.keys(json)) descend(values, key, json[key], walk);
+  if (values !== undefined) for (const key of Object.keys(json)) descend(values, key, json[key]);
   else
     for (const [key, next] of node.below)
-      descend(next, key, json[key] ?? (next.protoName === undefined ? undefined : json[next.protoName]), walk);
-}
-
-function descend(node: RuleNode, key: string | number, json: unknown, walk: Walk): void {
-  if (json === undefined || json === null) return;
-  walk.path.push(key);
-  visit(node, json, walk);
-  walk.path.pop();
+      descend(next, key, json[key] ?? (next.protoName === undefined ? undefined : json[next.protoName]));
 }
 
 function check(rule: SchemaRule, json: unknown, walk: Walk): void {

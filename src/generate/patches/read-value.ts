@@ -1,6 +1,6 @@
 import { create, type DescMessage, fromJson, type JsonObject, type JsonValue, type Message, type Registry } from "@bufbuild/protobuf";
 import { type Any, AnySchema } from "@bufbuild/protobuf/wkt";
-import { readMessageWith } from "../../config/parse/read-message.ts";
+import { readMessage } from "../../config/parse/read-message.ts";
 import type { AnyReader } from "../../config/parse/reading.ts";
 import type { FieldPath } from "../../config/problem.ts";
 import { constraintFaults } from "../../envoy/patch/constraints.ts";
@@ -47,7 +47,7 @@ export function readValue(schema: DescMessage, json: JsonObject, { registry, mer
     const known = registry.getMessage(type);
     if (known === undefined) return typedStruct(`type.googleapis.com/${type}`, content);
     const unknown: string[] = [];
-    const message = readMessageWith(known, ownForm(known, content), {
+    const message = readMessage(known, ownForm(known, content), {
       path: reading.path,
       anyContent: readAny,
       unknownField: "schema.unknown-field",
@@ -64,7 +64,7 @@ export function readValue(schema: DescMessage, json: JsonObject, { registry, mer
     return packed(known, message);
   };
 
-  const message = readMessageWith(schema, json, {
+  const message = readMessage(schema, json, {
     path: [],
     anyContent: readAny,
     unknownField: "schema.unknown-field",

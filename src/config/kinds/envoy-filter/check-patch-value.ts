@@ -14,7 +14,7 @@ import {
 } from "../../../gen/istio/networking/v1alpha3/envoy_filter_pb.js";
 import type { Place } from "../../checks/place.ts";
 import { quote } from "../../checks/quote.ts";
-import { readMessageWith } from "../../parse/read-message.ts";
+import { readMessage } from "../../parse/read-message.ts";
 import { isRecord } from "../../parse/reading.ts";
 
 /** The message a patch is one of. */
@@ -49,14 +49,15 @@ export function checkPatchValue(patch: Patch, applyTo: ApplyTo, place: Place): v
   const schema = PATCHED[applyTo];
   const value = patch.value;
   if (schema === undefined || value === undefined) return;
-  readMessageWith(schema, value, {
+  readMessage(schema, value, {
     report: (code, path, message) => place.in(...path).fault(code, message),
     path: [],
     unknownField: "field.ineffective",
     anyContent: "unread",
   });
   checkTypes(value, place);
-  warnUntyped(value, patch.operation, applyTo, place);
+  if (isUntypedFilter(value, applyTo) && ADDING.has(patch.operation))
+    place.fault("field.deprecated", "Envoy finds filters by the type of typed_config, no longer by name");
 }
 
 /** Envoy refuses a whole resource for one type it does not have. */
@@ -71,9 +72,5 @@ function checkTypes(json: unknown, place: Place): void {
   for (const [key, value] of Object.entries(json)) if (typeof value === "object") checkTypes(value, place.in(key));
 }
 
-function warnUntyped(value: JsonObject, operation: Operation, applyTo: ApplyTo, place: Place): void {
-  const isFilter = applyTo === ApplyTo.HTTP_FILTER || applyTo === ApplyTo.NETWORK_FILTER;
-  if (isFilter && ADDING.has(operation) && !FILTER_CONFIG.some((name) => Object.hasOwn(value, name))) {
-    place.fault("field.deprecated", "Envoy finds filters by the type of typed_config, no longer by name");
-  }
-}
+const isUntypedFilter = (value: JsonObject, applyTo: ApplyTo): boolean =>
+  (applyTo === ApplyTo.HTTP_FILTER || applyTo === ApplyTo.NETWORK_FILTER) && !FILTER_CONFIG.some((name) => Object.hasOwn(value, name));

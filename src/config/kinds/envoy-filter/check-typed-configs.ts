@@ -1,7 +1,7 @@
 import type { Registry } from "@bufbuild/protobuf";
 import type { EnvoyFilter } from "../../../gen/istio/networking/v1alpha3/envoy_filter_pb.js";
 import type { Place } from "../../checks/place.ts";
-import { readMessageWith } from "../../parse/read-message.ts";
+import { readMessage } from "../../parse/read-message.ts";
 import type { AnyReader } from "../../parse/reading.ts";
 import { PATCHED } from "./check-patch-value.ts";
 
@@ -19,7 +19,7 @@ export function checkTypedConfigs(filter: EnvoyFilter, registry: Registry, place
       const known = registry.getMessage(type.slice(type.lastIndexOf("/") + 1));
       if (known === undefined) return undefined;
       const { "@type": _type, ...content } = json;
-      readMessageWith(known, hasFormOfItsOwn(known.typeName) ? content.value : content, {
+      readMessage(known, hasFormOfItsOwn(known.typeName) ? content.value : content, {
         report: (code, path, message) => at.in(...path).fault(code, message),
         path: reading.path,
         unknownField: "ignore",
@@ -27,7 +27,7 @@ export function checkTypedConfigs(filter: EnvoyFilter, registry: Registry, place
       });
       return undefined;
     };
-    readMessageWith(schema, patch.value, { report: () => {}, path: [], unknownField: "ignore", anyContent });
+    readMessage(schema, patch.value, { report: () => {}, path: [], unknownField: "ignore", anyContent });
   }
 }
 
