@@ -32,7 +32,7 @@ export async function patchInjectorRoots({ client, revision, roots }: InjectorRo
     if (steps.length === 0) continue;
     // The version is tested, so that indexes of a list that somebody changed meanwhile are never used.
     const guard = { op: "test", path: "/metadata/resourceVersion", value: object.metadata.resourceVersion };
-    await client.patch(CONFIGURATIONS, { name: object.metadata.name }, [guard, ...steps], { as: "json", fieldManager: "istiod" });
+    await client.patch(CONFIGURATIONS, { name: object.metadata.name }, { as: "json", body: [guard, ...steps], fieldManager: "istiod" });
     patched.push(object.metadata.name);
   }
   return patched;

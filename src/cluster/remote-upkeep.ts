@@ -91,14 +91,14 @@ function patchingByAnyMeans(client: KubeClient): Pick<KubeClient, "listEach" | "
     listEach: client.listEach,
     watch: client.watch,
     create: client.create,
-    async patch(type, place, body, options) {
+    async patch(type, place, patch) {
       try {
-        return await client.patch(type, place, body, options);
+        return await client.patch(type, place, patch);
       } catch (error) {
         if (!(error instanceof KubeError && error.isForbidden)) throw error;
-        const current = await client.get(type, place, options.signal);
-        const { fieldManager, signal } = options;
-        const next: KubeObject = { ...current, ...(body as Readonly<Record<string, unknown>>) };
+        const { fieldManager, signal } = patch;
+        const current = await client.get(type, place, signal);
+        const next: KubeObject = { ...current, ...(patch.body as Readonly<Record<string, unknown>>) };
         return client.update(type, next, { ...(fieldManager !== undefined && { fieldManager }), ...(signal !== undefined && { signal }) });
       }
     },

@@ -179,7 +179,7 @@ class Keeper {
     this.#held.set(namespace, hash);
     this.#written.set(namespace, clock.monotonic());
     const correct = (): Promise<KubeObject> =>
-      client.patch(CONFIG_MAPS, { namespace, name: ROOTS_CONFIG_MAP }, { data }, { ...options, as: "merge" });
+      client.patch(CONFIG_MAPS, { namespace, name: ROOTS_CONFIG_MAP }, { ...options, as: "merge", body: { data } });
     try {
       if (before !== undefined) await correct();
       else {

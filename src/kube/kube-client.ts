@@ -42,9 +42,11 @@ export interface WriteOptions {
   readonly signal?: AbortSignal;
 }
 
-export interface PatchOptions extends WriteOptions {
-  /** `merge`: RFC 7396; `json`: a list of operations; `apply`: server-side apply. */
+/** What is to become of an object. */
+export interface KubePatch extends WriteOptions {
+  /** How `body` is meant. `merge`: RFC 7396; `json`: a list of operations; `apply`: server-side apply. */
   readonly as: "merge" | "json" | "apply";
+  readonly body: unknown;
   /** Takes fields over from other managers (`apply` only). */
   readonly force?: boolean;
 }
@@ -84,7 +86,7 @@ export interface KubeClient {
   create(type: ResourceType, object: KubeObject, options?: WriteOptions & ResourcePlace): Promise<KubeObject>;
   /** Replaces an object; with its resourceVersion only where nobody changed it meanwhile. `subresource: "status"` replaces its status alone. */
   update(type: ResourceType, object: KubeObject, options?: WriteOptions & Pick<ResourcePlace, "subresource">): Promise<KubeObject>;
-  patch(type: ResourceType, place: ResourcePlace, body: unknown, options: PatchOptions): Promise<KubeObject>;
+  patch(type: ResourceType, place: ResourcePlace, patch: KubePatch): Promise<KubeObject>;
   delete(type: ResourceType, place: ResourcePlace, options?: DeleteOptions): Promise<void>;
   close(): void;
 }
@@ -173,14 +175,14 @@ function writersOf(request: KubeClient["request"]): Pick<KubeClient, "create" | 
       const place = { namespace: object.metadata.namespace ?? "", name: object.metadata.name, ...options };
       return write({ method: "PUT", path: resourcePath(type, place), query: writeQuery(options), body: object, signal: options.signal });
     },
-    patch: (type, place, body, options) =>
+    patch: (type, place, patch) =>
       write({
         method: "PATCH",
         path: resourcePath(type, place),
-        query: { ...writeQuery(options), ...(options.as === "apply" && options.force === true && { force: "true" }) },
-        body,
-        contentType: PATCH_TYPES[options.as],
-        signal: options.signal,
+        query: { ...writeQuery(patch), ...(patch.as === "apply" && patch.force === true && { force: "true" }) },
+        body: patch.body,
+        contentType: PATCH_TYPES[patch.as],
+        signal: patch.signal,
       }),
     async delete(type, place, { preconditions, propagation, signal } = {}) {
       const body = {

@@ -135,7 +135,7 @@ async function refresh(
   const guard = { op: "test", path: "/metadata/resourceVersion", value: object.metadata.resourceVersion };
   const what = type === MUTATING ? "injector" : "validator";
   try {
-    await client.patch(type, { name: object.metadata.name }, [guard, ...steps], { as: "json", fieldManager: "istiod" });
+    await client.patch(type, { name: object.metadata.name }, { as: "json", body: [guard, ...steps], fieldManager: "istiod" });
   } catch (error) {
     patched(what, object.metadata.name, error instanceof KubeError ? error.reason : "Unknown");
     throw error;

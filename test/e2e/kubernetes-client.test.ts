@@ -47,8 +47,8 @@ describe.skipIf(reason !== undefined)("the client of a cluster", () => {
     const stale = { resourceVersion: made.metadata.resourceVersion };
     await client.update(CONFIG_MAPS, map("one", { a: "2" }, stale));
     await expect(client.update(CONFIG_MAPS, map("one", { a: "3" }, stale))).rejects.toMatchObject({ isConflict: true, reason: "Conflict" });
-    await client.patch(CONFIG_MAPS, place, { data: { b: "1" } }, { as: "merge" });
-    await client.patch(CONFIG_MAPS, place, [{ op: "remove", path: "/data/a" }], { as: "json" });
+    await client.patch(CONFIG_MAPS, place, { as: "merge", body: { data: { b: "1" } } });
+    await client.patch(CONFIG_MAPS, place, { as: "json", body: [{ op: "remove", path: "/data/a" }] });
     expect((await client.get(CONFIG_MAPS, place)).data).toEqual({ b: "1" });
     await client.delete(CONFIG_MAPS, place);
     await expect(client.get(CONFIG_MAPS, place)).rejects.toMatchObject({ isNotFound: true });
@@ -56,13 +56,13 @@ describe.skipIf(reason !== undefined)("the client of a cluster", () => {
 
   it("applies as one of several managers", async () => {
     const place = { namespace: "shop", name: "shared" };
-    await client.patch(CONFIG_MAPS, place, map("shared", { a: "1" }), { as: "apply", fieldManager: "first" });
+    await client.patch(CONFIG_MAPS, place, { as: "apply", body: map("shared", { a: "1" }), fieldManager: "first" });
     await expect(
-      client.patch(CONFIG_MAPS, place, map("shared", { a: "2" }), { as: "apply", fieldManager: "second" }),
+      client.patch(CONFIG_MAPS, place, { as: "apply", body: map("shared", { a: "2" }), fieldManager: "second" }),
     ).rejects.toMatchObject({ isConflict: true });
-    await client.patch(CONFIG_MAPS, place, map("shared", { a: "2" }), { as: "apply", fieldManager: "second", force: true });
+    await client.patch(CONFIG_MAPS, place, { as: "apply", body: map("shared", { a: "2" }), fieldManager: "second", force: true });
     expect((await client.get(CONFIG_MAPS, place)).data).toEqual({ a: "2" });
-    await client.patch(CONFIG_MAPS, place, map("shared", { a: "3" }), { as: "apply", fieldManager: "second", dryRun: true });
+    await client.patch(CONFIG_MAPS, place, { as: "apply", body: map("shared", { a: "3" }), fieldManager: "second", dryRun: true });
     expect((await client.get(CONFIG_MAPS, place)).data).toEqual({ a: "2" });
   });
 
@@ -72,7 +72,7 @@ describe.skipIf(reason !== undefined)("the client of a cluster", () => {
     );
     const place = { namespace: "shop", name: "lb", subresource: "status" };
     const body = { spec: { type: "ClusterIP" }, status: { loadBalancer: { ingress: [{ ip: "203.0.113.7", ipMode: "VIP" }] } } };
-    const after = await client.patch(SERVICES, place, body, { as: "merge" });
+    const after = await client.patch(SERVICES, place, { as: "merge", body });
     expect(after).toMatchObject({
       spec: { type: "LoadBalancer" },
       status: { loadBalancer: { ingress: [{ ip: "203.0.113.7", ipMode: "VIP" }] } },
@@ -106,7 +106,7 @@ describe.skipIf(reason !== undefined)("the client of a cluster", () => {
     void reflector.run(stop.signal);
     await eventually("all are known", () => held.size === 3);
     await client.delete(CONFIG_MAPS, { namespace: "shop", name: "p2" });
-    await client.patch(CONFIG_MAPS, { namespace: "shop", name: "p1" }, { metadata: { labels: { more: "yes" } } }, { as: "merge" });
+    await client.patch(CONFIG_MAPS, { namespace: "shop", name: "p1" }, { as: "merge", body: { metadata: { labels: { more: "yes" } } } });
     await eventually("both changes", () => held.size === 2 && held.get("shop/p1")?.metadata.labels?.more === "yes");
     expect(held.get("shop/p1")?.data).toBe(undefined);
   });

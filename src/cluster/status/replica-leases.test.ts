@@ -33,7 +33,7 @@ async function begin(...listed: readonly KubeObject[]) {
         });
       }
     },
-    patch: async (_type, _place, body) => {
+    patch: async (_type, _place, { body }) => {
       written.push(body as KubeObject);
       return body as KubeObject;
     },

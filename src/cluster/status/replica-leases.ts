@@ -102,7 +102,7 @@ export class ReplicaLeases {
       spec: { holderIdentity: holder, leaseDurationSeconds: Math.ceil(LOST_MS / 1_000), renewTime: now },
     };
     try {
-      await client.patch(LEASES, { namespace, name: this.#name }, body, { as: "apply", force: true, fieldManager: "istiod", signal });
+      await client.patch(LEASES, { namespace, name: this.#name }, { as: "apply", body, force: true, fieldManager: "istiod", signal });
       this.#fault = "";
     } catch (error) {
       if (!signal.aborted) this.#tellFault(messageOf(error));

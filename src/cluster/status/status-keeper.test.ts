@@ -42,7 +42,7 @@ class Server {
         ask("list");
         return { items: [...this.objects.values()], continue: "", resourceVersion: "1" };
       },
-      patch: async (_type, { name, subresource }, body) => {
+      patch: async (_type, { name, subresource }, { body }) => {
         ask(`patch ${name}/${subresource}`);
         const { metadata, status } = body as KubeObject;
         const before = found(name);

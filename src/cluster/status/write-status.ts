@@ -39,6 +39,6 @@ export async function writeStatus(
   const { resourceVersion, uid } = metadata;
   const messages = wanted.validationMessages.length === 0 ? null : wanted.validationMessages;
   const body = { metadata: { resourceVersion, uid }, status: { ...wanted, validationMessages: messages } };
-  await client.patch(type, { namespace, name, subresource: "status" }, body, { as: "merge", fieldManager: "istiod-status", signal });
+  await client.patch(type, { namespace, name, subresource: "status" }, { as: "merge", body, fieldManager: "istiod-status", signal });
   return "written";
 }
