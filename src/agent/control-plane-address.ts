@@ -1,4 +1,5 @@
 import { isIP } from "node:net";
+import { hostPort } from "../base/address.ts";
 import { EdgeError } from "../base/errors.ts";
 
 /** Where a control plane or CA answers, and how. */
@@ -57,4 +58,4 @@ function parseTarget(address: string, rules: AddressRules): Target {
 const serviceName = (name: string): string => (isIP(name) !== 0 || /\.svc(\.|$)/.test(name) ? name : `${name}.svc`);
 
 /** As messages show it. */
-export const addressOf = ({ host, port }: Pick<Target, "host" | "port">): string => `${host.includes(":") ? `[${host}]` : host}:${port}`;
+export const addressOf = ({ host, port }: Pick<Target, "host" | "port">): string => hostPort(host, port);

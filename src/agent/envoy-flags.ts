@@ -1,4 +1,5 @@
 import { readFile } from "node:fs/promises";
+import { bracketed } from "../base/address.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import type { AgentConfig } from "./agent-config.ts";
@@ -28,7 +29,7 @@ export async function envoyFlags({ settings, env, addresses }: AgentConfig, prox
  * the node's address. One that cannot be read is left out, as in Istio: the workload is to run.
  */
 async function readOverride(file: string, hostIp: string, log: Log): Promise<string | undefined> {
-  const host = hostIp.includes(":") ? `[${hostIp}]` : hostIp;
+  const host = bracketed(hostIp);
   try {
     const text = (await readFile(file, "utf8")).replaceAll("[$(HOST_IP)]", host).replaceAll("$(HOST_IP)", host);
     const value = await parseYaml(text);

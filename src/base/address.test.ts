@@ -3,12 +3,14 @@ import { isIPv6 } from "node:net";
 import fc from "fast-check";
 import { describe, it } from "vitest";
 import {
+  bracketed,
   canonicalAddress,
   cidrContains,
   cidrCovers,
   compareAddresses,
   formatCidr,
   formatIp,
+  hostPort,
   ipFamily,
   parseCidr,
   parseIp,
@@ -29,6 +31,11 @@ describe("addresses", () => {
     ["not:an:address", "not:an:address"],
   ];
   for (const [text, want] of spellings) it(`${text} is written ${want}`, () => assert.equal(canonicalAddress(text), want));
+
+  it("sets IPv6 addresses in brackets before a port, and nothing else", () => {
+    assert.deepEqual(["10.0.0.1", "::1", "a.b", ""].map(bracketed), ["10.0.0.1", "[::1]", "a.b", ""]);
+    assert.deepEqual([hostPort("::1", 80), hostPort("a.b", "80"), hostPort("", 80)], ["[::1]:80", "a.b:80", ":80"]);
+  });
 
   it("knows the family", () => {
     assert.deepEqual(["10.0.0.1", "::1", "10.0.0.0/8", "a.b", ""].map(ipFamily), [4, 6, 0, 0, 0]);

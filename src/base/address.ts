@@ -37,6 +37,12 @@ export function formatIp(ip: Ip): string {
   return length < 2 ? hex(groups) : `${hex(groups.slice(0, start))}::${hex(groups.slice(start + length))}`;
 }
 
+/** A host as it stands before a port or in a URL: an IPv6 address in brackets. */
+export const bracketed = (host: string): string => (host.includes(":") ? `[${host}]` : host);
+
+/** `host:port`, or `[v6]:port`. */
+export const hostPort = (host: string, port: number | string): string => `${bracketed(host)}:${port}`;
+
 /** One spelling per IPv6 address, so that addresses can be keys; other text is returned as it is. */
 export function canonicalAddress(text: string): string {
   if (!text.includes(":")) return text;

@@ -1,4 +1,5 @@
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { hostPort } from "../base/address.ts";
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import { IstioCertificateRequestSchema, IstioCertificateResponseSchema } from "../gen/istio/v1/auth/ca_pb.js";
@@ -33,7 +34,7 @@ const CREATE_CERTIFICATE = "/istio.v1.auth.IstioCertificateService/CreateCertifi
  */
 export function remoteSigner(options: RemoteSignerOptions): Signer & { close(): void } {
   const { host, port, timeoutMs, clock } = options;
-  const where = `the CA at ${host.includes(":") ? `[${host}]` : host}:${port}`;
+  const where = `the CA at ${hostPort(host, port)}`;
   let current: { readonly id: string; readonly channel: Promise<GrpcChannel> } | undefined;
   const close = (): void => {
     current?.channel.then((open) => open.close()).catch(() => {});

@@ -1,5 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
+import { hostPort } from "../base/address.ts";
 import { EdgeError, messageOf } from "../base/errors.ts";
 import { judgeMesh } from "../config/mesh/load-mesh.ts";
 import { readMeshFiles } from "../config/mesh/mesh-files.ts";
@@ -73,7 +74,7 @@ async function addressOf(args: Arguments, host: Host): Promise<string> {
   const listen = parseHostPort((await listenAddress(host)) || `:${DEFAULT_PORT}`);
   if (typeof listen === "string") return `http://127.0.0.1:${DEFAULT_PORT}`;
   const reached = ["", "0.0.0.0", "::"].includes(listen.host) ? "127.0.0.1" : listen.host;
-  return `http://${reached.includes(":") ? `[${reached}]` : reached}:${listen.port}`;
+  return `http://${hostPort(reached, listen.port)}`;
 }
 
 /** Where istiod of this base directory listens. A mesh.yaml that is wrong at present may still say it: istiod runs on with the one before. */

@@ -1,6 +1,7 @@
 import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { delimiter, join } from "node:path";
+import { hostPort } from "../base/address.ts";
 import type { Clock } from "../base/clock.ts";
 import { type ChosenContext, chooseContext, type KubeConfig, parseKubeConfig, readKubeConfig, textField, unusable } from "./kube-config.ts";
 import {
@@ -73,7 +74,7 @@ async function podAccess({ env, clock, accountDir = ACCOUNT_DIR }: AccessOptions
   if (host === "" || port === "" || !existsSync(token)) return undefined;
   const namespace = await readFile(join(accountDir, "namespace"), "utf8").catch(() => "");
   return {
-    server: `https://${host.includes(":") ? `[${host}]` : host}:${port}`,
+    server: `https://${hostPort(host, port)}`,
     cluster: env.CLUSTER_ID || "Kubernetes",
     context: "in-cluster",
     namespace: namespace.trim() || undefined,

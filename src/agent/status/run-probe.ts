@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { connect } from "node:net";
+import { hostPort } from "../../base/address.ts";
 import type { Clock } from "../../base/clock.ts";
 import { messageOf } from "../../base/errors.ts";
 import { textField } from "../../wire/field-writer.ts";
@@ -43,9 +44,7 @@ export async function runProbe(probe: AppProbe, target: ProbeTarget, headers: In
 
 async function probeHttp(probe: HttpProbe, target: ProbeTarget, headers: IncomingHttpHeaders): Promise<ProbeResult> {
   const deadline = target.clock.monotonic() + probe.timeoutMs;
-  let url = new URL(
-    `${probe.tls ? "https" : "http"}://${target.host.includes(":") ? `[${target.host}]` : target.host}:${probe.port}${probe.path}`,
-  );
+  let url = new URL(`${probe.tls ? "https" : "http"}://${hostPort(target.host, probe.port)}${probe.path}`);
   const first = url.hostname;
   for (let redirects = 0; redirects <= MOST_REDIRECTS; redirects++) {
     const answer = await get({

@@ -1,6 +1,7 @@
 import { isIP } from "node:net";
 import { type JsonObject, toJson } from "@bufbuild/protobuf";
 import { dump } from "js-yaml";
+import { hostPort } from "../../base/address.ts";
 import type { ConfigObject } from "../../config/object.ts";
 import { ReadinessProbeSchema, type WorkloadGroup } from "../../gen/istio/networking/v1alpha3/workload_group_pb.js";
 
@@ -88,7 +89,7 @@ function machineEnv(input: JoinBundleInput): Readonly<Record<string, string>> {
   const probe = probeOf(input);
   return {
     CLUSTER_ID: clusterId,
-    ISTIO_ADDRESS: `${istiod.host.includes(":") ? `[${istiod.host}]` : istiod.host}:${istiod.port}`,
+    ISTIO_ADDRESS: hostPort(istiod.host, istiod.port),
     ISTIOD_SAN: serverName(input),
     ISTIO_INBOUND_PORTS: ports.length === 0 ? "*" : ports.join(","),
     ISTIO_LOCAL_EXCLUDE_PORTS: EXCLUDED_PORTS,

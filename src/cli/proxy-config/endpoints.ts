@@ -1,3 +1,4 @@
+import { hostPort } from "../../base/address.ts";
 import type { Json } from "../../debug/api-types.ts";
 import { at, listAt, textAt } from "../json-path.ts";
 import type { ProxyResource } from "./dumped-resources.ts";
@@ -69,6 +70,5 @@ function endpointsOf(assignment: Json): readonly EndpointRow[] {
 }
 
 function addressText({ address, port }: EndpointRow): string {
-  if (port === "") return address;
-  return address.includes(":") ? `[${address}]:${port}` : `${address}:${port}`;
+  return port === "" ? address : hostPort(address, port);
 }
