@@ -1,5 +1,6 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
-import { EdgeError, messageOf } from "../base/errors.ts";
+import { messageOf } from "../base/errors.ts";
+import { listenError } from "../base/listen-error.ts";
 import type { Log } from "../base/log.ts";
 import { createServer } from "./node-http.ts";
 
@@ -36,13 +37,7 @@ export function startStatusServer(port: number, routes: readonly StatusRoute[], 
   });
   server.requestTimeout = PATIENCE_MS;
   return new Promise((resolve, reject) => {
-    server.once("error", (error) =>
-      reject(
-        new EdgeError("port_taken", `cannot listen on port ${port}: ${messageOf(error)}`, {
-          hint: "set another statusPort in PROXY_CONFIG",
-        }),
-      ),
-    );
+    server.once("error", (cause) => reject(listenError(`port ${port}`, cause, "statusPort in PROXY_CONFIG")));
     server.listen(port, () => {
       const bound = server.address();
       resolve({ port: typeof bound === "object" && bound !== null ? bound.port : port, close: () => closeAll(server) });

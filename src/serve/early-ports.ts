@@ -1,8 +1,8 @@
 import type { Clock } from "../base/clock.ts";
 import { EdgeError } from "../base/errors.ts";
+import { listenError } from "../base/listen-error.ts";
 import { DEFAULT_GRPC_SETTINGS } from "../wire/grpc-server.ts";
 import { type OpenPort, openPort } from "../wire/listener.ts";
-import { listenError } from "./listen-error.ts";
 
 /** Ports for proxies that are open before proxies can be served. */
 export interface EarlyPorts {

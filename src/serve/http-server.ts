@@ -1,9 +1,10 @@
 import { timingSafeEqual } from "node:crypto";
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { hostPort } from "../base/address.ts";
 import { messageOf } from "../base/errors.ts";
+import { listenError } from "../base/listen-error.ts";
 import type { Log } from "../base/log.ts";
 import type { HttpAnswer, HttpRoute } from "../debug/http-route.ts";
-import { listenError } from "./listen-error.ts";
 
 export type { HttpAnswer, HttpRoute };
 
@@ -32,7 +33,7 @@ export async function listenHttp(options: HttpServerOptions): Promise<Server> {
     );
   });
   await new Promise<void>((resolve, reject) => {
-    server.once("error", (cause) => reject(listenError(`${options.host}:${options.port}`, cause)));
+    server.once("error", (cause) => reject(listenError(hostPort(options.host, options.port), cause)));
     server.listen(options.port, options.host, resolve);
   });
   return server;

@@ -12,11 +12,12 @@ import { buildCertificate } from "../pki/build-certificate.ts";
 import { generateKeys, privateKeyPem } from "../pki/keys.ts";
 import { writePem } from "../pki/pem.ts";
 import type { TlsMaterial } from "../wire/tls-listener.ts";
-import { listenWebhooks } from "./webhook-server.ts";
+import { listenWebhooks, type WebhookServerOptions } from "./webhook-server.ts";
 
 let server: Server;
 let port = 0;
 let ca = "";
+let options: WebhookServerOptions;
 let renew: (material: TlsMaterial) => void = () => {};
 let issue: () => Promise<TlsMaterial>;
 const counted: string[] = [];
@@ -35,7 +36,7 @@ beforeAll(async () => {
   const read = readInjection({});
   if ("faults" in read) throw new Error(read.faults.join());
   const settings = { ...read, mesh: defaultMeshConfig(), revision: "default", compliancePolicy: "" };
-  server = await listenWebhooks({
+  options = {
     host: "127.0.0.1",
     port: 0,
     tls: {
@@ -61,7 +62,8 @@ beforeAll(async () => {
     },
     clock: systemClock,
     log: silentLog,
-  });
+  };
+  server = await listenWebhooks(options);
   port = (server.address() as AddressInfo).port;
 });
 afterAll(() => void server?.close());
@@ -112,6 +114,13 @@ const VIRTUAL_SERVICE = { group: "networking.istio.io", version: "v1", kind: "Vi
 const virtualService = (spec: unknown) => ({ apiVersion: "networking.istio.io/v1", kind: "VirtualService", metadata: { name: "v" }, spec });
 
 describe("webhooks", () => {
+  it("say in one sentence that another program has their port", async () => {
+    await expect(listenWebhooks({ ...options, port, tls: { ...options.tls, follow: () => () => {} } })).rejects.toMatchObject({
+      message: `127.0.0.1:${port} is taken by another program`,
+      hint: "stop the other program, or choose another address under `listen` in mesh.yaml",
+    });
+  });
+
   it("inject a pod, in both versions of the review", async () => {
     for (const apiVersion of ["admission.k8s.io/v1", "admission.k8s.io/v1beta1"]) {
       const pod = { metadata: { generateName: "web-" }, spec: { containers: [{ name: "web" }], dnsPolicy: "None" } };

@@ -1,8 +1,10 @@
 import { constants } from "node:crypto";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import { createServer } from "node:https";
+import { hostPort } from "../base/address.ts";
 import type { Clock } from "../base/clock.ts";
-import { EdgeError, messageOf } from "../base/errors.ts";
+import { messageOf } from "../base/errors.ts";
+import { listenError } from "../base/listen-error.ts";
 import type { Log } from "../base/log.ts";
 import { messageRegistry } from "../wire/json.ts";
 import type { TlsCredentials, TlsMaterial } from "../wire/tls-listener.ts";
@@ -43,14 +45,14 @@ export async function listenWebhooks(options: WebhookServerOptions): Promise<Ser
   const server = createServer(
     { ...contextOf(options.tls.current), maxHeaderSize: 16_384, requestTimeout: 5_000, headersTimeout: 5_000, handshakeTimeout: 5_000 },
     (request, response) => {
-      if (busy >= MOST_AT_ONCE) return void send(response, 503, "too many requests at once");
+      if (busy >= MOST_AT_ONCE) return send(response, { status: 503, text: "too many requests at once" });
       busy += 1;
       void answer(options, request, budget)
         .catch((error: unknown): Answer => {
-          options.log.error({ path: request.url, error: messageOf(error) }, "a webhook failed");
+          options.log.error({ path: request.url, reason: messageOf(error) }, "a webhook failed");
           return { status: 500, text: "internal error; the log of istiod has the reason" };
         })
-        .then(({ status, text, json }) => send(response, status, json === undefined ? text : JSON.stringify(json), json !== undefined))
+        .then((result) => send(response, result))
         .finally(() => {
           busy -= 1;
         });
@@ -63,15 +65,14 @@ export async function listenWebhooks(options: WebhookServerOptions): Promise<Ser
   await new Promise<void>((resolve, reject) => {
     server.once("error", (cause) => {
       stop();
-      const where = `${options.host}:${options.port}`;
-      const hint = "stop the other program, or choose another `listen.httpsAddr` in mesh.yaml";
-      reject(new EdgeError("port_taken", `cannot listen on ${where} for webhooks: ${cause.message}`, { cause, hint }));
+      reject(listenError(hostPort(options.host, options.port), cause));
     });
     server.listen(options.port, options.host, resolve);
   });
   return server;
 }
 
+/** What is sent back: `json` where it is given, else `text`. */
 interface Answer {
   readonly status: number;
   readonly text: string;
@@ -118,14 +119,14 @@ async function validate({ metrics, log }: WebhookServerOptions, review: Admissio
 }
 
 /** A request that is not listened to is not read to its end either: the connection is closed behind the answer. */
-function send(response: ServerResponse, status: number, text: string, isJson = false): void {
+function send(response: ServerResponse, { status, text, json }: Answer): void {
   response.writeHead(status, {
-    "content-type": isJson ? "application/json" : "text/plain; charset=utf-8",
+    "content-type": json === undefined ? "text/plain; charset=utf-8" : "application/json",
     "cache-control": "no-store",
     "x-content-type-options": "nosniff",
     ...(status >= 400 && { connection: "close" }),
   });
-  response.end(text);
+  response.end(json === undefined ? text : JSON.stringify(json));
 }
 
 const contextOf = ({ chain, key }: TlsMaterial) => ({

@@ -187,7 +187,7 @@ describe("the start of an agent", () => {
     const ports = { proxyConfig: { statusPort: agent.statusPort } };
     const crowded = await startAgentProcess({ name: "x", address: "127.0.0.1", istiod: "127.0.0.1:1", wait: false, ...ports });
     expect(await crowded.ended()).toBe(1);
-    await says(crowded, `cannot listen on port ${agent.statusPort}`);
+    await says(crowded, `port ${agent.statusPort} is taken by another program`);
     const noEnvoy = { env: { ENVOY_PATH: "/nowhere/envoy" } };
     const bare = await startAgentProcess({ name: "x", address: "127.0.0.1", istiod: "127.0.0.1:1", wait: false, ...noEnvoy });
     expect(await bare.ended()).toBe(1);

@@ -1,6 +1,8 @@
 import { createSocket, type Socket as UdpSocket } from "node:dgram";
 import { createServer, isIPv6, type Server, type Socket } from "node:net";
-import { EdgeError, messageOf } from "../../base/errors.ts";
+import { hostPort } from "../../base/address.ts";
+import { messageOf } from "../../base/errors.ts";
+import { listenError } from "../../base/listen-error.ts";
 import type { Log } from "../../base/log.ts";
 import type { Resolve } from "./resolver.ts";
 import { FrameReader, frame } from "./tcp-frames.ts";
@@ -39,9 +41,7 @@ export async function startDnsServer(options: DnsServerOptions): Promise<DnsServ
     } catch (error) {
       if (index > 0 && NO_SUCH_FAMILY.test(messageOf(error))) continue;
       for (const close of closers) close();
-      throw new EdgeError("port_taken", `cannot answer for names on ${address} port ${port}: ${messageOf(error)}`, {
-        hint: "set another address in DNS_PROXY_ADDR, or switch ISTIO_META_DNS_CAPTURE off",
-      });
+      throw listenError(hostPort(address, port), error, "address for names in DNS_PROXY_ADDR, or switch ISTIO_META_DNS_CAPTURE off");
     }
   }
   return {
