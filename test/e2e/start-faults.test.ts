@@ -7,7 +7,7 @@ import { runIstiod, startIstiod } from "../support/istiod.ts";
 import { freePort } from "../support/ports.ts";
 
 describe("a control plane that cannot start", () => {
-  const PORTS = ["GRPC_ADDR", "SECURE_GRPC_ADDR", "HTTP_ADDR", "MONITORING_ADDR"];
+  const PORTS = ["GRPC_ADDR", "SECURE_GRPC_ADDR", "HTTPS_ADDR", "HTTP_ADDR", "MONITORING_ADDR"];
   it.for(PORTS)("names the address that another program has, and what to do (%s)", async (name) => {
     const address = `127.0.0.1:${(await httpEcho("other")).port}`;
     const { status, log } = await runIstiod({ env: { [name]: address } });
