@@ -175,8 +175,8 @@ function responseMetrics(registry: Registry): Pick<XdsMetrics, "sent" | "flushed
   };
 }
 
-/** What proxies answer. */
-function answerMetrics(registry: Registry): Pick<XdsMetrics, "acknowledged" | "rejected" | "expiredNonce"> {
+/** What proxies answer. A proxy that refused something has a series of its own for as long as it is connected: there are never more than proxies. */
+function answerMetrics(registry: Registry): Pick<XdsMetrics, "acknowledged" | "rejected" | "left" | "expiredNonce"> {
   const own = { registers: [registry] };
   const rejects = new Counter({
     ...own,
@@ -196,12 +196,17 @@ function answerMetrics(registry: Registry): Pick<XdsMetrics, "acknowledged" | "r
     help: "Answers to responses that were replaced meanwhile.",
     labelNames: ["type"],
   });
+  const refusing = new Set<string>();
   return {
     acknowledged: () => {},
     rejected(typeUrl, node) {
       const type = shortTypeName(typeUrl);
       rejects.inc({ type });
       rejectsOf.get(type)?.inc({ node });
+      refusing.add(node);
+    },
+    left(node) {
+      if (refusing.delete(node)) for (const counter of rejectsOf.values()) counter.remove({ node });
     },
     expiredNonce: (typeUrl) => expired.inc({ type: shortTypeName(typeUrl) }),
   };

@@ -9,6 +9,8 @@ export interface XdsMetrics {
   acknowledged(typeUrl: string, ms: number): void;
   /** pilot_total_xds_rejects, pilot_xds_{cds,eds,lds,rds}_reject. */
   rejected(typeUrl: string, node: string): void;
+  /** A stream of a proxy ended: what is counted for this proxy alone need not be kept. */
+  left(node: string): void;
   /** pilot_xds_expired_nonce. */
   expiredNonce(typeUrl: string): void;
   /** A stream was cut because it did not read (pilot_xds_write_timeout). */
@@ -46,6 +48,7 @@ export const noMetrics: XdsMetrics = {
   flushed: nothing,
   acknowledged: nothing,
   rejected: nothing,
+  left: nothing,
   expiredNonce: nothing,
   writeTimeout: nothing,
   confirmed: nothing,

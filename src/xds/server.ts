@@ -179,6 +179,7 @@ function createWorks(options: XdsServerOptions): Works {
       streams.delete(stream.id);
       queue.delete(stream);
       metrics.streams(streams.size);
+      metrics.left(stream.nodeId);
     },
   };
   return { streams, deps, admission, budget, pump };

@@ -63,6 +63,10 @@ describe.for(["delta", "sotw"] as const)("configuration that Envoy refuses (%s x
     const files = { [FILE]: twoServers(await freePort(), "192.0.2.77") };
     const shop = await startShop({ place: "gateway", protocol, http: rule("v1"), istiod: { files } });
     expect((await call(shop.target)).by).toBe("v1");
-    await eventually("the refusal is counted", async () => (await shop.istiod.metric("pilot_total_xds_rejects", 'type="lds"')) > 0);
+    const { istiod } = shop;
+    await eventually("the refusal is counted", async () => (await istiod.metric("pilot_total_xds_rejects", 'type="lds"')) > 0);
+    await shop.proxy.stop();
+    await eventually("what is counted by proxy goes with it", async () => (await istiod.metric("pilot_xds_lds_reject")) === 0);
+    expect(await istiod.metric("pilot_total_xds_rejects", 'type="lds"')).toBeGreaterThan(0);
   });
 });
