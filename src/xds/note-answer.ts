@@ -31,5 +31,5 @@ export function noteAnswer(channel: Channel, { verdict, answered, offenders }: R
   metrics.rejected(typeUrl, stream.nodeId);
   deps.rounds.rejected(stream);
   const resources = offenders.map((name) => channel.origin(view, name));
-  log.warn({ node: stream.nodeId, type: shortTypeName(typeUrl), resources, error }, "proxy rejected configuration");
+  log.warn({ node: stream.nodeId, type: shortTypeName(typeUrl), resources, reason: error }, "proxy rejected configuration");
 }

@@ -154,7 +154,7 @@ function createWorks(options: XdsServerOptions): Works {
   const streams = new Map<string, XdsStream>();
   const failed = (stream: XdsStream, error: unknown): void => {
     metrics.internalError();
-    log.error({ node: stream.nodeId, error: messageOf(error) }, "serving a proxy failed");
+    log.error({ node: stream.nodeId, reason: messageOf(error) }, "serving a proxy failed");
     stream.close(GRPC_STATUS.INTERNAL, "internal error");
   };
   const queue = new PushQueue<XdsStream>({ clock, failed });

@@ -390,6 +390,6 @@ export class XdsStream implements DiscoveryStreamEvents {
 
   #failed(error: unknown, what: string): void {
     this.#deps.metrics.internalError();
-    this.#deps.log.error({ node: this.nodeId, error: messageOf(error) }, what);
+    this.#deps.log.error({ node: this.nodeId, reason: messageOf(error) }, what);
   }
 }
