@@ -5,6 +5,7 @@ import net from "node:net";
 import { Client, credentials, type ServiceError } from "@grpc/grpc-js";
 import { afterEach, beforeEach, describe, it } from "vitest";
 import { manualClock } from "../../test/support/manual-clock.ts";
+import { eventually } from "../../test/support/wait.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
 import type { DiscoveryStream } from "./discovery-stream.ts";
 import { type AdsClient, openAdsClient } from "./grpc-client.ts";
@@ -71,12 +72,7 @@ function open(): { readonly stream: AdsClient; readonly got: Buffer[]; readonly 
   return { stream, got, ended };
 }
 
-async function until(what: () => boolean): Promise<void> {
-  for (let turn = 0; !what(); turn += 1) {
-    assert.ok(turn < 6_000, `${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
+const until = (what: () => boolean): Promise<unknown> => eventually(String(what), what);
 
 describe("single calls", () => {
   it("health", async () => assert.deepEqual(await ask(HEALTH_METHOD, ""), Buffer.from([8, 1])));

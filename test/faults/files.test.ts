@@ -22,6 +22,7 @@ import { createLastGood } from "../../src/config/store/last-good.ts";
 import { createStore } from "../../src/config/store/store.ts";
 import { createEngine } from "../../src/engine/index.ts";
 import { fileSource } from "../../src/sources/files/file-source.ts";
+import { eventually } from "../support/wait.ts";
 
 const MEGABYTE = 1024 * 1024;
 
@@ -100,13 +101,11 @@ class World {
     }
   }
 
-  async until(condition: () => boolean, ms = 60_000): Promise<void> {
-    const deadline = performance.now() + ms;
-    while (!condition()) {
-      if (performance.now() > deadline)
-        throw new Error(`waited ${ms} ms in vain; problems: ${JSON.stringify(this.store.problems()).slice(0, 2_000)}`);
-      await systemClock.sleep(5);
-    }
+  until(condition: () => boolean): Promise<unknown> {
+    return eventually(String(condition), () => {
+      if (condition()) return true;
+      throw new Error(`problems: ${JSON.stringify(this.store.problems()).slice(0, 2_000)}`);
+    });
   }
 
   /** Names of the objects in force. */

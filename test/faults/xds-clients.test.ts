@@ -12,9 +12,10 @@ import { encodedBytes } from "../../src/wire/encode.ts";
 import { type AdsClient, openAdsClient } from "../../src/wire/grpc-client.ts";
 import { createGrpcServer, DELTA_METHOD, type GrpcServer, type GrpcServerSettings } from "../../src/wire/grpc-server.ts";
 import { GRPC_STATUS } from "../../src/wire/grpc-status.ts";
-import { CLUSTER_TYPE } from "../../src/wire/type-urls.ts";
+import { CLUSTER_TYPE, LISTENER_TYPE } from "../../src/wire/type-urls.ts";
 import { createXdsServer, type XdsServer } from "../../src/xds/server.ts";
 import type { XdsSettings } from "../../src/xds/settings.ts";
+import { eventually } from "../support/wait.ts";
 import { envoyProviders, ModelClient, type ModelClientOptions, testView } from "../support/xds-model.ts";
 
 /*
@@ -69,15 +70,10 @@ function proxy(options: Partial<ModelClientOptions> = {}): Live {
   return live;
 }
 
-async function until(what: () => boolean, ms = 60_000): Promise<void> {
-  for (const end = Date.now() + ms; !what(); ) {
-    assert.ok(Date.now() < end, `not within ${ms} ms: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-}
+const until = (what: () => boolean, ms?: number): Promise<unknown> => eventually(String(what), what, ms);
 
 /** The proof that the server is well: a new proxy gets everything. */
-async function othersAreServed(ms = 60_000): Promise<void> {
+async function othersAreServed(ms?: number): Promise<void> {
   const friend = proxy({ node: "sidecar~10.0.0.9~friend.default~default.svc.cluster.local" });
   friend.client.subscribe(CLUSTER_TYPE);
   await until(() => friend.client.held(CLUSTER_TYPE).size >= 10, ms);
@@ -97,8 +93,7 @@ describe("bytes that are no protocol", () => {
       const socket = net.connect(port, "127.0.0.1");
       socket.on("error", () => {});
       if (turn % 2 === 1) socket.write("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
-      socket.write(randomBytes(4_096));
-      await new Promise((resolve) => setTimeout(resolve, 5));
+      await new Promise((resolve) => socket.write(randomBytes(4_096), resolve));
       socket.destroy();
     }
     await othersAreServed();
@@ -166,9 +161,10 @@ describe("too many streams", () => {
 
   it("10,000 on one connection: no more than a hundred are open at a time", async () => {
     const before = process.memoryUsage().rss;
-    flood(10_000);
+    const { session } = flood(10_000);
     await until(() => grpc.streams >= 100);
-    await new Promise((resolve) => setTimeout(resolve, 500));
+    // Whatever was sent before it has been seen when it is answered.
+    await new Promise<void>((resolve) => session.ping(() => resolve()));
     assert.equal(grpc.streams, 100);
     await othersAreServed();
     assert.ok(process.memoryUsage().rss - before < 300 * MB, "client and server together");
@@ -251,8 +247,11 @@ describe("proxies that do not do their part", () => {
       xds.push("test");
       await xds.idle();
     }
-    await new Promise((resolve) => setTimeout(resolve, 100));
-    assert.ok(hostile.client.seen.length <= sent + 1);
+    // What was sent before the answer to a new question has come by then.
+    hostile.client.subscribe(LISTENER_TYPE);
+    const listeners = ({ typeUrl }: { readonly typeUrl: string }): boolean => typeUrl === LISTENER_TYPE;
+    await until(() => hostile.client.seen.some(listeners));
+    assert.ok(hostile.client.seen.filter((one) => !listeners(one)).length <= sent + 1);
     assert.ok(sent < 40, `${sent} responses`);
   });
 
