@@ -8,10 +8,11 @@ import { bytesField, textField } from "../../src/wire/field-writer.ts";
 import { openGrpcChannel } from "../../src/wire/grpc-channel.ts";
 import { SOTW_METHOD } from "../../src/wire/grpc-server.ts";
 import { CLUSTER_TYPE } from "../../src/wire/type-urls.ts";
-import { type RunningAgent, startAgentProcess } from "../support/agent.ts";
+import { type AgentRunOptions, type RunningAgent, startAgentProcess } from "../support/agent.ts";
 import { meshBelieving, startAgentMesh, tokenFor } from "../support/agent-mesh.ts";
 import { call } from "../support/calls.ts";
 import { tempDir } from "../support/cleanup.ts";
+import { httpEcho } from "../support/echo.ts";
 import { rootOf } from "../support/identity.ts";
 import { startIstiod } from "../support/istiod.ts";
 import { freePort } from "../support/ports.ts";
@@ -32,7 +33,11 @@ async function slowServer(): Promise<{ readonly port: number; readonly waiting: 
 }
 
 /** An agent whose Envoy takes requests for a slow server. */
-async function slowWorkload(env: Readonly<Record<string, string>>, proxyConfig: Readonly<Record<string, unknown>>) {
+async function slowWorkload(
+  env: Readonly<Record<string, string>>,
+  proxyConfig: Readonly<Record<string, unknown>>,
+  more: Partial<AgentRunOptions> = {},
+) {
   const issuer = createIssuer("https://id.example.com");
   const server = await slowServer();
   const port = await freePort();
@@ -52,6 +57,7 @@ spec:
     token: tokenFor(issuer, "default"),
     env,
     proxyConfig,
+    ...more,
   });
   await listening(port);
   return { agent, server, target: { port, host: "slow" } };
@@ -177,6 +183,14 @@ describe("the start of an agent", () => {
     const dead = await freePort();
     const mesh = await startAgentMesh({ address: ({ securePort }) => `127.0.0.1:${dead},127.0.0.1:${securePort}` });
     expect((await call(mesh.target)).status).toBe(200);
+  });
+
+  it.for([0, 1, 2, 3])("is tried again on other ports where one that a test found was taken (number %s)", async (index) => {
+    const taken = (await httpEcho("other")).port;
+    let found = 0;
+    const { agent } = await slowWorkload({}, {}, { findPort: async () => (found++ === index ? taken : freePort()) });
+    expect(found).toBe(8);
+    expect(await agent.stat("server.live")).toBe(1);
   });
 
   it("ends with one sentence where it cannot be", async () => {

@@ -30,6 +30,8 @@ export interface AgentRunOptions {
   readonly host?: MeshHost;
   /** Do not wait until it is ready. */
   readonly wait?: boolean;
+  /** Where its ports come from: `freePort` by default. */
+  readonly findPort?: () => Promise<number>;
 }
 
 /** A real agent process with a real Envoy, on ports and in a directory of its own. */
@@ -56,13 +58,39 @@ export interface RunningAgent {
   serial(): Promise<string>;
 }
 
-/** Starts an agent and waits until its Envoy is ready. */
+/** How often an agent may find that one of its ports was taken between being found and being used. */
+const MOST_STARTS = 3;
+
+/** Starts an agent and waits until its Envoy is ready. Where one of the ports it was given has been taken meanwhile, it is started on others. */
 export async function startAgentProcess(options: AgentRunOptions): Promise<RunningAgent> {
   const home = options.home ?? (await tempDir());
-  const ports = { admin: await freePort(), status: await freePort(), readiness: await freePort(), prometheus: await freePort() };
   await put(join(home, "var/run/secrets/tokens/istio-token"), options.token);
   await put(join(home, "etc/certs/root-cert.pem"), options.root);
   if (options.host !== undefined) await giveTo(home, PROXY_USER);
+  for (let starts = 1; ; starts++) {
+    const { agent, isReady, hasLostPort } = agentAt(home, await findPorts(options), options);
+    agent.start();
+    if (options.wait === false) return agent;
+    const mayTryAgain = starts < MOST_STARTS;
+    const outcome = await eventually("the agent is ready", async () => (mayTryAgain && hasLostPort() ? "lost a port" : isReady()));
+    if (outcome === true) return agent;
+    await agent.stop();
+  }
+}
+
+async function findPorts({ findPort = freePort }: AgentRunOptions): Promise<AgentPorts> {
+  return { admin: await findPort(), status: await findPort(), readiness: await findPort(), prometheus: await findPort() };
+}
+
+interface PlacedAgent {
+  readonly agent: RunningAgent;
+  /** Throws with what is missing. */
+  isReady(): Promise<true>;
+  /** Whether it or its Envoy found one of its ports taken. */
+  hasLostPort(): boolean;
+}
+
+function agentAt(home: string, ports: AgentPorts, options: AgentRunOptions): PlacedAgent {
   const program = programOf(options, home, ports);
   const pages = pagesOf(ports, options.host);
   const envoyPid = async (): Promise<number> => Number(await readFile(join(home, "etc/istio/proxy/envoy.pid"), "utf8"));
@@ -71,20 +99,17 @@ export async function startAgentProcess(options: AgentRunOptions): Promise<Runni
     await program.stop("SIGKILL");
     if (pid > 1) endProcess(pid);
   });
-  const ready = async (): Promise<void> => {
-    await eventually("the agent is ready", async () => {
-      if (program.status() !== undefined) throw new Error(`the agent ended with ${program.status()}: ${program.log()}`);
-      const answer = await pages.readiness().catch(() => "no answer");
-      if (answer !== "ready\n") throw new Error(`${answer}\n${program.log()}`);
-      // Envoy says that it is live a moment before its workers listen.
-      if (options.env?.DISABLE_ENVOY !== "true" && (await pages.stat("listener_manager.workers_started")) !== 1)
-        throw new Error("Envoy does not listen yet");
-      return true;
-    });
+  const isReady = async (): Promise<true> => {
+    if (program.status() !== undefined) throw new Error(`the agent ended with ${program.status()}: ${program.log()}`);
+    const answer = await pages.readiness().catch(() => "no answer");
+    if (answer !== "ready\n") throw new Error(`${answer}\n${program.log()}`);
+    // Envoy says that it is live a moment before its workers listen.
+    if (options.env?.DISABLE_ENVOY !== "true" && (await pages.stat("listener_manager.workers_started")) !== 1)
+      throw new Error("Envoy does not listen yet");
+    return true;
   };
-  program.start();
-  if (options.wait !== false) await ready();
-  return {
+  const taken = new RegExp(`[: ](${Object.values(ports).join("|")})\\b.*(is taken by another program|Address already in use)`);
+  const agent: RunningAgent = {
     home,
     adminPort: ports.admin,
     statusPort: ports.status,
@@ -93,8 +118,9 @@ export async function startAgentProcess(options: AgentRunOptions): Promise<Runni
     ...pages,
     envoyPid,
     setToken: (token) => put(join(home, "var/run/secrets/tokens/istio-token"), token),
-    ready,
+    ready: async () => void (await eventually("the agent is ready", isReady)),
   };
+  return { agent, isReady, hasLostPort: () => taken.test(program.log()) };
 }
 
 interface AgentProgram extends Pick<RunningAgent, "start" | "stop" | "ended" | "kill" | "log" | "pid"> {
