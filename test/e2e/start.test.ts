@@ -63,8 +63,8 @@ const usesSnapshot = async ({ child }: Started): Promise<boolean> =>
   (await readFile(`/proc/${child.pid}/cmdline`, "utf8")).split("\0").includes("--snapshot-blob");
 
 /** Runs it to its end. */
-function run(root: string, args: readonly string[]): Promise<{ readonly status: number | null; readonly said: string }> {
-  const child = spawn(join(root, "bin/istiod"), args, { stdio: ["ignore", "pipe", "pipe"] });
+function run(root: string, args: readonly string[], env = process.env): Promise<{ readonly status: number | null; readonly said: string }> {
+  const child = spawn(join(root, "bin/istiod"), args, { env, stdio: ["ignore", "pipe", "pipe"] });
   let said = "";
   for (const stream of [child.stdout, child.stderr]) {
     stream.on("data", (chunk: Buffer) => {
@@ -93,6 +93,21 @@ describe("bin/istiod", () => {
     const root = await layout();
     expect(await run(root, ["--version"])).toMatchObject({ status: 0, said: expect.stringMatching(/^istiod \d/) });
     expect(await run(root, ["--nonsense"])).toMatchObject({ status: 2, said: expect.stringContaining('"--nonsense"') });
+  });
+
+  it("says in one sentence what to do where there is no Node", async () => {
+    const root = await layout();
+    await rm(join(root, "node_modules/.bin/node"));
+    expect(await run(root, ["--version"])).toEqual({
+      status: 1,
+      said: expect.stringMatching(/^istiod: .*node is missing \(unpack .*\)\n$/),
+    });
+    await mkdir(join(root, "src"));
+    const tools = join(root, "tools-alone");
+    await mkdir(tools);
+    for (const name of ["dirname", "readlink", "find"]) await symlink(join("/usr/bin", name), join(tools, name));
+    const bare = await run(root, ["--version"], { PATH: tools });
+    expect(bare).toEqual({ status: 1, said: expect.stringMatching(/^istiod: Node.js is not installed \(install version 20 .*\)\n$/) });
   });
 
   const fallbacks: readonly [about: string, change: (dist: string) => Promise<void>, env?: Readonly<Record<string, string>>][] = [
