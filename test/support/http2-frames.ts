@@ -4,12 +4,23 @@
 
 export const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 
-const FRAME = { headers: 1, reset: 3, settings: 4, continuation: 9 } as const;
-const END_HEADERS = 4;
+/** Types of frames, and the flags we set or look for. */
+export const FRAME = { data: 0, headers: 1, reset: 3, settings: 4, ping: 6, continuation: 9 } as const;
+export const FRAME_FLAG = { ack: 1, endHeaders: 4 } as const;
+/** Length of a frame's head. */
+export const FRAME_HEAD = 9;
 const CANCEL = 8;
 
-function frame(type: number, stream: number, payload: Buffer, flags = 0): Buffer {
-  const head = Buffer.alloc(9);
+interface FrameHead {
+  readonly type: number;
+  readonly flags?: number;
+  /** 0 is the connection. */
+  readonly stream?: number;
+}
+
+/** One frame. */
+export function http2Frame({ type, flags = 0, stream = 0 }: FrameHead, payload: Uint8Array = Buffer.alloc(0)): Buffer {
+  const head = Buffer.alloc(FRAME_HEAD);
   head.writeUIntBE(payload.length, 0, 3);
   head[3] = type;
   head[4] = flags;
@@ -17,20 +28,20 @@ function frame(type: number, stream: number, payload: Buffer, flags = 0): Buffer
   return Buffer.concat([head, payload]);
 }
 
-export const settingsFrame = (): Buffer => frame(FRAME.settings, 0, Buffer.alloc(0));
+export const settingsFrame = (): Buffer => http2Frame({ type: FRAME.settings });
 
 export const resetFrame = (stream: number): Buffer => {
   const code = Buffer.alloc(4);
   code.writeUInt32BE(CANCEL);
-  return frame(FRAME.reset, stream, code);
+  return http2Frame({ type: FRAME.reset, stream }, code);
 };
 
 /** The headers of a call; without `complete` more have to follow in continuations. */
 export const headersFrame = (stream: number, block: Buffer, complete = true): Buffer =>
-  frame(FRAME.headers, stream, block, complete ? END_HEADERS : 0);
+  http2Frame({ type: FRAME.headers, flags: complete ? FRAME_FLAG.endHeaders : 0, stream }, block);
 
 export const continuationFrame = (stream: number, block: Buffer, complete = false): Buffer =>
-  frame(FRAME.continuation, stream, block, complete ? END_HEADERS : 0);
+  http2Frame({ type: FRAME.continuation, flags: complete ? FRAME_FLAG.endHeaders : 0, stream }, block);
 
 /** A header block (RFC 7541) of literals that are neither indexed nor compressed. */
 export const headerBlock = (headers: Readonly<Record<string, string>>): Buffer =>

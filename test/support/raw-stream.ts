@@ -1,13 +1,6 @@
 import { connect, type Socket } from "node:net";
 import { DELTA_METHOD } from "../../src/wire/grpc-server.ts";
-
-const DATA = 0;
-const HEADERS = 1;
-const SETTINGS = 4;
-const PING = 6;
-const ACK = 1;
-const END_HEADERS = 4;
-const HEAD = 9;
+import { FRAME, FRAME_FLAG, FRAME_HEAD, headersFrame, http2Frame, PREFACE, settingsFrame } from "./http2-frames.ts";
 
 /** A delta stream on a connection of its own, with as little as HTTP/2 asks for: ten thousand of them cost a test little. */
 export class RawStream {
@@ -32,12 +25,7 @@ export class RawStream {
     message.writeUInt32BE(options.request.length, 1);
     message.set(options.request, 5);
     this.#socket.write(
-      Buffer.concat([
-        Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
-        frame(SETTINGS, 0, 0, Buffer.alloc(0)),
-        frame(HEADERS, END_HEADERS, 1, REQUEST_HEADERS),
-        frame(DATA, 0, 1, message),
-      ]),
+      Buffer.concat([PREFACE, settingsFrame(), headersFrame(1, REQUEST_HEADERS), http2Frame({ type: FRAME.data, stream: 1 }, message)]),
     );
   }
 
@@ -47,26 +35,18 @@ export class RawStream {
 
   #take(chunk: Buffer): void {
     let bytes = this.#rest.length === 0 ? chunk : Buffer.concat([this.#rest, chunk]);
-    while (bytes.length >= HEAD && bytes.length >= HEAD + bytes.readUIntBE(0, 3)) {
-      const end = HEAD + bytes.readUIntBE(0, 3);
+    while (bytes.length >= FRAME_HEAD && bytes.length >= FRAME_HEAD + bytes.readUIntBE(0, 3)) {
+      const end = FRAME_HEAD + bytes.readUIntBE(0, 3);
       const [type, flags] = [bytes[3], bytes[4] ?? 0];
-      if (type === DATA) this.messages += 1;
-      if (type === SETTINGS && (flags & ACK) === 0) this.#socket.write(frame(SETTINGS, ACK, 0, Buffer.alloc(0)));
-      if (type === PING && (flags & ACK) === 0) this.#socket.write(frame(PING, ACK, 0, bytes.subarray(HEAD, end)));
+      const isAsked = (flags & FRAME_FLAG.ack) === 0;
+      if (type === FRAME.data) this.messages += 1;
+      if (type === FRAME.settings && isAsked) this.#socket.write(http2Frame({ type, flags: FRAME_FLAG.ack }));
+      if (type === FRAME.ping && isAsked) this.#socket.write(http2Frame({ type, flags: FRAME_FLAG.ack }, bytes.subarray(FRAME_HEAD, end)));
       bytes = bytes.subarray(end);
     }
     this.#rest = bytes;
     this.#changed();
   }
-}
-
-function frame(type: number, flags: number, stream: number, payload: Uint8Array): Buffer {
-  const head = Buffer.alloc(HEAD);
-  head.writeUIntBE(payload.length, 0, 3);
-  head[3] = type;
-  head[4] = flags;
-  head.writeUInt32BE(stream, 5);
-  return Buffer.concat([head, payload]);
 }
 
 const literal = (text: string): Buffer => Buffer.concat([Buffer.from([text.length]), Buffer.from(text)]);
