@@ -18,11 +18,11 @@ const valid = () => ({ notBefore: systemClock.now() - HOUR, notAfter: systemCloc
 const CART = { trustDomain: "cluster.local", namespace: "shop", serviceAccount: "cart" };
 const CART_ID = "spiffe://cluster.local/ns/shop/sa/cart";
 
+/** A certificate of the CA, which ends as certificates of it do. */
 const leafOf = (
-  { certificate, keys }: TestCa,
+  { certificate, keys, ends = valid().notAfter }: TestCa & { readonly ends?: number },
   use: Parameters<typeof buildCertificate>[0]["use"],
   keyInfo: Uint8Array,
-  ends = valid().notAfter,
 ): string =>
   writePem(
     "CERTIFICATE",
@@ -107,7 +107,7 @@ describe("a CA elsewhere", () => {
     ["for another key", async (_, ca) => [leafOf(ca, { is: "workload", uri: CART_ID }, await other()), ca.certificate.pem], "another key"],
     [
       "that has ended",
-      (key, ca) => [leafOf(ca, { is: "workload", uri: CART_ID }, key, systemClock.now() - 1), ca.certificate.pem],
+      (key, ca) => [leafOf({ ...ca, ends: systemClock.now() - 1 }, { is: "workload", uri: CART_ID }, key), ca.certificate.pem],
       "has ended",
     ],
     [

@@ -9,7 +9,13 @@ const GROUPS: Readonly<Record<string, string>> = {
   WasmPlugin: "extensions.istio.io",
 };
 
-function judge(kind: string, spec: unknown, more: Readonly<Record<string, unknown>> = {}, registry?: Registry) {
+interface Circumstances {
+  /** More fields of the object. */
+  readonly more?: Readonly<Record<string, unknown>>;
+  readonly registry?: Registry;
+}
+
+function judge(kind: string, spec: unknown, { more = {}, registry }: Circumstances = {}) {
   const group = GROUPS[kind] ?? "networking.istio.io";
   const apiVersion = `${group}/${kind === "EnvoyFilter" ? "v1alpha3" : kind === "WasmPlugin" ? "v1alpha1" : "v1"}`;
   const object = { apiVersion, kind, metadata: { name: "one", namespace: "shop" }, spec, ...more };
@@ -85,7 +91,7 @@ describe("validateObject", () => {
     const newer = judge("VirtualService", virtualService({ ...route, telepathic: true }));
     expect(newer.allowed).toBe(true);
     expect(newer.warnings).toEqual([expect.stringMatching(/^spec\.http\[0\]\.telepathic: .*\[schema\.newer-field\]$/)]);
-    const version = judge("VirtualService", virtualService(route), { apiVersion: "networking.istio.io/v9" });
+    const version = judge("VirtualService", virtualService(route), { more: { apiVersion: "networking.istio.io/v9" } });
     expect([version.allowed, version.warnings.length]).toEqual([true, 1]);
   });
 
@@ -97,7 +103,7 @@ describe("validateObject", () => {
         typed_config: { "@type": "type.googleapis.com/envoy.extensions.filters.http.buffer.v3.Buffer", ...config },
       };
       const spec = { configPatches: [{ applyTo: "HTTP_FILTER", patch: { operation: "INSERT_FIRST", value } }] };
-      return judge("EnvoyFilter", spec, {}, registry);
+      return judge("EnvoyFilter", spec, { registry });
     };
     expect(brings({ max_request_bytes: 5, newer_field: 1 }).allowed).toBe(true);
     expect(brings({ "@type": "type.googleapis.com/envoy.extensions.filters.http.newer.v3.Newer", a: 1 }).allowed).toBe(true);
@@ -107,6 +113,6 @@ describe("validateObject", () => {
   });
 
   it("refuses fields beside the spec, which no schema has", () => {
-    expect(judge("VirtualService", virtualService(route), { specc: {} }).message).toMatch(/^configuration is invalid: specc: /);
+    expect(judge("VirtualService", virtualService(route), { more: { specc: {} } }).message).toMatch(/^configuration is invalid: specc: /);
   });
 });

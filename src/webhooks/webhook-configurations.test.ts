@@ -29,8 +29,15 @@ const input = (revision = "default"): ConfigurationInput => ({
 });
 const webhooksOf = (object: KubeObject): readonly Webhook[] => object.webhooks as readonly Webhook[];
 
+interface PodPlace {
+  readonly namespace: string;
+  /** Labels of the namespace, and of the pod. */
+  readonly labels?: Record<string, string>;
+  readonly pod?: Record<string, string>;
+}
+
 /** The webhooks that the API server would call for a pod. */
-const called = (object: KubeObject, namespace: string, labels: Record<string, string>, pod: Record<string, string>): readonly Webhook[] => {
+const called = (object: KubeObject, { namespace, labels = {}, pod = {} }: PodPlace): readonly Webhook[] => {
   const holds = (expressions: readonly LabelCondition[], of: Record<string, string>): boolean =>
     selectsLabels({ matchLabels: {}, matchExpressions: expressions.map((one) => ({ ...one, values: one.values ?? [] })) }, of);
   return webhooksOf(object).filter(
@@ -52,27 +59,29 @@ describe("webhook configurations", () => {
     for (const namespace of namespaces)
       for (const pod of pods)
         it(`${revision}: ${JSON.stringify(namespace)} with ${JSON.stringify(pod)} is called for at most once, by the rules of labels`, () => {
-          const found = called(mutatingWebhookConfiguration(input(revision)), "shop", namespace, pod);
+          const found = called(mutatingWebhookConfiguration(input(revision)), { namespace: "shop", labels: namespace, pod });
           expect(found.length).toBe(revisionSelects(namespace, pod, [revision]) ? 1 : 0);
         });
 
   it("a tag stands for its revision", () => {
     const tag = tagWebhookConfiguration("prod", input("canary"));
     expect(tag.metadata).toMatchObject({ name: "istio-revision-tag-prod", labels: { "istio.io/rev": "canary", "istio.io/tag": "prod" } });
-    expect(called(tag, "shop", { "istio.io/rev": "prod" }, {})).toHaveLength(1);
-    expect(called(tag, "shop", { "istio.io/rev": "canary" }, {})).toHaveLength(0);
+    expect(called(tag, { namespace: "shop", labels: { "istio.io/rev": "prod" } })).toHaveLength(1);
+    expect(called(tag, { namespace: "shop", labels: { "istio.io/rev": "canary" } })).toHaveLength(0);
   });
 
   it("nothing in our own namespace can wait for us", () => {
     for (const labels of namespaces)
       for (const pod of pods)
-        for (const { failurePolicy } of called(mutatingWebhookConfiguration(input()), "istio-system", labels, pod))
+        for (const { failurePolicy } of called(mutatingWebhookConfiguration(input()), { namespace: "istio-system", labels, pod }))
           expect(failurePolicy).toBe("Ignore");
-    expect(called(mutatingWebhookConfiguration(input()), "istio-system", { "istio-injection": "enabled" }, {})).toEqual([]);
-    expect(called(validatingWebhookConfiguration(input()), "istio-system", {}, {}).map(({ failurePolicy }) => failurePolicy)).toEqual([
-      "Ignore",
-    ]);
-    expect(called(validatingWebhookConfiguration(input()), "shop", {}, {})).toHaveLength(1);
+    expect(called(mutatingWebhookConfiguration(input()), { namespace: "istio-system", labels: { "istio-injection": "enabled" } })).toEqual(
+      [],
+    );
+    expect(
+      called(validatingWebhookConfiguration(input()), { namespace: "istio-system" }).map(({ failurePolicy }) => failurePolicy),
+    ).toEqual(["Ignore"]);
+    expect(called(validatingWebhookConfiguration(input()), { namespace: "shop" })).toHaveLength(1);
   });
 
   it("asks for few seconds, carries the roots, and is open until told", () => {

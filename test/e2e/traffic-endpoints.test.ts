@@ -84,12 +84,12 @@ describe("protocols with filters of their own", () => {
     const commands: string[][] = [[], []];
     const redis = await Promise.all(commands.map(redisServer));
     const ports = [await freePort(), await freePort(), await freePort()];
-    const one = (name: string, protocol: string, index: number, servers: readonly number[]): string =>
+    const one = (protocol: string, index: number, servers: readonly number[]): string =>
       entry(
-        name,
+        protocol.toLowerCase(),
         `resolution: STATIC, ports: [{number: ${ports[index]}, name: main, protocol: ${protocol}}], endpoints: [${servers.map((server) => `{address: 127.0.0.1, ports: {main: ${server}}}`).join(", ")}]`,
       );
-    const config = one("mongo", "MONGO", 0, [mongo.port]) + one("mysql", "MYSQL", 1, [mysql.port]) + one("redis", "REDIS", 2, redis);
+    const config = one("MONGO", 0, [mongo.port]) + one("MYSQL", 1, [mysql.port]) + one("REDIS", 2, redis);
     const istiod = await startIstiod({ files: { "conf/all.yaml": config }, env: { PILOT_ENABLE_REDIS_FILTER: "true" } });
     const proxy = await startProxy({ xdsPort: istiod.grpcPort, name: "client", address: "127.0.0.9" });
     for (const port of ports) await listening(port);

@@ -81,8 +81,14 @@ async function startHosts(options: Partial<ProxyOptions> = {}, prepare: (relay: 
   };
 }
 
-const shows = (what: string, { answer }: HostsMesh, name: string, want: string, port?: number): Promise<unknown> =>
-  eventually(what, async () => (await answer(name, port)) === want);
+interface Shown {
+  readonly host: string;
+  readonly answers: string;
+  readonly port?: number;
+}
+
+const shows = (what: string, { answer }: HostsMesh, { host, answers, port }: Shown): Promise<unknown> =>
+  eventually(what, async () => (await answer(host, port)) === answers);
 
 /** Names of the virtual hosts inside a table, as istiod says the proxy holds them, and those that are resources of their own. */
 async function hostsOf(mesh: HostsMesh): Promise<{ readonly inline: readonly string[]; readonly discovered: readonly string[] }> {
@@ -119,16 +125,16 @@ describe("virtual hosts that are sent one by one", () => {
     const traffic = keepCalling({ port, host: "two.test" });
 
     await istiod.write("conf/a-routes.yaml", detour("a", "two", "first"));
-    await shows("a change", mesh, "a", "two first");
+    await shows("a change", mesh, { host: "a", answers: "two first" });
     const explained = (await tableOf(mesh, "&why"))?.discoveredHosts?.find(({ name }) => name === `${port}/a.test:${port}`);
     expect(explained?.why?.map(({ object }) => object)).toEqual(["ServiceEntry/shop/a", "VirtualService/shop/a"]);
     await istiod.write("conf/a-routes.yaml", detour("a", "one", "second"));
-    await shows("another", mesh, "a", "one second");
+    await shows("another", mesh, { host: "a", answers: "one second" });
     await istiod.remove("conf/a-routes.yaml");
-    await shows("no rules", mesh, "a", "one");
+    await shows("no rules", mesh, { host: "a", answers: "one" });
     expect(await sent("vhds")).toBe(before + 3);
     await istiod.write("conf/b.yaml", service("b", port, servers.two));
-    await shows("a host more", mesh, "b", "two");
+    await shows("a host more", mesh, { host: "b", answers: "two" });
     await istiod.remove("conf/b.yaml");
     await eventually("a host less", async () => (await mesh.answer("b")) !== "two");
     expect(await sent("rds")).toBe(tables);
@@ -143,7 +149,7 @@ describe("virtual hosts that are sent one by one", () => {
     for (const mark of ["first", "second"]) {
       await mesh.istiod.write("conf/late.yaml", `${service("late", late, mesh.servers.two)}---${detour("late", "late", mark)}`);
       await listening(late);
-      await shows("the late table", mesh, "late", `two ${mark}`, late);
+      await shows("the late table", mesh, { host: "late", answers: `two ${mark}`, port: late });
       await mesh.istiod.remove("conf/late.yaml");
       await eventually("the listener is gone", async () => !(await mesh.proxy.admin("/listeners")).includes(String(late)));
     }
@@ -169,7 +175,7 @@ describe("virtual hosts that are sent one by one", () => {
     await istiod.write("conf/a-routes.yaml", detour("a", "two", "away"));
     expect(await mesh.answer("a")).toBe("one");
     await istiod.start();
-    await shows("the change", mesh, "a", "two away");
+    await shows("the change", mesh, { host: "a", answers: "two away" });
     expect(await mesh.sent("vhds")).toBe(1);
     expect(await istiod.metric("pilot_xds_pushes")).toBe(1);
 
@@ -179,7 +185,7 @@ describe("virtual hosts that are sent one by one", () => {
     await hostsInStep(istiod);
     expect(await istiod.metric("pilot_xds_pushes")).toBe(1);
     await istiod.write("conf/a-routes.yaml", detour("a", "one", "back"));
-    await shows("the next change", mesh, "a", "one back");
+    await shows("the next change", mesh, { host: "a", answers: "one back" });
     expect(await istiod.metric("pilot_xds_pushes")).toBe(2);
   });
 
@@ -206,12 +212,12 @@ spec:
     expect([await mesh.answer("a"), await mesh.answer("two")]).toEqual(["one", "two"]);
 
     await istiod.write("conf/one-routes.yaml", detour("one", "two", "later"));
-    await shows("other hosts change", mesh, "one", "two later");
+    await shows("other hosts change", mesh, { host: "one", answers: "two later" });
     await istiod.write("conf/a-routes.yaml", detour("a", "two", "patched"));
-    await shows("the host itself changes, without what was refused", mesh, "a", "two patched");
+    await shows("the host itself changes, without what was refused", mesh, { host: "a", answers: "two patched" });
 
     await istiod.write("conf/thief.yaml", stolen.replace("domains: [two.test]", "domains: [other.test]"));
-    await shows("the corrected patch", mesh, "other", "two patched");
+    await shows("the corrected patch", mesh, { host: "other", answers: "two patched" });
     await eventually("nothing is shown as refused", async () =>
       (await syncz(istiod)).some(({ types }) => types.some(({ type, rejected }) => type === "VHDS" && rejected.length === 0)),
     );
@@ -251,7 +257,7 @@ describe.for([
       discovered: [],
     });
     await istiod.write("conf/a-routes.yaml", detour("a", "two", "whole"));
-    await shows("a change", mesh, "a", "two whole");
+    await shows("a change", mesh, { host: "a", answers: "two whole" });
     expect(await mesh.sent("vhds")).toBe(0);
   });
 });

@@ -28,6 +28,12 @@ const NODE = create(NodeSchema, { id: "sidecar~10.1.9.9~web.a~a.svc.cluster.loca
 const WHOLE: readonly string[] = [CLUSTER_TYPE, LISTENER_TYPE];
 const NAMED: readonly string[] = [ENDPOINT_TYPE, ROUTE_TYPE];
 
+interface Said {
+  readonly subscribe?: readonly string[];
+  readonly unsubscribe?: readonly string[];
+  readonly nonce?: string;
+}
+
 /** Holds what the protocol says it holds, by name, as bytes. */
 class Client {
   readonly held = new Map<string, Map<string, string>>([...WHOLE, ...NAMED].map((typeUrl) => [typeUrl, new Map()]));
@@ -61,14 +67,10 @@ class Client {
     const dropped = before?.filter((name) => !names.includes(name)) ?? [];
     this.#asked.set(typeUrl, names);
     for (const name of dropped) this.held.get(typeUrl)?.delete(name);
-    this.#request(
-      typeUrl,
-      names.filter((name) => !before?.includes(name)),
-      dropped,
-    );
+    this.#request(typeUrl, { subscribe: names.filter((name) => !before?.includes(name)), unsubscribe: dropped });
   }
 
-  #request(typeUrl: string, subscribe: readonly string[] = [], unsubscribe: readonly string[] = [], nonce = ""): void {
+  #request(typeUrl: string, { subscribe = [], unsubscribe = [], nonce = "" }: Said): void {
     const node = this.#named ? {} : { node: NODE };
     this.#named = true;
     const bytes =
@@ -101,7 +103,7 @@ class Client {
     }
     if ("removedResources" in response) for (const name of response.removedResources) held.delete(name);
     this.#nonces.set(response.typeUrl, response.nonce);
-    this.#request(response.typeUrl, [], [], response.nonce);
+    this.#request(response.typeUrl, { nonce: response.nonce });
   }
 }
 

@@ -59,7 +59,7 @@ const PORTS = [
   { number: 7000, name: "any" },
 ] as const;
 
-const object = (writer: Writer, kind: string, [name, index]: readonly [string, number], spec: JsonObject): Doc => ({
+const object = (writer: Writer, [kind, name, index]: readonly [string, string, number], spec: JsonObject): Doc => ({
   apiVersion: NETWORKING,
   kind,
   metadata: {
@@ -87,7 +87,7 @@ function serviceEntry(writer: Writer): fc.Arbitrary<Make> {
     .map(({ hosts, ports, resolution: wanted, location, exportTo, hasAddress, endpoints, selects }) => (index) => {
       const resolution = hosts.some((host) => host.startsWith("*")) ? "NONE" : wanted;
       const workloads = endpointsOf(writer, { resolution, index, count: endpoints });
-      return object(writer, "ServiceEntry", ["entry", index], {
+      return object(writer, ["ServiceEntry", "entry", index], {
         hosts,
         ports: ports.map((port) => ({ ...port })),
         resolution,
@@ -129,7 +129,7 @@ function virtualService(writer: Writer): fc.Arbitrary<Make> {
     .map(({ hosts, gateways, target, hasSubset, exportTo, delegate: to }) => (index) => {
       const destination = { host: target, ...(hasSubset && { subset: `${writer.mark}-v1` }) };
       const [namespace = "", name = ""] = to?.split("/") ?? [];
-      return object(writer, "VirtualService", ["rules", index], {
+      return object(writer, ["VirtualService", "rules", index], {
         hosts,
         ...(gateways.length > 0 && { gateways: [...gateways] }),
         ...visible(exportTo),
@@ -147,7 +147,7 @@ function delegate(writer: Writer): fc.Arbitrary<Make> {
   return fc.record({ exportTo: fc.constantFrom(...writer.exportTo), target: fc.constantFrom(...writer.hosts) }).map(
     ({ exportTo, target }) =>
       (index) =>
-        object(writer, "VirtualService", ["delegate", index], {
+        object(writer, ["VirtualService", "delegate", index], {
           ...visible(exportTo),
           http: [
             {
@@ -172,7 +172,7 @@ function destinationRule(writer: Writer): fc.Arbitrary<Make> {
     .map(
       ({ host, exportTo, simple, hashed, selects }) =>
         (index) =>
-          object(writer, "DestinationRule", ["policy", index], {
+          object(writer, ["DestinationRule", "policy", index], {
             host,
             ...visible(exportTo),
             ...(selects && { workloadSelector: { matchLabels: { app: "web" } } }),
@@ -190,7 +190,7 @@ function sidecar(writer: Writer): fc.Arbitrary<Make> {
   return fc.record({ hosts: fc.subarray(imports, { minLength: 1, maxLength: 3 }), selects: fc.boolean(), closed: fc.boolean() }).map(
     ({ hosts, selects, closed }) =>
       (index) =>
-        object(writer, "Sidecar", ["scope", index], {
+        object(writer, ["Sidecar", "scope", index], {
           ...(selects && { workloadSelector: { labels: { app: "web" } } }),
           egress: [{ hosts }],
           ...(closed && { outboundTrafficPolicy: { mode: "REGISTRY_ONLY" } }),
@@ -200,7 +200,7 @@ function sidecar(writer: Writer): fc.Arbitrary<Make> {
 
 function workloadEntry(writer: Writer): fc.Arbitrary<Make> {
   return fc.constant((index) =>
-    object(writer, "WorkloadEntry", ["machine", index], {
+    object(writer, ["WorkloadEntry", "machine", index], {
       address: `${writer.net}.100.${index + 1}`,
       labels: { app: "web", version: "v1" },
       serviceAccount: `${writer.mark}-account`,
@@ -235,7 +235,7 @@ function kubernetesService(writer: Writer): fc.Arbitrary<Make> {
 /** Keys may be fetched from a service, if there is one by that name. */
 function requestAuthentication(writer: Writer): fc.Arbitrary<Make> {
   return fc.constantFrom(...writer.hosts).map((host) => (index) => ({
-    ...object(writer, "RequestAuthentication", ["tokens", index], {
+    ...object(writer, ["RequestAuthentication", "tokens", index], {
       jwtRules: [{ issuer: `${writer.mark}.test`, jwksUri: `http://${host.replace("*", "one")}:80/keys` }],
     }),
     apiVersion: "security.istio.io/v1",
@@ -244,7 +244,7 @@ function requestAuthentication(writer: Writer): fc.Arbitrary<Make> {
 
 function authorizationPolicy(writer: Writer): fc.Arbitrary<Make> {
   return fc.constantFrom("ALLOW", "DENY").map((action) => (index) => ({
-    ...object(writer, "AuthorizationPolicy", ["policy", index], {
+    ...object(writer, ["AuthorizationPolicy", "policy", index], {
       action,
       rules: [{ to: [{ operation: { paths: [`/${writer.mark}`] } }] }],
     }),

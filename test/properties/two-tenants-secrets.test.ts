@@ -11,37 +11,36 @@ import { meshOf, type TestMesh } from "../support/mesh-from.ts";
 const NAMES = ["cert", "cert-cacert", "other"];
 const labels = { app: "web" };
 
-const object = (kind: string, group: string, metadata: object, spec: object): string =>
-  `\n---\n${JSON.stringify({ apiVersion: group, kind, metadata, spec })}\n`;
+const document = (object: object): string => `\n---\n${JSON.stringify(object)}\n`;
 
 /** What a tenant may write: rules that name credentials of anybody, and grants to others (never to tenant `a`: that one would be no leak). */
 const documents = (namespace: string): fc.Arbitrary<string> => {
   const named = fc.constantFrom("cert", "other", "b/cert", "kubernetes://b/cert", "kubernetes-gateway://b/cert");
   const rule = fc.tuple(fc.nat(3), named, fc.boolean()).map(([index, credentialName, selects]) =>
-    object(
-      "DestinationRule",
-      "networking.istio.io/v1",
-      { name: `r${index}`, namespace },
-      {
+    document({
+      apiVersion: "networking.istio.io/v1",
+      kind: "DestinationRule",
+      metadata: { name: `r${index}`, namespace },
+      spec: {
         host: `h${index}.test`,
         ...(selects && { workloadSelector: { matchLabels: labels } }),
         trafficPolicy: { tls: { mode: "MUTUAL", credentialName } },
       },
-    ),
+    }),
   );
   const grant = fc
     .tuple(fc.constantFrom("a", "b", "c"), fc.constantFrom("a", "c"), fc.option(fc.constantFrom(...NAMES), { nil: undefined }))
     .map(([owner, from, name]) => {
       const to = owner === "b" && from === "a" ? "c" : from;
-      return object(
-        "ReferenceGrant",
-        "gateway.networking.k8s.io/v1beta1",
-        { name: `g-${owner}-${to}`, namespace: namespace === "a" ? "a" : owner },
-        {
+      return document({
+        apiVersion: "gateway.networking.k8s.io/v1beta1",
+        kind: "ReferenceGrant",
+        metadata: { name: `g-${owner}-${to}`, namespace: namespace === "a" ? "a" : owner },
+        spec: {
           from: [{ group: "gateway.networking.k8s.io", kind: "Gateway", namespace: to }],
           to: [{ group: "", kind: "Secret", ...(name !== undefined && { name }) }],
         },
-      );
+      });
     });
   return fc.array(fc.oneof(rule, grant), { maxLength: 6 }).map((texts) => texts.join(""));
 };
@@ -99,7 +98,7 @@ it("a tenant is given no secret of another, whatever it asks for and whatever bo
   const asked = fc.array(askedName, { minLength: 1, maxLength: 12 });
   let shown = 0;
   fc.assert(
-    fc.property(documents("a"), documents("b"), proxies, asked, (ours, theirs, who, wanted) => {
+    fc.property(fc.tuple(documents("a"), documents("b"), proxies, asked), ([ours, theirs, who, wanted]) => {
       const mesh = meshOf({
         documents: [secretsOf("a", a.cert, own), secretsOf("b", b.cert, foreign), ours, theirs],
         nodes: [{ name: "x", node }],

@@ -41,7 +41,12 @@ const remote = (url: string, more: Partial<RemoteModule> = {}): RemoteModule => 
   resourceVersion: "1",
   ...more,
 });
-const find = (module: RemoteModule, insecure: readonly string[] = [], attempts = 1, proxies: ProxyRules = NO_PROXIES) =>
+interface Fetching {
+  readonly attempts?: number;
+  readonly proxies?: ProxyRules;
+}
+
+const find = (module: RemoteModule, insecure: readonly string[] = [], { attempts = 1, proxies = NO_PROXIES }: Fetching = {}) =>
   findModule(module, AbortSignal.timeout(module.timeoutMs ?? 5_000), {
     env: {},
     attempts,
@@ -171,7 +176,7 @@ describe("modules", () => {
     await expect(find(remote(`http://${host}/silent`, { timeoutMs: 200 }), [host])).rejects.toThrow("does not answer in time");
     let asked = 0;
     server.documents.set("/flaky", (_, response) => void (++asked === 1 ? response.writeHead(503).end() : response.end(MODULE)));
-    expect((await find(remote(`http://${host}/flaky`), [host], 2)).digests).toEqual([sha256Of(MODULE)]);
+    expect((await find(remote(`http://${host}/flaky`), [host], { attempts: 2 })).digests).toEqual([sha256Of(MODULE)]);
   });
 
   it("come through the proxy of the environment", async () => {
@@ -179,7 +184,7 @@ describe("modules", () => {
     server.documents.set("/it.wasm", MODULE);
     const { url, asked } = await webProxy(server.port);
     const proxies = { httpProxy: url, httpsProxy: "", noProxy: "" };
-    const found = await find(remote("http://modules.test/it.wasm"), [], 1, proxies);
+    const found = await find(remote("http://modules.test/it.wasm"), [], { proxies });
     expect(await found.bytes()).toEqual(MODULE);
     expect(asked).toEqual(["GET http://modules.test/it.wasm"]);
   });

@@ -9,14 +9,16 @@ const reach = (proxies: number, acknowledged: number, ...refusing: readonly stri
   refusals: refusing.map((proxy) => ({ proxy, resource: "LDS a", error: "no" })),
 });
 
-const object = (name: string, generation: number, how: Reach = reach(1, 1), revision = ""): ObjectReport => ({
+const object = (name: string, generation: number, how: Reach = reach(1, 1)): ObjectReport => ({
   key: `Sidecar/shop/${name}`,
   ref: { kind: "Sidecar", namespace: "shop", name },
-  head: { version: "v1", generation, createdAt: 0, revision },
+  head: { version: "v1", generation, createdAt: 0, revision: "" },
   state: "current",
   problems: [],
   reach: how,
 });
+
+const ofRevision = (revision: string, report: ObjectReport): ObjectReport => ({ ...report, head: { ...report.head, revision } });
 
 /** What a replica with these objects tells the others. */
 const told = (proxies: number, ...objects: readonly ObjectReport[]): ReplicaReport => {
@@ -71,9 +73,9 @@ describe("reaches over several replicas", () => {
 
   it("compare each revision on its own", () => {
     const shared = new SharedReaches();
-    const [all, canary] = [object("all", 1), object("canary", 1, reach(1, 1), "canary")];
+    const [all, canary] = [object("all", 1), ofRevision("canary", object("canary", 1))];
     shared.hold([all, canary]);
-    shared.hear(new Map([["stable", told(2, object("all", 1), object("stable", 7, reach(2, 2), "stable"))]]));
+    shared.hear(new Map([["stable", told(2, object("all", 1), ofRevision("stable", object("stable", 7, reach(2, 2))))]]));
     expect(shared.of(all)).toEqual(reach(3, 3));
   });
 

@@ -45,11 +45,16 @@ const OTHER = "outbound|7070||other.shop.svc.cluster.local";
 
 const names = createNameSets();
 
-function ask(mesh: TestMesh, who: string, typeUrl: string, wanted: readonly string[], wildcard = false): ResourceSet {
+/** What is offered of a type to a proxy that asks for these names, or for everything. */
+function ask(
+  mesh: TestMesh,
+  who: string,
+  { type, wanted }: { readonly type: string; readonly wanted: readonly string[] | "all" },
+): ResourceSet {
   const proxy = mesh.proxies.find(({ name }) => name === who);
-  const provider = mesh.world.providers.find((one) => one.typeUrl === typeUrl);
+  const provider = mesh.world.providers.find((one) => one.typeUrl === type);
   assert.ok(proxy !== undefined && provider !== undefined);
-  return provider.offered(proxy.view, { wildcard, names: names.of(wanted) });
+  return provider.offered(proxy.view, { wildcard: wanted === "all", names: names.of(wanted === "all" ? [] : wanted) });
 }
 
 const found = ({ resources }: ResourceSet): readonly string[] => [...resources.keys()].sort();
@@ -58,36 +63,43 @@ describe("workloads that speak gRPC without a proxy", () => {
   it("are offered what they name and nothing else", () => {
     const mesh = meshFrom(MESH);
     const dialled = ["greeter:7070", "greeter.shop.svc.cluster.local:7070", "greeter:53", "greeter:80", "nobody:7070", "greeter"];
-    assert.deepEqual(found(ask(mesh, "one", LISTENER_TYPE, dialled)), ["greeter.shop.svc.cluster.local:7070", "greeter:7070"]);
+    assert.deepEqual(found(ask(mesh, "one", { type: LISTENER_TYPE, wanted: dialled })), [
+      "greeter.shop.svc.cluster.local:7070",
+      "greeter:7070",
+    ]);
     for (const type of [ROUTE_TYPE, CLUSTER_TYPE, ENDPOINT_TYPE]) {
       assert.deepEqual(
-        found(ask(mesh, "one", type, [GREETER, "outbound|80||greeter.shop.svc.cluster.local", "inbound|1||"])),
+        found(ask(mesh, "one", { type, wanted: [GREETER, "outbound|80||greeter.shop.svc.cluster.local", "inbound|1||"] })),
         [GREETER],
         type,
       );
-      assert.deepEqual(found(ask(mesh, "one", type, [], true)), [], `${type}: everything`);
+      assert.deepEqual(found(ask(mesh, "one", { type, wanted: "all" })), [], `${type}: everything`);
     }
-    assert.deepEqual(found(ask(mesh, "one", CLUSTER_TYPE, [`outbound|7070|v9|greeter.shop.svc.cluster.local`])), []);
+    assert.deepEqual(found(ask(mesh, "one", { type: CLUSTER_TYPE, wanted: [`outbound|7070|v9|greeter.shop.svc.cluster.local`] })), []);
   });
 
   it("get every target of their scope where they ask for all listeners", () => {
     const mesh = meshFrom(MESH);
     const targets = ["greeter", "other"].flatMap((name) => [7070, 9000].map((port) => `${name}.shop.svc.cluster.local:${port}`));
-    assert.deepEqual(found(ask(mesh, "one", LISTENER_TYPE, [], true)), targets);
-    assert.deepEqual(found(ask(mesh, "narrow", LISTENER_TYPE, [], true)), ["other.shop.svc.cluster.local:7070"]);
-    assert.deepEqual(found(ask(mesh, "narrow", CLUSTER_TYPE, [GREETER, OTHER])), [OTHER]);
-    assert.deepEqual(found(ask(mesh, "narrow", LISTENER_TYPE, ["other.shop:7070", "other.shop:9000", "greeter.shop:7070"])), [
-      "other.shop:7070",
-    ]);
-    assert.deepEqual(found(ask(mesh, "narrow", CLUSTER_TYPE, ["outbound|9000||other.shop.svc.cluster.local"])), []);
+    assert.deepEqual(found(ask(mesh, "one", { type: LISTENER_TYPE, wanted: "all" })), targets);
+    assert.deepEqual(found(ask(mesh, "narrow", { type: LISTENER_TYPE, wanted: "all" })), ["other.shop.svc.cluster.local:7070"]);
+    assert.deepEqual(found(ask(mesh, "narrow", { type: CLUSTER_TYPE, wanted: [GREETER, OTHER] })), [OTHER]);
+    assert.deepEqual(
+      found(ask(mesh, "narrow", { type: LISTENER_TYPE, wanted: ["other.shop:7070", "other.shop:9000", "greeter.shop:7070"] })),
+      ["other.shop:7070"],
+    );
+    assert.deepEqual(found(ask(mesh, "narrow", { type: CLUSTER_TYPE, wanted: ["outbound|9000||other.shop.svc.cluster.local"] })), []);
   });
 
   it("share what they are offered, whatever tells them apart", () => {
     const mesh = meshFrom(MESH);
-    assert.equal(ask(mesh, "one", LISTENER_TYPE, ["greeter:7070"]), ask(mesh, "two", LISTENER_TYPE, ["greeter:7070"]));
+    assert.equal(
+      ask(mesh, "one", { type: LISTENER_TYPE, wanted: ["greeter:7070"] }),
+      ask(mesh, "two", { type: LISTENER_TYPE, wanted: ["greeter:7070"] }),
+    );
     for (const type of [ROUTE_TYPE, CLUSTER_TYPE, ENDPOINT_TYPE]) {
-      assert.equal(ask(mesh, "one", type, [GREETER]), ask(mesh, "two", type, [GREETER]), type);
-      const [near, far] = ["one", "away"].map((who) => ask(mesh, who, type, [GREETER]).resources.get(GREETER));
+      assert.equal(ask(mesh, "one", { type, wanted: [GREETER] }), ask(mesh, "two", { type, wanted: [GREETER] }), type);
+      const [near, far] = ["one", "away"].map((who) => ask(mesh, who, { type, wanted: [GREETER] }).resources.get(GREETER));
       assert.ok(near !== undefined);
       assert.equal(near, far, `${type} in another namespace`);
     }
@@ -98,14 +110,14 @@ describe("workloads that speak gRPC without a proxy", () => {
     mesh.change({
       put: rules("{match: [{sourceLabels: {app: one}}], route: [{destination: {host: other}}]}, {route: [{destination: {host: greeter}}]}"),
     });
-    const [one, two] = ["one", "two"].map((who) => ask(mesh, who, ROUTE_TYPE, [GREETER]).resources.get(GREETER));
+    const [one, two] = ["one", "two"].map((who) => ask(mesh, who, { type: ROUTE_TYPE, wanted: [GREETER] }).resources.get(GREETER));
     assert.notEqual(one?.version, two?.version);
   });
 
   it("see of a change what it touches", () => {
     const mesh = meshFrom(MESH);
     const both = [GREETER, OTHER];
-    const look = () => [ROUTE_TYPE, CLUSTER_TYPE, ENDPOINT_TYPE].map((type) => ask(mesh, "one", type, both));
+    const look = () => [ROUTE_TYPE, CLUSTER_TYPE, ENDPOINT_TYPE].map((type) => ask(mesh, "one", { type, wanted: both }));
     const before = look();
     mesh.change({ put: service("greeter", "10.1.0.9") });
     const moved = look();
@@ -145,7 +157,7 @@ spec: {configPatches: [{applyTo: CLUSTER, patch: {operation: MERGE, value: {conn
     const [report] = await mesh.patchReport();
     assert.equal(report?.proxies, 1);
     const before = meshFrom(MESH);
-    const version = (one: TestMesh) => ask(one, "one", CLUSTER_TYPE, [GREETER]).resources.get(GREETER)?.version;
+    const version = (one: TestMesh) => ask(one, "one", { type: CLUSTER_TYPE, wanted: [GREETER] }).resources.get(GREETER)?.version;
     assert.equal(version(mesh), version(before));
   });
 
@@ -157,7 +169,7 @@ kind: Service
 metadata: {name: gateway, namespace: istio-system, labels: {topology.istio.io/network: near}}
 spec: {type: LoadBalancer, ports: [{port: 15443}], externalIPs: [192.0.2.1]}
 `);
-    const body = ask(mesh, "away", ENDPOINT_TYPE, [GREETER]).resources.get(GREETER)?.body ?? new Uint8Array();
+    const body = ask(mesh, "away", { type: ENDPOINT_TYPE, wanted: [GREETER] }).resources.get(GREETER)?.body ?? new Uint8Array();
     const text = Buffer.from(body).toString("latin1");
     assert.ok(text.includes("10.1.0.7") && !text.includes("10.1.0.1") && !text.includes("192.0.2.1"));
   });

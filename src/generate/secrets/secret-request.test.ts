@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { readSecretName } from "./secret-request.ts";
 
-const stored = (is: string, namespace: string, name: string, more: object = {}) => ({
+const stored = (is: string, [namespace, name]: readonly [string, string], more: object = {}) => ({
   is,
   in: "Secret",
   namespace,
@@ -12,12 +12,12 @@ const stored = (is: string, namespace: string, name: string, more: object = {}) 
 
 describe("readSecretName", () => {
   const table: readonly [name: string, want: object | undefined][] = [
-    ["kubernetes://cert", stored("certificate", "own", "cert")],
-    ["kubernetes://other/cert", stored("certificate", "other", "cert")],
-    ["kubernetes://cert-cacert", stored("roots", "own", "cert-cacert")],
-    ["kubernetes-gateway://other/cert", stored("certificate", "other", "cert", { grantable: true })],
-    ["kubernetes-gateway://other/cert-cacert", stored("roots", "other", "cert-cacert", { grantable: true })],
-    ["configmap://other/ca", stored("roots", "other", "ca", { in: "ConfigMap" })],
+    ["kubernetes://cert", stored("certificate", ["own", "cert"])],
+    ["kubernetes://other/cert", stored("certificate", ["other", "cert"])],
+    ["kubernetes://cert-cacert", stored("roots", ["own", "cert-cacert"])],
+    ["kubernetes-gateway://other/cert", stored("certificate", ["other", "cert"], { grantable: true })],
+    ["kubernetes-gateway://other/cert-cacert", stored("roots", ["other", "cert-cacert"], { grantable: true })],
+    ["configmap://other/ca", stored("roots", ["other", "ca"], { in: "ConfigMap" })],
     ["local-cert:///etc/cert.pem~/etc/key.pem", { is: "certificateFiles", chainFile: "/etc/cert.pem", keyFile: "/etc/key.pem" }],
     ["local-root:///etc/ca.pem", { is: "rootsFile", file: "/etc/ca.pem" }],
     ["local-root:///etc/ca.pem~/etc/crl.pem", { is: "rootsFile", file: "/etc/ca.pem", revokedFile: "/etc/crl.pem" }],
