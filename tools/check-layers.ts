@@ -1,5 +1,6 @@
-import { readdirSync, readFileSync, statSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { dirname, join, relative, resolve } from "node:path";
+import { sourceFiles } from "./source-files.ts";
 
 /** An import that points the wrong way. */
 export interface LayerFault {
@@ -31,11 +32,3 @@ function importsOf(file: string): readonly string[] {
 }
 
 const layerOf = (path: string): string => path.split("/")[0] ?? "";
-
-function sourceFiles(dir: string): readonly string[] {
-  return readdirSync(dir).flatMap((name) => {
-    const path = join(dir, name);
-    if (name === "gen") return [];
-    return statSync(path).isDirectory() ? sourceFiles(path) : name.endsWith(".ts") ? [path] : [];
-  });
-}
