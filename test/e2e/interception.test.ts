@@ -1,12 +1,9 @@
-import { chmod } from "node:fs/promises";
-import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { Call } from "../support/calls.ts";
-import { tempDir } from "../support/cleanup.ts";
 import { type Istiod, startIstiod } from "../support/istiod.ts";
 import { hostsImpossible, type MeshHost, startHosts } from "../support/netns.ts";
 import { type RunningProxy, startProxy } from "../support/proxy.ts";
-import { startRelay } from "../support/relay.ts";
+import { relaySocket } from "../support/relay.ts";
 import { eventually } from "../support/wait.ts";
 
 const WEB = "10.96.0.10";
@@ -91,11 +88,7 @@ async function startWorld(
 ): Promise<World> {
   const hosts = await startHosts(["client", "v1", "v2"]);
   const istiod = await startIstiod({ files: { "conf/pods.yaml": Object.values(hosts).map(pod).join(""), ...files(hosts) } });
-  const socketDir = await tempDir();
-  await chmod(socketDir, 0o755);
-  const socket = join(socketDir, "xds.sock");
-  await startRelay({ to: istiod.grpcPort, at: socket });
-  await chmod(socket, 0o666);
+  const socket = await relaySocket(istiod.grpcPort);
   const start = (host: MeshHost): Promise<RunningProxy> =>
     startProxy({ xdsPort: socket, name: host.name, address: host.address, labels: labelsOf(host), interception: "REDIRECT", host });
   const [client, v1, v2] = await Promise.all([start(hosts.client), start(hosts.v1), start(hosts.v2)]);

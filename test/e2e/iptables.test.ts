@@ -1,5 +1,4 @@
 import { execFile } from "node:child_process";
-import { chmod } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
@@ -12,7 +11,7 @@ import { findIptables } from "../support/iptables.ts";
 import { startIstiod } from "../support/istiod.ts";
 import { hostsImpossible, type MeshHost, runAsProxy, startHosts } from "../support/netns.ts";
 import { type RunningProxy, startProxy } from "../support/proxy.ts";
-import { startRelay } from "../support/relay.ts";
+import { relaySocket } from "../support/relay.ts";
 
 const run = promisify(execFile);
 const impossible = hostsImpossible();
@@ -54,11 +53,7 @@ interface World {
 async function startWorld(mode: "REDIRECT" | "TPROXY", ...flags: readonly string[]): Promise<World> {
   const { client, web } = await startHosts(["client", "web"], { ipv6: true, flags: ["-m", mode, "--dual-stack", ...flags] });
   const istiod = await startIstiod({ files: {}, env: { ISTIO_DUAL_STACK: "true" } });
-  const socketDir = await tempDir();
-  await chmod(socketDir, 0o755);
-  const socket = join(socketDir, "xds.sock");
-  await startRelay({ to: istiod.grpcPort, at: socket });
-  await chmod(socket, 0o666);
+  const socket = await relaySocket(istiod.grpcPort);
   const start = (host: MeshHost): Promise<RunningProxy> =>
     startProxy({
       xdsPort: socket,

@@ -1,5 +1,9 @@
+import { chmod } from "node:fs/promises";
 import { connect, createServer, type Socket } from "node:net";
+import { join } from "node:path";
 import { onTestFinished } from "vitest";
+import { tempDir } from "./cleanup.ts";
+import { FRAME, FRAME_HEAD } from "./http2-frames.ts";
 
 /** A relay between Envoy and the control plane that can cut the wire at a chosen moment. */
 export interface Relay {
@@ -9,6 +13,16 @@ export interface Relay {
   cutAfter(typeUrl: string): Promise<void>;
   /** Leads to another port from now on: what is open is cut. */
   pointAt(port: number): void;
+}
+
+/** A Unix socket that leads to a port on loopback, for proxies of any user in any network namespace. */
+export async function relaySocket(port: number): Promise<string> {
+  const directory = await tempDir();
+  await chmod(directory, 0o755);
+  const socket = join(directory, "xds.sock");
+  await startRelay({ to: port, at: socket });
+  await chmod(socket, 0o666);
+  return socket;
 }
 
 /** Relays to a port on loopback, from a port of its own or from a Unix socket, which reaches across network namespaces. */
@@ -54,8 +68,6 @@ export async function startRelay({ to, at }: { readonly to: number; readonly at?
   };
 }
 
-const FRAME_HEAD = 9;
-const DATA = 0;
 const GRPC_HEAD = 5;
 
 /**
@@ -72,7 +84,7 @@ function responseReader(): (chunk: Buffer, typeUrl: string | undefined) => numbe
     let found: number | undefined;
     while (bytes.length - at >= FRAME_HEAD && bytes.length - at >= FRAME_HEAD + bytes.readUIntBE(at, 3)) {
       const end = at + FRAME_HEAD + bytes.readUIntBE(at, 3);
-      if (bytes[at + 3] === DATA) {
+      if (bytes[at + 3] === FRAME.data) {
         const stream = bytes.readUInt32BE(at + 5);
         const { complete, rest } = splitMessages(
           Buffer.concat([messages.get(stream) ?? Buffer.alloc(0), bytes.subarray(at + FRAME_HEAD, end)]),
