@@ -1,5 +1,6 @@
 /** Host names as the Istio API writes them: exact (`a.example.com`), wildcard (`*.example.com`) or everything (`*`). */
 
+/** `*` or `*.example.com`: stands for names, and is none itself. */
 export const isWildcardHost = (host: string): boolean => host.startsWith("*");
 
 /**

@@ -9,8 +9,7 @@ import type { Encoded, ResourceSet } from "../wire/encoded.ts";
 import { CLUSTER_TYPE } from "../wire/type-urls.ts";
 import type { StreamDump, StreamState, TypeState } from "../xds/state.ts";
 
-/** Hand-made streams for tests of the pages. */
-
+/** The view of a sidecar in `shop`, with these fields over it. */
 export function testView(fields: Partial<ProxyView> = {}): ProxyView {
   const metadata = { NAMESPACE: "shop", CLUSTER_ID: "Kubernetes", ISTIO_VERSION: "1.32.0", LABELS: { app: "web" } };
   const facts = readNode(create(NodeSchema, { id: "sidecar~10.0.0.1~web.shop~shop.svc.cluster.local", metadata }));
@@ -18,6 +17,7 @@ export function testView(fields: Partial<ProxyView> = {}): ProxyView {
   return { ...facts.view, sidecar: undefined, remoteCluster: "", pod: "", ...fields };
 }
 
+/** A type that is in sync, with these fields over it. */
 export const typeStateOf = (fields: Partial<TypeState>): TypeState => ({
   typeUrl: CLUSTER_TYPE,
   wildcard: true,
@@ -36,6 +36,7 @@ export const typeStateOf = (fields: Partial<TypeState>): TypeState => ({
   ...fields,
 });
 
+/** A delta stream of that sidecar, with the types given. */
 export function streamOf(types: readonly TypeState[], fields: Partial<StreamState> = {}): StreamState {
   const view = testView();
   return { id: "1", node: view.id, variant: "delta", peer: "127.0.0.1:4000", connectedAt: 1_700_000_000_000, view, types, ...fields };
@@ -45,11 +46,13 @@ export function streamOf(types: readonly TypeState[], fields: Partial<StreamStat
 export const clusterOf = (name: string, content = ""): Encoded =>
   encoded(CLUSTER_TYPE, name, ClusterSchema, create(ClusterSchema, { name, altStatName: content }));
 
+/** These resources as what is offered. */
 export const setOf = (...resources: readonly Encoded[]): ResourceSet => ({
   resources: new Map(resources.map((one) => [one.name, one])),
   failed: [],
 });
 
+/** What a stream of clusters holds beside what it is offered. */
 export function dumpOf(view: ProxyView, held: readonly Encoded[], offered: ResourceSet): StreamDump {
   const wanted = { wildcard: true, names: { id: 0, names: new Set<string>() } };
   return { id: "1", node: create(NodeSchema, { id: view.id }), view, types: [{ typeUrl: CLUSTER_TYPE, wanted, held, offered }] };

@@ -47,6 +47,7 @@ export interface ScopeKey {
   readonly sidecar: string | undefined;
 }
 
+/** Equal for scopes that are the same: what queries by scope are known by. */
 export const scopeId = (key: ScopeKey): string => `${key.namespace}|${key.sidecar ?? ""}`;
 
 /** A service that a scope imports. `ports` narrows it to some of its ports where a Sidecar names the port it wants. */

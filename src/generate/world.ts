@@ -64,6 +64,7 @@ export interface WorldOptions extends EngineOptions {
   readonly mayReadSecrets?: MayReadSecrets;
 }
 
+/** Puts everything together on a new engine. What is not among the inputs yet is absent, not waited for: a world without objects serves an empty mesh. */
 export function createWorld(settings: GenerateSettings, options: WorldOptions = {}): World {
   const engine = createEngine(options);
   const inputs = defineInputs(engine);

@@ -46,6 +46,7 @@ export const ANNOTATION = {
   multusNetworks: "k8s.v1.cni.cncf.io/networks",
 } as const;
 
+/** Labels of pods and namespaces that decide on injection, and those that injection sets; names are Istio's. */
 export const LABEL = {
   inject: "sidecar.istio.io/inject",
   revision: "istio.io/rev",

@@ -15,6 +15,7 @@ export interface InjectionConfig {
   readonly injectedAnnotations: Readonly<Record<string, string>>;
 }
 
+/** What holds where nobody configures injection: pods that ask for it get the built-in sidecar. */
 export const DEFAULT_INJECTION: InjectionConfig = {
   policy: "enabled",
   defaultTemplates: ["sidecar"],

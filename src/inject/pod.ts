@@ -63,12 +63,15 @@ export interface PodOverlay {
   readonly spec?: Fields;
 }
 
+/** Names of the containers that injection adds: users overwrite them by these. */
 export const PROXY_CONTAINER = "istio-proxy";
 export const INIT_CONTAINER = "istio-init";
 export const VALIDATION_CONTAINER = "istio-validation";
 
+/** Whether a JSON value is an object. */
 export const isFields = (value: unknown): value is Fields => typeof value === "object" && value !== null && !Array.isArray(value);
 
+/** The container of that name, if there is one. */
 export const findContainer = (containers: readonly Container[] | undefined, name: string): Container | undefined =>
   containers?.find((container) => container.name === name);
 

@@ -17,8 +17,10 @@ const sanitized = (name: string): string => name.replace(/[^a-zA-Z0-9_]/g, "_");
 const entryOf = ({ metadata }: Pod, name: string): string | undefined =>
   Object.entries(metadata.annotations ?? {}).find(([key]) => sanitized(key) === name)?.[1];
 
+/** The port that a pod's annotations tell Prometheus to scrape; separators in their names do not matter. */
 export const scrapePort = (pod: Pod): string | undefined => entryOf(pod, PORT);
 
+/** Takes away what tells Prometheus where to scrape, however it is spelt. Changes the pod. */
 export function clearScrapeAnnotations({ metadata }: Pod): void {
   for (const key of Object.keys(metadata.annotations ?? {})) if (CLEARED.includes(sanitized(key))) delete metadata.annotations?.[key];
 }

@@ -1,5 +1,6 @@
 import { findContainer, findProxy, INIT_CONTAINER, type Pod, PROXY_CONTAINER, VALIDATION_CONTAINER } from "./pod.ts";
 
+/** The user Istio's proxies run as, by whom interception knows their traffic. */
 export const PROXY_USER = { uid: 1337, gid: 1337 };
 
 /**

@@ -34,6 +34,7 @@ export type BuiltInTemplate = (input: TemplateInput) => PodOverlay;
 export const annotation = ({ pod }: TemplateInput, name: string, fallback: string | number | boolean): string =>
   pod.metadata.annotations?.[name] ?? String(fallback);
 
+/** Whether the pod says it, were it only the empty text. */
 export const hasAnnotation = ({ pod }: TemplateInput, name: string): boolean => pod.metadata.annotations?.[name] !== undefined;
 
 /** How connections reach the proxy: REDIRECT, TPROXY or NONE. */

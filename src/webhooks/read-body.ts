@@ -23,6 +23,7 @@ export interface BodyBudget {
   give(bytes: number): void;
 }
 
+/** A budget of so many bytes, none of them taken yet. */
 export function bodyBudget(most: number): BodyBudget {
   let held = 0;
   return {

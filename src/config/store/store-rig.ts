@@ -30,11 +30,13 @@ export function rawObjects({ source, scope, kind = "Thing" }: DocPlace, docs: re
   });
 }
 
+/** What a source says when some scopes have changed: each is replaced whole, others stay. */
 export const replaceEvent = (source: string, scopes: Readonly<Record<string, readonly Doc[]>>): SourceEvent => ({
   type: "replace",
   scopes: Object.entries(scopes).map(([scope, docs]) => ({ scope, objects: rawObjects({ source, scope }, docs) })),
 });
 
+/** What a source says first, or after it lost track: all there is, nothing else stays. */
 export const resetEvent = (source: string, scopes: Readonly<Record<string, readonly Doc[]>>): SourceEvent => ({
   type: "reset",
   objects: Object.entries(scopes).flatMap(([scope, docs]) => rawObjects({ source, scope }, docs)),

@@ -19,6 +19,7 @@ export interface Destinations {
   find(client: ClientClass, name: string): Destination | undefined;
 }
 
+/** Defines them on an engine, by scope: clients that see the same services share the answers. */
 export function defineDestinations(ctx: GenerateContext): Destinations {
   const known: Query<ScopeKey, ReadonlyMap<string, ScopedService>> = ctx.engine.query({
     name: "grpc.destinations",

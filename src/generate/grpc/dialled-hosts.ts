@@ -36,6 +36,7 @@ interface Claims {
   readonly wildcards: readonly { readonly host: string; readonly rules: string }[];
 }
 
+/** Defines them on an engine, by scope: which services a client may dial, and by which of their names. */
 export function defineDialledHosts(ctx: GenerateContext): DialledHosts {
   const imports: Query<ScopeKey, ReadonlyMap<string, readonly Import[]>> = ctx.engine.query({
     name: "grpc.imports",

@@ -36,6 +36,7 @@ interface Binding {
   readonly exportTo: readonly string[];
 }
 
+/** Defines them on an engine. Which VirtualServices are bound where depends on their heads alone: an edit of rules re-runs only who reads those. */
 export function defineVirtualServices(ctx: Context): VirtualServiceLookups {
   const raw = (key: string): ConfigObject<VirtualService> | undefined =>
     ctx.inputs.objects.get(key) as ConfigObject<VirtualService> | undefined;

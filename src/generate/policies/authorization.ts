@@ -23,6 +23,7 @@ export interface Authorization {
   readonly rbac: readonly RbacInput[];
 }
 
+/** What the policies that apply to a workload come to, in Istio's order of actions: CUSTOM is asked first, AUDIT notes, then DENY, then ALLOW decides. */
 export function authorizationOf(policies: readonly AuthorizationObject[], context: AuthorizationContext): Authorization {
   const of = (action: Action): readonly AuthorizationObject[] => policies.filter(({ spec }) => spec.action === action);
   return {

@@ -9,8 +9,10 @@ export interface Finding {
   readonly message: string;
 }
 
+/** A finding at a path below `spec`. */
 export const finding = (code: ProblemCode, path: FieldPath, message: string): Finding => ({ code, path: ["spec", ...path], message });
 
+/** The finding as a problem of its object; how serious it is goes by its code. */
 export const problemOf = ({ kind, namespace, name }: Pick<ConfigObject, "kind" | "namespace" | "name">, found: Finding): Problem => ({
   ...found,
   level: levelOf(found.code),

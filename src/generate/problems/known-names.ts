@@ -14,6 +14,7 @@ export interface KnownNames {
   readonly hasGateway: (key: string) => boolean;
 }
 
+/** Defines them on an engine. */
 export function defineKnownNames(ctx: Context): KnownNames {
   const { engine, inputs, registry, settings } = ctx;
   const wildcards = engine.query<"", readonly string[]>({

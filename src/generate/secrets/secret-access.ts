@@ -17,6 +17,7 @@ export type SecretReader = Pick<ProxyView, "namespace" | "serviceAccount" | "clu
  */
 export type MayReadSecrets = (reader: SecretReader) => boolean | undefined;
 
+/** All may read the secrets of their own namespace, as where permissions are not known. */
 export const NAMESPACE_IS_THE_BORDER: MayReadSecrets = () => true;
 
 /** It is not known yet whether it may be given: nothing is said of it until it is. */

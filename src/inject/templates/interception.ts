@@ -16,6 +16,7 @@ export interface Interception {
   readonly excludeInterfaces: string | undefined;
 }
 
+/** What the pod's annotations say of interception, over what the installation's values do. */
 export function interceptionOf(input: TemplateInput): Interception {
   const { proxy } = input.values.global;
   const { annotations = {} } = input.pod.metadata;

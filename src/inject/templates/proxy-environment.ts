@@ -10,6 +10,7 @@ export const BOOTSTRAP_DIRECTORY = "/etc/istio/custom-bootstrap";
 
 /** An empty text is left out, since Kubernetes keeps none: a pod that is injected again would differ. */
 export const text = (name: string, value: string): EnvVar => (value === "" ? { name } : { name, value });
+/** A variable that the kubelet fills from a field of the pod. */
 export const field = (name: string, fieldPath: string): EnvVar => ({ name, valueFrom: { fieldRef: { fieldPath } } });
 const limit = (name: string, resource: string): EnvVar => ({ name, valueFrom: { resourceFieldRef: { divisor: "1", resource } } });
 
@@ -55,6 +56,7 @@ export function proxyEnvironment(input: TemplateInput, workload = input.owner.na
   ];
 }
 
+/** Whether proxies reach their application on loopback (inboundTrafficPolicy LOCALHOST): the agent's probes of it then go there too. */
 export const isLocalhostInbound = ({ mesh }: TemplateInput): boolean =>
   mesh.inboundTrafficPolicy?.mode === MeshConfig_InboundTrafficPolicy_Mode.LOCALHOST;
 
@@ -79,6 +81,7 @@ export const configEnvironment = (input: TemplateInput): EnvVar[] => [
   ),
 ];
 
+/** Where the workload is: cluster, node, network, mesh. */
 export const clusterEnvironment = ({ values }: TemplateInput): EnvVar[] => [
   text("ISTIO_META_CLUSTER_ID", values.global.multiCluster.clusterName || "Kubernetes"),
   field("ISTIO_META_NODE_NAME", "spec.nodeName"),
@@ -86,6 +89,7 @@ export const clusterEnvironment = ({ values }: TemplateInput): EnvVar[] => [
   ...(values.global.meshID === "" ? [] : [text("ISTIO_META_MESH_ID", values.global.meshID)]),
 ];
 
+/** What the pod belongs to (its Deployment, say), as node metadata names it. */
 export function ownerEnvironment({ owner }: TemplateInput): EnvVar[] {
   if (owner.apiVersion === "" || owner.name === "") return [];
   const path = `namespaces/${owner.namespace || "default"}/${owner.kind.toLowerCase()}s/${owner.name}`;

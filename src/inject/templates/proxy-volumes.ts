@@ -3,9 +3,11 @@ import type { Fields, Named } from "../pod.ts";
 import { hasAnnotation, type TemplateInput } from "../template-input.ts";
 import { BOOTSTRAP_DIRECTORY } from "./proxy-environment.ts";
 
+/** The CA name by which certificates come from the platform in place of the agent. */
 export const GKE_CERTIFICATES = "GkeWorkloadCertificate";
 const TOKEN_SECONDS = 43_200;
 
+/** A volume at a path of the container. */
 export const mount = (name: string, mountPath: string, rest: Fields = {}): Fields => ({ mountPath, name, ...rest });
 const empty = (name: string, emptyDir: Fields = {}): Named => ({ name, emptyDir });
 
@@ -39,6 +41,7 @@ export function proxyMounts(input: TemplateInput, choice: VolumeChoice): Fields[
   ];
 }
 
+/** Where the workload's certificates lie: the platform's, or those the agent writes. */
 export const certificateMount = ({ values }: TemplateInput): Fields =>
   values.global.caName === GKE_CERTIFICATES
     ? mount("gke-workload-certificate", "/var/run/secrets/workload-spiffe-credentials", { readOnly: true })

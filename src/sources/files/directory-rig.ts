@@ -12,6 +12,7 @@ const cleanups: (() => Promise<void> | void)[] = [];
 /** Something to undo when the test is over; last in, first out. */
 export const onCleanUp = (cleanup: () => Promise<void> | void): void => void cleanups.push(cleanup);
 
+/** Undoes all that `onCleanUp` was told. */
 export async function cleanUp(): Promise<void> {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 }

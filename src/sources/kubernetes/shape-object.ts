@@ -49,11 +49,13 @@ export const shapeCore =
     return { ...headOf(def, def.versions[0] ?? "v1"), metadata: { ...metadata, ...fateOf(object, def) }, ...picked };
   };
 
+/** What of a Service is read: all of its spec that matters to traffic, and the addresses of load balancers. */
 export function servicePart(object: KubeObject): Json {
   const { healthCheckNodePort: _port, sessionAffinityConfig: _config, ipFamilies: _families, ...spec } = jsonOf(object.spec);
   return { spec, status: { loadBalancer: jsonOf(object.status).loadBalancer } };
 }
 
+/** What of an EndpointSlice is read. */
 export const slicePart = ({ addressType, endpoints, ports }: KubeObject): Json => ({
   addressType,
   endpoints: listOf(endpoints).map(endpointPart),
@@ -97,11 +99,13 @@ export function podPart({ spec, status }: KubeObject): Json {
   };
 }
 
+/** What of a Node is read beside its labels: addresses, and the version of its kubelet. */
 export const nodePart = ({ status }: KubeObject): Json => {
   const { addresses, nodeInfo } = jsonOf(status);
   return { status: { addresses, nodeInfo: { kubeletVersion: jsonOf(nodeInfo).kubeletVersion } } };
 };
 
+/** For kinds of which the metadata is enough. */
 export const nothingMore = (): Json => ({});
 
 /** A Secret that may be a credential; others are none of our business. */
