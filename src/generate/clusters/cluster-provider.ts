@@ -105,13 +105,7 @@ export function createClusterProvider(ctx: GenerateContext): ResourceProvider {
       yield* prepareFirst({ id: outlook.id, steps: () => planSteps(ctx, outlook), make: () => queries.plan(outlook) });
       const shared = queries.keys(outboundOf(view));
       yield;
-      yield* prepareOnce(shared, function* () {
-        for (const key of shared.keys) {
-          const inputs = queries.outbound.try(key);
-          for (const input of inputs.ok ? inputs.value : []) queries.cluster.try(input);
-          yield;
-        }
-      });
+      yield* prepareOnce(shared, () => clusterSteps(queries, shared));
     },
     offered: (view) => queries.set(setOf(view)),
     provenance(view, name) {
@@ -119,6 +113,15 @@ export function createClusterProvider(ctx: GenerateContext): ResourceProvider {
       return provenanceOf({ ctx, queries, name }, set, inboundOf(view, set.traits));
     },
   };
+}
+
+/** The work behind the clusters of a set, a key each. */
+function* clusterSteps(queries: ClusterQueries, shared: OutboundKeys): Iterable<void> {
+  for (const key of shared.keys) {
+    const inputs = queries.outbound.try(key);
+    for (const input of inputs.ok ? inputs.value : []) queries.cluster.try(input);
+    yield;
+  }
 }
 
 /** The work behind a plan, a namespace or a rule each. */
