@@ -190,9 +190,11 @@ describe("provenance", () => {
 });
 
 describe("an overlay", () => {
+  const editsAndPicks = fc.tuple(fc.array(editArb, { maxLength: 3 }), picksArb);
+
   it("equals really making the changes, leaves the base alone, and computes only what read something that changes", () => {
     fc.assert(
-      fc.property(programsArb("acyclic"), stepsArb, fc.array(editArb, { maxLength: 3 }), picksArb, (programs, steps, edits, picks) => {
+      fc.property(programsArb("acyclic"), stepsArb, editsAndPicks, (programs, steps, [edits, picks]) => {
         const rows = new Map<string, Row>();
         const loaded = load(programs, rows);
         for (const step of steps) applyEdits(loaded, rows, step);
@@ -218,7 +220,7 @@ describe("an overlay", () => {
 
   it("does so with cycles and with a stale base", () => {
     fc.assert(
-      fc.property(programsArb("any"), stepsArb, fc.array(editArb, { maxLength: 3 }), picksArb, (programs, steps, edits, picks) => {
+      fc.property(programsArb("any"), stepsArb, editsAndPicks, (programs, steps, [edits, picks]) => {
         const rows = new Map<string, Row>();
         const loaded = load(programs, rows);
         steps.forEach((step, i) => {

@@ -73,44 +73,36 @@ export interface World {
 
 /** Runs a program. */
 export function runProgram(program: Program, key: number, world: World): number {
-  const seen: unknown[] = [];
-  for (const op of program.ops) step(op, key, world, seen);
+  const seen = program.ops.flatMap((op) => step(op, key, world));
   let hash = 7;
   for (const char of JSON.stringify(seen)) hash = (hash * 31 + char.charCodeAt(0)) % 1_000_003;
   return hash % program.mod;
 }
 
-function step(op: Op, key: number, world: World, seen: unknown[]): void {
+/** What a step sees. */
+function step(op: Op, key: number, world: World): readonly unknown[] {
   switch (op.op) {
     case "get":
-      seen.push(world.get(rowKey(op.at + key))?.v);
-      return;
+      return [world.get(rowKey(op.at + key))?.v];
     case "has":
-      seen.push(world.has(rowKey(op.at + key)));
-      return;
+      return [world.has(rowKey(op.at + key))];
     case "list":
-      seen.push(world.list(namespace(op.at + key)));
-      return;
+      return [world.list(namespace(op.at + key))];
     case "keys":
-      seen.push(world.keys(namespace(op.at + key)));
-      return;
+      return [world.keys(namespace(op.at + key))];
     case "all":
-      seen.push(world.all());
-      return;
+      return [world.all()];
     case "indexKeys":
-      seen.push(world.indexKeys());
-      return;
+      return [world.indexKeys()];
     case "throwIf":
       if (world.get(rowKey(op.at))?.v === 1) throw new Error(`boom ${op.at}`);
-      return;
+      return [];
     case "call":
-      seen.push(world.call(op.q, (key + op.q) % KEYS.length));
-      return;
+      return [world.call(op.q, (key + op.q) % KEYS.length)];
     case "try":
-      seen.push(world.try(op.q, key) ?? "failed");
-      return;
+      return [world.try(op.q, key) ?? "failed"];
     case "if":
-      for (const one of world.has(rowKey(op.at)) ? op.yes : op.no) step(one, key, world, seen);
+      return (world.has(rowKey(op.at)) ? op.yes : op.no).flatMap((one) => step(one, key, world));
   }
 }
 

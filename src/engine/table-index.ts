@@ -36,7 +36,11 @@ export class TableIndex<V> {
     for (const at of before) {
       const bucket = this.bucket(at);
       if (after.has(at)) bucket.touch(key);
-      else this.#remove(at, bucket, key, mark);
+      else {
+        bucket.remove(key);
+        mark(bucket.keysNode);
+        if (bucket.size === 0) this.#empty(at, mark);
+      }
       mark(bucket.listNode);
     }
     for (const at of after) {
@@ -98,10 +102,8 @@ export class TableIndex<V> {
     if (this.#buckets.get(at)?.idle === true) this.#buckets.delete(at);
   }
 
-  #remove(at: string, bucket: Bucket<V>, key: string, mark: (node: InputNode | undefined) => void): void {
-    bucket.remove(key);
-    mark(bucket.keysNode);
-    if (bucket.size > 0) return;
+  /** The last row at an index key has gone. */
+  #empty(at: string, mark: (node: InputNode | undefined) => void): void {
     this.#nonEmpty.remove(at);
     mark(this.node);
     this.tidy(at);

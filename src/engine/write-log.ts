@@ -21,7 +21,7 @@ export class WriteLog {
     const before = table.row(key);
     if (!table.apply(key, value)) return;
     if (this.#originals === undefined) this.#graph.revision++;
-    else remember(this.#originals, table, key, before);
+    else remember(rowsOf(this.#originals, table), key, before);
   }
 
   /** Runs `fn` as one change. A batch inside a batch is a part of it that can fail on its own. */
@@ -39,18 +39,22 @@ export class WriteLog {
       this.#originals = outer;
     }
     const changed = entries(mine).filter(([table, key, before]) => !table.sameRow(before, table.row(key)));
-    if (outer !== undefined) for (const [table, key, before] of entries(mine)) remember(outer, table, key, before);
+    if (outer !== undefined) for (const [table, key, before] of entries(mine)) remember(rowsOf(outer, table), key, before);
     else if (changed.length > 0) this.#graph.revision++;
     return changed.length > 0;
   }
 }
 
-function remember(log: Map<AnyTable, Map<string, unknown>>, table: AnyTable, key: string, before: unknown): void {
+function rowsOf(log: Map<AnyTable, Map<string, unknown>>, table: AnyTable): Map<string, unknown> {
   let rows = log.get(table);
   if (rows === undefined) {
     rows = new Map();
     log.set(table, rows);
   }
+  return rows;
+}
+
+function remember(rows: Map<string, unknown>, key: string, before: unknown): void {
   if (!rows.has(key)) rows.set(key, before);
 }
 
