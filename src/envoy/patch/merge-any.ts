@@ -19,7 +19,7 @@ export function mergeAny(target: Any, patch: Any, registry: Registry): Any {
   const schema = registry.getMessage(type);
   if (schema === undefined) throw new PatchRefusal(`${type} is not known well enough to be merged; REPLACE takes it`);
   const message = contentOf(schema, target);
-  mergeInto(schema, message, contentOf(schema, patch));
+  mergeInto({ schema }, message, contentOf(schema, patch));
   return create(AnySchema, { typeUrl: target.typeUrl, value: encode(schema, message) });
 }
 

@@ -118,7 +118,7 @@ describe("mergeInto", () => {
   for (const { title, schema, target, patch, lists, result } of CASES) {
     it(title, () => {
       const message: MessageShape<DescMessage> = fromJson(schema, target, { registry });
-      mergeInto(schema, message, fromJson(schema, patch, { registry }), lists);
+      mergeInto({ schema, lists }, message, fromJson(schema, patch, { registry }));
       assert.deepEqual(toJson(schema, message, { registry }), result);
     });
   }
@@ -129,8 +129,8 @@ describe("mergeInto", () => {
       metadata: { filterMetadata: { a: { b: 1 } } },
     });
     const [one, two] = [create(ClusterSchema), create(ClusterSchema)];
-    mergeInto(ClusterSchema, one, patch);
-    mergeInto(ClusterSchema, two, patch);
+    mergeInto({ schema: ClusterSchema }, one, patch);
+    mergeInto({ schema: ClusterSchema }, two, patch);
     assert.deepEqual(one, two);
     assert.notEqual(one.circuitBreakers?.thresholds[0], patch.circuitBreakers?.thresholds[0]);
     assert.notEqual(one.metadata?.filterMetadata.a, two.metadata?.filterMetadata.a);

@@ -7,13 +7,19 @@ type Fields = Record<string, unknown>;
 /** How repeated fields of the patch are taken. */
 export type ListMode = "append" | "replace";
 
+/** What both messages are, and how lists in them are merged: appended where nothing is said. */
+export interface MergeRules {
+  readonly schema: DescMessage;
+  readonly lists?: ListMode | undefined;
+}
+
 /**
  * Merges `patch` into `target` as protobuf does, with Istio's exceptions (reference of EnvoyFilter, `MERGE`): a field that the patch sets
  * replaces a scalar, goes on inside a message, is appended to a list, and replaces the entry of a map. A duration is one value, not seconds
  * and nanoseconds merged apart. A wrapped scalar is a message: `false` and `0` say nothing in it, so they take effect only where nothing is
  * there. An `Any` is replaced whole; where the content of two shall be merged, `mergeAny` does it.
  */
-export function mergeInto(schema: DescMessage, target: Message, patch: Message, lists: ListMode = "append"): void {
+export function mergeInto({ schema, lists = "append" }: MergeRules, target: Message, patch: Message): void {
   const into = target as unknown as Fields;
   const from = patch as unknown as Fields;
   for (const field of schema.fields) {
@@ -58,7 +64,7 @@ function mergedMessage(schema: DescMessage, { present, given, lists }: Both): un
   if (isWrapperDesc(schema) && present !== undefined && saysNothing(given)) return present;
   if (schema.typeName === AnySchema.typeName && saysNothingNew(present, given)) return present;
   if (TAKEN_WHOLE.has(schema.typeName) || !isMessage(present, schema) || !isMessage(given, schema)) return copyOf(schema, given);
-  mergeInto(schema, present, given, lists);
+  mergeInto({ schema, lists }, present, given);
   return present;
 }
 

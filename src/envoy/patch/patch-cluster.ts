@@ -52,7 +52,7 @@ export function patchCluster(
 /** A patch with a transport socket changes nothing else, as in Istio. */
 function mergeCluster(cluster: Cluster, patch: Patch, registry: Registry): boolean {
   const value = contentFor(patch, ClusterSchema);
-  if (value.transportSocket === undefined) mergeInto(ClusterSchema, cluster, value, listMode(patch));
+  if (value.transportSocket === undefined) mergeInto({ schema: ClusterSchema, lists: listMode(patch) }, cluster, value);
   else mergeClusterSocket(cluster, value.transportSocket, registry);
   return true;
 }

@@ -45,7 +45,7 @@ export function patchFilterChain(chain: FilterChain, listener: Listener, patchin
 function mergeChain(chain: FilterChain, patch: Patch, { registry }: Patching): boolean {
   const value = contentFor(patch, FilterChainSchema);
   const socketOnly = value.transportSocket !== undefined && mergeSocket(chain.transportSocket, value.transportSocket, registry);
-  if (!socketOnly) mergeInto(FilterChainSchema, chain, value, listMode(patch));
+  if (!socketOnly) mergeInto({ schema: FilterChainSchema, lists: listMode(patch) }, chain, value);
   return true;
 }
 

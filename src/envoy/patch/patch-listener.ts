@@ -41,7 +41,7 @@ export function patchListener(listener: Listener, patching: Patching): Listener 
 }
 
 function mergeListener(listener: Listener, patch: Patch): boolean {
-  mergeInto(ListenerSchema, listener, contentFor(patch, ListenerSchema), listMode(patch));
+  mergeInto({ schema: ListenerSchema, lists: listMode(patch) }, listener, contentFor(patch, ListenerSchema));
   return true;
 }
 

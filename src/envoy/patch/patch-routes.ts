@@ -45,7 +45,7 @@ function mergeValue<S extends typeof RouteConfigurationSchema | typeof VirtualHo
   target: RouteConfiguration | VirtualHost | Route,
   patch: Patch,
 ): boolean {
-  mergeInto(schema, target, contentFor(patch, schema), listMode(patch));
+  mergeInto({ schema, lists: listMode(patch) }, target, contentFor(patch, schema));
   return true;
 }
 

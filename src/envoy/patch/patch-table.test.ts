@@ -6,7 +6,7 @@ import { RouteConfigurationSchema } from "../../gen/envoy/config/route/v3/route_
 import { encode } from "../../wire/encode.ts";
 import { messageRegistry } from "../../wire/json.ts";
 import type { Applied } from "./apply.ts";
-import type { Operation, Patch } from "./patch.ts";
+import type { Operation, Patch, RouteMatch } from "./patch.ts";
 import { patchTable, type TableToPatch, wholeTable } from "./patch-table.ts";
 
 const registry = await messageRegistry();
@@ -22,33 +22,31 @@ const tableOf = (hosts: number): Uint8Array => {
 
 const SCHEMAS = { ROUTE_CONFIGURATION: RouteConfigurationSchema, VIRTUAL_HOST: VirtualHostSchema, HTTP_ROUTE: RouteSchema } as const;
 
-const patch = (
-  applyTo: keyof typeof SCHEMAS,
-  operation: Operation,
-  value: JsonObject | undefined,
-  route: Patch["route"] = {},
-): Omit<Patch, "id"> => ({
+const patch = (applyTo: keyof typeof SCHEMAS, operation: Operation, value?: JsonObject): Omit<Patch, "id"> => ({
   applyTo,
   operation,
   context: "ANY",
-  route,
+  route: {},
   ...(value !== undefined && { value: fromJson(SCHEMAS[applyTo], value) }),
 });
+
+/** The same for certain hosts or routes only. */
+const only = (route: RouteMatch, one: Omit<Patch, "id">): Omit<Patch, "id"> => ({ ...one, route });
 
 /** Good ones, ones that clash with others, and ones that are wrong wherever they are applied. */
 const PATCHES: readonly Omit<Patch, "id">[] = [
   patch("ROUTE_CONFIGURATION", "MERGE", { responseHeadersToAdd: [{ header: { key: "x-table", value: "1" } }] }),
   patch("ROUTE_CONFIGURATION", "MERGE", { virtualHosts: [{ name: "merged", domains: ["merged.test"] }] }),
   patch("VIRTUAL_HOST", "MERGE", { requestHeadersToRemove: ["x-gone"] }),
-  patch("VIRTUAL_HOST", "MERGE", { domains: ["h1.test"] }, { vhost: "h2" }),
+  only({ vhost: "h2" }, patch("VIRTUAL_HOST", "MERGE", { domains: ["h1.test"] })),
   patch("VIRTUAL_HOST", "ADD", { name: "new", domains: ["new.test"] }),
   patch("VIRTUAL_HOST", "ADD", { name: "clash", domains: ["h0.test"] }),
-  patch("VIRTUAL_HOST", "REMOVE", undefined, { vhost: "h0" }),
-  patch("VIRTUAL_HOST", "REPLACE", { name: "other", domains: ["other.test"] }, { domain: "h1.test" }),
-  patch("HTTP_ROUTE", "MERGE", { route: { timeout: "3s" } }, { route: { action: "route" } }),
-  patch("HTTP_ROUTE", "MERGE", { requestHeadersToAdd: [{ header: { key: "" } }] }, { vhost: "h2" }),
+  only({ vhost: "h0" }, patch("VIRTUAL_HOST", "REMOVE")),
+  only({ domain: "h1.test" }, patch("VIRTUAL_HOST", "REPLACE", { name: "other", domains: ["other.test"] })),
+  only({ route: { action: "route" } }, patch("HTTP_ROUTE", "MERGE", { route: { timeout: "3s" } })),
+  only({ vhost: "h2" }, patch("HTTP_ROUTE", "MERGE", { requestHeadersToAdd: [{ header: { key: "" } }] })),
   patch("HTTP_ROUTE", "INSERT_FIRST", { name: "first", match: { prefix: "/first" }, directResponse: { status: 200 } }),
-  patch("HTTP_ROUTE", "REMOVE", undefined, { vhost: "h1", route: { name: "default" } }),
+  only({ vhost: "h1", route: { name: "default" } }, patch("HTTP_ROUTE", "REMOVE")),
 ];
 
 function run(steps: Generator<void, Applied>): Applied {
@@ -106,7 +104,7 @@ describe("a route table that is patched host by host", () => {
     let yielded = 0;
     while (steps.next().done !== true) yielded += 1;
     expect(yielded).toBe(50);
-    const nothing = toPatch(3, [{ id: "none", ...patch("VIRTUAL_HOST", "REMOVE", undefined, { vhost: "nobody" }) }]);
+    const nothing = toPatch(3, [{ id: "none", ...only({ vhost: "nobody" }, patch("VIRTUAL_HOST", "REMOVE")) }]);
     expect(run(patchTable(nothing)).body).toBe(nothing.body);
   });
 });

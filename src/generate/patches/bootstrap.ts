@@ -30,7 +30,7 @@ export function patchBootstrap(bootstrap: Bootstrap, plan: PatchPlan, view: Pick
       for (const patch of some) {
         trace.match(patch);
         trace.apply(patch, () => {
-          mergeInto(BootstrapSchema, message, contentFor(patch, BootstrapSchema), listMode(patch));
+          mergeInto({ schema: BootstrapSchema, lists: listMode(patch) }, message, contentFor(patch, BootstrapSchema));
           return true;
         });
       }

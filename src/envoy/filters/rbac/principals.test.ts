@@ -37,7 +37,7 @@ const spiffe = (namespace: string, account: string, domain = "td.test"): string 
 describe("sourcePrincipal", () => {
   it("takes just the service account that is named, whatever characters it has", () => {
     fc.assert(
-      fc.property(name, name, name, name, (namespace, account, otherNamespace, otherAccount) => {
+      fc.property(fc.tuple(name, name, name, name), ([namespace, account, otherNamespace, otherAccount]) => {
         const wanted = peer("serviceAccount", [`${namespace}/${account}`]);
         expect(admits(wanted, spiffe(namespace, account))).toBe(true);
         expect(admits(wanted, spiffe(otherNamespace, otherAccount))).toBe(namespace === otherNamespace && account === otherAccount);
