@@ -2,6 +2,12 @@ import assert from "node:assert/strict";
 import { describe, it } from "vitest";
 import { PushQueue, type Served, type TurnLane } from "./push-queue.ts";
 
+/** How many steps there are, and what happens in each. */
+interface Work {
+  readonly steps?: number;
+  readonly during?: (step: number) => void;
+}
+
 /** A queue whose steps take a millisecond each, and what was done in it, in order. */
 function setUp() {
   const done: string[] = [];
@@ -11,7 +17,7 @@ function setUp() {
     clock: { monotonic: () => now },
     failed: ({ name }, error) => faults.push(`${name}: ${String(error)}`),
   });
-  const add = (name: string, lane: TurnLane, steps = 1, during: (step: number) => void = () => {}): Served & { readonly name: string } => {
+  const add = (name: string, lane: TurnLane, { steps = 1, during = () => {} }: Work = {}): Served & { readonly name: string } => {
     const stream = {
       name,
       *work(urgentOnly: boolean): Iterable<void> {
@@ -46,8 +52,11 @@ function runs(done: readonly string[]): string {
 describe("the push queue", () => {
   it("serves urgent types first, also between the steps of a turn that has begun", () => {
     const { done, add, run } = setUp();
-    add("big", "known", 5, (step) => {
-      if (step === 2) add("endpoint", "urgent");
+    add("big", "known", {
+      steps: 5,
+      during: (step) => {
+        if (step === 2) add("endpoint", "urgent");
+      },
     });
     add("small", "known");
     add("first endpoint", "urgent");
@@ -57,7 +66,7 @@ describe("the push queue", () => {
 
   it("puts long turns aside, so that short ones do not wait for them, nor they for short ones", () => {
     const { done, add, run } = setUp();
-    add("big", "known", 60);
+    add("big", "known", { steps: 60 });
     for (const name of ["a", "b", "c"]) add(name, "known");
     run();
     assert.equal(runs(done), "big20 a1 big20 b1 big20 c1");
@@ -65,14 +74,14 @@ describe("the push queue", () => {
 
   it("lets long turns share the time", () => {
     const { done, add, run } = setUp();
-    for (const name of ["x", "y"]) add(name, "known", 60);
+    for (const name of ["x", "y"]) add(name, "known", { steps: 60 });
     run();
     assert.equal(runs(done), "x20 y20 x20 y20 x20 y20");
   });
 
   it("begins no more than it can keep", () => {
     const { done, add, run } = setUp();
-    for (let index = 0; index < 30; index += 1) add(`long-${String(index).padStart(2, "0")}`, "known", 60);
+    for (let index = 0; index < 30; index += 1) add(`long-${String(index).padStart(2, "0")}`, "known", { steps: 60 });
     run();
     const open = new Map<string, number>();
     let most = 0;
@@ -123,12 +132,14 @@ describe("the push queue", () => {
 
   it("goes on when one fails, and forgets those who leave", () => {
     const { queue, done, faults, add, run } = setUp();
-    add("bad", "known", 1, () => {
-      throw new Error("boom");
+    add("bad", "known", {
+      during: () => {
+        throw new Error("boom");
+      },
     });
     const gone = add("gone", "known");
-    const long = add("long", "known", 60);
-    add("leaver", "known", 1, () => queue.delete(long));
+    const long = add("long", "known", { steps: 60 });
+    add("leaver", "known", { during: () => queue.delete(long) });
     queue.delete(gone);
     run();
     assert.deepEqual(faults, ["bad: Error: boom"]);
