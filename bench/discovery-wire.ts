@@ -44,7 +44,7 @@ export class ResponseReader {
     let typeUrl = "";
     let nonce = "";
     const spans: [start: number, end: number][] = [];
-    eachField(message, 0, message.length, (field, start, end) => {
+    eachField(message, [0, message.length], (field, start, end) => {
       if (field === 4) typeUrl = message.toString("latin1", start, end);
       else if (field === 5) nonce = message.toString("latin1", start, end);
       else if (field === 2) spans.push([start, end]);
@@ -55,7 +55,7 @@ export class ResponseReader {
   #resource(typeUrl: string, message: Buffer, [start, end]: [number, number]): SeenResource {
     let version = "";
     let [nameStart, nameEnd, anyStart, anyEnd] = [0, 0, 0, 0];
-    eachField(message, start, end, (field, from, to) => {
+    eachField(message, [start, end], (field, from, to) => {
       if (field === 1) version = message.toString("latin1", from, to);
       else if (field === 3) [nameStart, nameEnd] = [from, to];
       else if (field === 2) [anyStart, anyEnd] = [from, to];
@@ -111,7 +111,7 @@ export function referencesOf(typeUrl: string, body: Buffer): readonly string[] {
 
 function assignmentOf(cluster: Buffer): readonly string[] {
   let eds = false;
-  eachField(cluster, 0, cluster.length, (number, value, end) => {
+  eachField(cluster, [0, cluster.length], (number, value, end) => {
     if (number === 2 && end < 0) eds = value === EDS_CLUSTER;
   });
   const [name = ""] = texts(cluster, [1]);
@@ -137,14 +137,14 @@ const texts = (bytes: Buffer, path: readonly number[]): readonly string[] => ins
 /** The length-delimited fields found by following a path of field numbers. */
 function inside(bytes: Buffer, [first, ...rest]: readonly number[]): readonly Buffer[] {
   const found: Buffer[] = [];
-  eachField(bytes, 0, bytes.length, (number, start, end) => {
+  eachField(bytes, [0, bytes.length], (number, start, end) => {
     if (number === first && end >= 0) found.push(bytes.subarray(start, end));
   });
   return rest.length === 0 ? found : found.flatMap((part) => inside(part, rest));
 }
 
 /** Calls back for each field with its span, or with its value and -1 where it is a varint. Fixed-width fields are passed over. */
-function eachField(bytes: Buffer, start: number, end: number, visit: (field: number, from: number, to: number) => void): void {
+function eachField(bytes: Buffer, [start, end]: readonly [number, number], visit: (field: number, from: number, to: number) => void): void {
   let at = start;
   const varint = (): number => {
     let value = 0;
