@@ -48,7 +48,7 @@ describe("configDump", () => {
 
   it("shows certificates without their keys, in secrets and wherever users put them", async () => {
     const content = { is: "certificate", chain: Buffer.from("the chain"), key: Buffer.from("the key") } as const;
-    const secret = encoded(SECRET_TYPE, "kubernetes://a", SecretSchema, buildSecret("kubernetes://a", content));
+    const secret = encoded({ typeUrl: SECRET_TYPE, name: "kubernetes://a" }, SecretSchema, buildSecret("kubernetes://a", content));
     const stream = dumpOf(testView(), [secret], setOf(secret));
     const [type] = stream.types;
     assert.ok(type !== undefined);

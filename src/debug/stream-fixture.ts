@@ -44,7 +44,7 @@ export function streamOf(types: readonly TypeState[], fields: Partial<StreamStat
 
 /** A cluster that differs by its stat name. */
 export const clusterOf = (name: string, content = ""): Encoded =>
-  encoded(CLUSTER_TYPE, name, ClusterSchema, create(ClusterSchema, { name, altStatName: content }));
+  encoded({ typeUrl: CLUSTER_TYPE, name }, ClusterSchema, create(ClusterSchema, { name, altStatName: content }));
 
 /** These resources as what is offered. */
 export const setOf = (...resources: readonly Encoded[]): ResourceSet => ({

@@ -30,7 +30,7 @@ export function createBootstrapProvider(ctx: Pick<GenerateContext, "engine" | "i
     compute: ({ proxyConfig, metadata }) => {
       const config = proxyConfigOf(ctx.inputs.mesh.get("mesh"), proxyConfig);
       const message = buildManagedBootstrap(bootstrapInput(config, JSON.parse(metadata) as JsonObject));
-      return encoded(BOOTSTRAP_TYPE, NAME, BootstrapSchema, message);
+      return encoded({ typeUrl: BOOTSTRAP_TYPE, name: NAME }, BootstrapSchema, message);
     },
   });
   const sets = new WeakMap<PatchPlan, WeakMap<Encoded, ResourceSet>>();
@@ -58,7 +58,7 @@ function keyOf({ metadata }: ProxyView): BootstrapKey {
 function patchedResource(resource: Encoded, plan: PatchPlan, view: ProxyView): Encoded {
   if (!plan.patches.some(({ applyTo }) => applyTo === "BOOTSTRAP")) return resource;
   const { bootstrap } = patchBootstrap(fromBinary(BootstrapSchema, resource.body), plan, view);
-  return encoded(BOOTSTRAP_TYPE, NAME, BootstrapSchema, bootstrap);
+  return encoded({ typeUrl: BOOTSTRAP_TYPE, name: NAME }, BootstrapSchema, bootstrap);
 }
 
 const setOf = (resource: Encoded): ResourceSet => ({ resources: new Map([[resource.name, resource]]), failed: [] });

@@ -28,7 +28,11 @@ export function trustAnchorProvider(sources: AnchorSources): ResourceProvider {
     const caCertificatesPem = pems.filter((pem) => pem !== "");
     const key = caCertificatesPem.join("\n");
     if (last?.pems !== key) {
-      const resource = encoded(PROXY_CONFIG_TYPE, NAME, ProxyConfigSchema, create(ProxyConfigSchema, { caCertificatesPem }));
+      const resource = encoded(
+        { typeUrl: PROXY_CONFIG_TYPE, name: NAME },
+        ProxyConfigSchema,
+        create(ProxyConfigSchema, { caCertificatesPem }),
+      );
       last = { pems: key, set: { resources: new Map([[NAME, resource]]), failed: [] } };
     }
     return last.set;

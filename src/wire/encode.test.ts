@@ -46,10 +46,13 @@ describe("encode", () => {
   });
 
   it("makes versions from content alone", () => {
-    const one = encoded(CLUSTER_TYPE, "a", ClusterSchema, create(ClusterSchema, { name: "a" }));
+    const one = encoded({ typeUrl: CLUSTER_TYPE, name: "a" }, ClusterSchema, create(ClusterSchema, { name: "a" }));
     const same = encodedBytes(CLUSTER_TYPE, "a", one.body.slice());
     assert.ok(sameEncoded(one, same));
-    assert.notEqual(one.version, encoded(CLUSTER_TYPE, "a", ClusterSchema, create(ClusterSchema, { name: "a", altStatName: "b" })).version);
+    assert.notEqual(
+      one.version,
+      encoded({ typeUrl: CLUSTER_TYPE, name: "a" }, ClusterSchema, create(ClusterSchema, { name: "a", altStatName: "b" })).version,
+    );
   });
 });
 
@@ -74,7 +77,7 @@ describe("encodedJson", () => {
         },
       ],
     });
-    const json = encodedJson(registry, encoded(LISTENER_TYPE, "l", ListenerSchema, listener)) as {
+    const json = encodedJson(registry, encoded({ typeUrl: LISTENER_TYPE, name: "l" }, ListenerSchema, listener)) as {
       filterChains: { filters: { typedConfig: unknown }[] }[];
     };
     assert.deepEqual(

@@ -26,11 +26,14 @@ export function typedStruct(typeUrl: string, value: JsonObject): Any {
   return anyOf(TypedStructSchema, { typeUrl, value });
 }
 
+/** What a resource is called on the wire. */
+export type ResourceName = Pick<Encoded, "typeUrl" | "name">;
+
 /**
  * Makes the resource that is sent: bytes and a version that is their hash. Not interned here: the queries that make resources compare by
  * version (`sameEncoded`) and keep the old object, so there is one per content already, without a table that has to be swept.
  */
-export function encoded<S extends DescMessage>(typeUrl: string, name: string, schema: S, message: MessageInitShape<S>): Encoded {
+export function encoded<S extends DescMessage>({ typeUrl, name }: ResourceName, schema: S, message: MessageInitShape<S>): Encoded {
   return encodedBytes(typeUrl, name, encode(schema, message));
 }
 

@@ -21,7 +21,8 @@ export function randomMessage(schema: DescMessage, draw: Draw, depth = 3): Recor
       continue;
     }
     const field = pick(member.fields, draw);
-    const value = fieldValue(field, draw, depth, true);
+    // In a oneof a wrapped scalar is a message as any other.
+    const value = field.fieldKind === "message" ? messageValue(field, draw, depth) : fieldValue(field, draw, depth);
     if (value !== undefined && draw(4) > 0) init[member.localName] = { case: field.localName, value };
   }
   return init;
@@ -33,10 +34,10 @@ function pick<T>(from: readonly T[], draw: Draw): T {
   return item;
 }
 
-function fieldValue(field: DescField, draw: Draw, depth: number, chosen = false): unknown {
+function fieldValue(field: DescField, draw: Draw, depth: number): unknown {
   switch (field.fieldKind) {
     case "message":
-      if (!chosen && isWrapperDesc(field.message)) return scalarOf(field.message.fields[0]?.scalar, draw);
+      if (isWrapperDesc(field.message)) return scalarOf(field.message.fields[0]?.scalar, draw);
       return messageValue(field, draw, depth);
     case "list":
       if (depth === 0 && field.listKind === "message") return [];

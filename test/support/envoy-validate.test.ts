@@ -43,7 +43,7 @@ describe("assertEnvoyAccepts", () => {
       name: "broken",
       clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.ORIGINAL_DST },
     });
-    const { resources } = await offerWith("one", encoded(CLUSTER_TYPE, "broken", ClusterSchema, cluster));
+    const { resources } = await offerWith("one", encoded({ typeUrl: CLUSTER_TYPE, name: "broken" }, ClusterSchema, cluster));
     await expect(assertEnvoyAccepts(resources)).rejects.toThrow(/original_dst|ORIGINAL_DST/i);
   });
 
@@ -60,7 +60,10 @@ describe("assertEnvoyAccepts", () => {
       clusterName: EDS_CLUSTER,
       endpoints: [{ lbEndpoints: [{ hostIdentifier: host }] }],
     });
-    const { resources } = await offerWith("one", encoded(ENDPOINT_TYPE, EDS_CLUSTER, ClusterLoadAssignmentSchema, assignment));
+    const { resources } = await offerWith(
+      "one",
+      encoded({ typeUrl: ENDPOINT_TYPE, name: EDS_CLUSTER }, ClusterLoadAssignmentSchema, assignment),
+    );
     await expect(assertEnvoyAccepts(resources)).rejects.toThrow(/not-an-address/);
   });
 
@@ -69,7 +72,7 @@ describe("assertEnvoyAccepts", () => {
     const table = create(RouteConfigurationSchema, { name: "80", virtualHosts: [twice, { ...twice, name: "again" }] });
     const offers = [
       await offerWith("first"),
-      await offerWith("second", encoded(ROUTE_TYPE, "80", RouteConfigurationSchema, table)),
+      await offerWith("second", encoded({ typeUrl: ROUTE_TYPE, name: "80" }, RouteConfigurationSchema, table)),
       await offerWith("third"),
     ];
     await expect(assertEnvoyAcceptsAll(offers)).rejects.toThrow(/^Envoy refuses what is offered to\nsecond: .*same\.test/s);

@@ -248,7 +248,7 @@ function collectOutbound(keys: readonly OutboundKey[], outbound: OutboundQuery, 
 type OutboundQuery = Query<OutboundKey, ReturnType<typeof outboundClusters>>;
 
 function encodedCluster(input: ClusterInput): Encoded {
-  const resource = encoded(CLUSTER_TYPE, input.name, ClusterSchema, buildCluster(input));
+  const resource = encoded({ typeUrl: CLUSTER_TYPE, name: input.name }, ClusterSchema, buildCluster(input));
   asksForEndpoints.set(resource, input.discovery === "eds");
   return resource;
 }

@@ -78,12 +78,7 @@ function withSecret(resource: Encoded, secret: string): Encoded {
     const variables = wasm.config?.vm.value?.environmentVariables;
     if (variables !== undefined) variables.keyValues[PULL_SECRET] = secret;
     const typedConfig = anyOf(schema, wasm as Parameters<typeof anyOf<S>>[1]);
-    return encoded(
-      resource.typeUrl,
-      resource.name,
-      TypedExtensionConfigSchema,
-      create(TypedExtensionConfigSchema, { ...config, typedConfig }),
-    );
+    return encoded(resource, TypedExtensionConfigSchema, create(TypedExtensionConfigSchema, { ...config, typedConfig }));
   };
   if (config.typedConfig?.typeUrl === typeUrlOf(HttpWasmSchema)) return replace(HttpWasmSchema);
   if (config.typedConfig?.typeUrl === typeUrlOf(NetworkWasmSchema)) return replace(NetworkWasmSchema);

@@ -29,7 +29,7 @@ export function createWasmProvider(ctx: GenerateContext): ResourceProvider {
     same: sameEncoded,
     compute: ({ input, fetched }) => {
       const message = fetched || "file" in input.code ? buildWasmExtension(input) : buildMissingExtension(input);
-      return encoded(EXTENSION_CONFIG_TYPE, input.name, TypedExtensionConfigSchema, message);
+      return encoded({ typeUrl: EXTENSION_CONFIG_TYPE, name: input.name }, TypedExtensionConfigSchema, message);
     },
   });
   const inputOf = (key: string): WasmInput | undefined => {

@@ -30,7 +30,7 @@ export function grpcClusters(ctx: GenerateContext, destinations: Destinations): 
   const built = ctx.engine.query<GrpcClusterInput, Encoded>({
     name: "grpc.cluster",
     id: (input) => JSON.stringify(input),
-    compute: (input) => encoded(CLUSTER_TYPE, input.name, ClusterSchema, buildGrpcCluster(input)),
+    compute: (input) => encoded({ typeUrl: CLUSTER_TYPE, name: input.name }, ClusterSchema, buildGrpcCluster(input)),
     same: sameEncoded,
   });
   return {

@@ -60,7 +60,7 @@ function defineTargets(ctx: GenerateContext): Query<GrpcTargetInput, Encoded> {
   return ctx.engine.query<GrpcTargetInput, Encoded>({
     name: "grpc.target",
     id: ({ name, routes, address }) => `${name}|${routes}|${address}`,
-    compute: (input) => encoded(LISTENER_TYPE, input.name, ListenerSchema, buildGrpcTarget(input)),
+    compute: (input) => encoded({ typeUrl: LISTENER_TYPE, name: input.name }, ListenerSchema, buildGrpcTarget(input)),
     same: sameEncoded,
   });
 }

@@ -74,7 +74,7 @@ export function grpcRoutes(ctx: GenerateContext, hosts: DialledHosts): NamedReso
 function encodedTable({ name, host, routes }: TableInput): Encoded {
   const virtualHost = buildVirtualHost({ name: host, routes, requireTls: false, includeAttemptCount: false });
   const table = create(RouteConfigurationSchema, { name, virtualHosts: [{ ...virtualHost, name: host, domains: ["*"] }] });
-  return encoded(ROUTE_TYPE, name, RouteConfigurationSchema, table);
+  return encoded({ typeUrl: ROUTE_TYPE, name }, RouteConfigurationSchema, table);
 }
 
 /** Rules for HTTP count on ports that speak it, or do not say what they speak; where none of them applies, and elsewhere, calls go to the service. */

@@ -39,7 +39,7 @@ export function defineServers(ctx: GenerateContext): (workload: ServerWorkload, 
   const built = ctx.engine.query<GrpcServerInput, Encoded>({
     name: "grpc.server",
     id: (input) => JSON.stringify(input),
-    compute: (input) => encoded(LISTENER_TYPE, input.name, ListenerSchema, buildGrpcServer(input)),
+    compute: (input) => encoded({ typeUrl: LISTENER_TYPE, name: input.name }, ListenerSchema, buildGrpcServer(input)),
     same: sameEncoded,
   });
   const servedBy = (workload: ServerWorkload, port: number): readonly string[] =>

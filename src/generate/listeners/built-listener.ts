@@ -15,6 +15,6 @@ export function defineBuiltListener({ engine }: { readonly engine: Engine }): Qu
     name: "listener",
     id: (input) => contentHash(JSON.stringify(input)),
     same: sameEncoded,
-    compute: (input) => encoded(LISTENER_TYPE, input.name, ListenerSchema, buildListener(input)),
+    compute: (input) => encoded({ typeUrl: LISTENER_TYPE, name: input.name }, ListenerSchema, buildListener(input)),
   });
 }

@@ -39,7 +39,7 @@ function plainlyAdded(patch: Patch, typeUrl: string): readonly Encoded[] {
   const name = nameOf(patch);
   if (value === undefined || name === undefined) return [];
   const schema: DescMessage = PATCHED_TYPES[applyTo].schema;
-  const resource = made.get(value) ?? encoded(typeUrl, name, schema, value as MessageShape<typeof schema>);
+  const resource = made.get(value) ?? encoded({ typeUrl, name }, schema, value as MessageShape<typeof schema>);
   made.set(value, resource);
   return [resource];
 }

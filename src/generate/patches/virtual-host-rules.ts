@@ -63,7 +63,7 @@ function addedHosts(patch: Patch, present: ResourceSet["resources"]): readonly E
     .map((table) => {
       const host = contentFor(patch, VirtualHostSchema);
       const name = `${table}/${host.name}`;
-      const resource = known.get(name) ?? encoded(VIRTUAL_HOST_TYPE, name, VirtualHostSchema, { ...host, name });
+      const resource = known.get(name) ?? encoded({ typeUrl: VIRTUAL_HOST_TYPE, name }, VirtualHostSchema, { ...host, name });
       known.set(name, resource);
       return resource;
     });

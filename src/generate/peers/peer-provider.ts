@@ -32,7 +32,7 @@ export function createPeerProvider(ctx: GenerateContext): ResourceProvider {
         app: labels.app ?? "",
         version: labels.version ?? "",
       });
-      return encoded(PEER_TYPE, name, PeerWorkloadSchema, message);
+      return encoded({ typeUrl: PEER_TYPE, name }, PeerWorkloadSchema, message);
     },
     same: (a, b) => a === b || (a !== undefined && b !== undefined && sameEncoded(a, b)),
   });

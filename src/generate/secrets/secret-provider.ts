@@ -125,4 +125,4 @@ const contentOf = (content: StoredContent): SecretContent =>
   "roots" in content ? { is: "roots", ...content } : { is: "certificate", ...content, key: content.key.reveal() };
 
 const encodeSecret = (name: string, content: SecretContent): Encoded =>
-  encoded(SECRET_TYPE, name, SecretSchema, buildSecret(name, content));
+  encoded({ typeUrl: SECRET_TYPE, name }, SecretSchema, buildSecret(name, content));
