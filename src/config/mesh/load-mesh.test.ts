@@ -137,6 +137,24 @@ env:
     expect([mesh.trustDomain, settings.debounceAfterMs]).toEqual(["b", 2000]);
   });
 
+  it("puts in what headers of providers leave to the environment", async () => {
+    const headers = "[{name: a, value: said}, {name: b, envName: TOKEN}, {name: c, envName: NOT_SET}]";
+    const otel = "service: o.example, port: 4317";
+    const sampler = `dynatraceSampler: {tenant: t, clusterId: 1, httpService: {service: o.example, port: 80, http: {path: /s, headers: ${headers}}}}`;
+    await put(
+      "etc/istio/mesh.yaml",
+      `extensionProviders:
+- {name: zipkin, zipkin: {service: z.example, port: 9411, headers: ${headers}}}
+- {name: grpc, opentelemetry: {${otel}, grpc: {initialMetadata: ${headers}}}}
+- {name: http, opentelemetry: {${otel}, http: {path: /v1/traces, headers: ${headers}}, ${sampler}}}
+`,
+    );
+    const { mesh } = await good({ TOKEN: "of-the-process" });
+    const filled = JSON.stringify(mesh.extensionProviders).match(/"name":"[abc]","headerValue":\{[^}]*\}/g) ?? [];
+    const values = filled.map((one) => /"case":"value","value":"([^"]*)"/.exec(one)?.[1]);
+    expect(values).toEqual(Array.from({ length: 4 }, () => ["said", "of-the-process", ""]).flat());
+  });
+
   it("merges includes in order: maps joined, lists and values replaced, null back to the default", async () => {
     await put(
       "etc/istio/mesh.yaml",

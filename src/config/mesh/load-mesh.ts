@@ -11,6 +11,7 @@ import type { Report } from "../kind-def.ts";
 import { readMessage } from "../parse/read-message.ts";
 import type { Problem } from "../problem.ts";
 import { withMeshDefaults } from "./defaults.ts";
+import { fillHeaderValues } from "./header-values.ts";
 import { type JsonMap, mergeMaps } from "./merge-layers.ts";
 import { type MeshFile, type MeshFiles, type MeshText, overClusterMesh, readMeshFiles } from "./mesh-files.ts";
 import { MeshProblems } from "./mesh-problems.ts";
@@ -91,6 +92,7 @@ function readLayers(
   const place = placeOf(problems.reportOnAll(mesh.extensionProviders.map(({ name }) => name)), []);
   validateMeshConfig(mesh, place);
   validateMeshNetworks(networks, place.in("meshNetworks"));
+  fillHeaderValues(mesh, world.env);
   const process = processConfig({ fields: parts.fields, mesh, settings, baseDir: world.baseDir }, report);
   return { process, settings, mesh, networks };
 }

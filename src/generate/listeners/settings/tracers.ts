@@ -141,7 +141,7 @@ function samplerOf(
   return { tenant, clusterId, rootSpansPerMinute, service };
 }
 
-/** Values that stand in the control plane's own environment are not read: a mesh's settings must not show what the process was started with. */
+/** Values of the control plane's environment have been put in where MeshConfig was read. */
 const headersOf = (headers: readonly ApiHeader[]): readonly HeaderInput[] =>
   headers.flatMap(({ name, headerValue }) => (headerValue.case === "value" ? [{ name, value: headerValue.value }] : []));
 
