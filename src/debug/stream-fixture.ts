@@ -14,7 +14,7 @@ export function testView(fields: Partial<ProxyView> = {}): ProxyView {
   const metadata = { NAMESPACE: "shop", CLUSTER_ID: "Kubernetes", ISTIO_VERSION: "1.32.0", LABELS: { app: "web" } };
   const facts = readNode(create(NodeSchema, { id: "sidecar~10.0.0.1~web.shop~shop.svc.cluster.local", metadata }));
   invariant(!("refused" in facts), "the node is well formed");
-  return { ...facts.view, sidecar: undefined, remoteCluster: "", pod: "", ...fields };
+  return { ...facts.view, sidecar: undefined, remoteCluster: "", pod: "", claim: "", ...fields };
 }
 
 /** A type that is in sync, with these fields over it. */

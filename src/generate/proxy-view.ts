@@ -12,12 +12,13 @@ import type { GenerateContext } from "./context.ts";
 import { defineSidecarChoice } from "./lookups/sidecar-choice.ts";
 import { extensionListOf, hasType } from "./patches/extension-list.ts";
 import { proxyConfigText } from "./proxy-config.ts";
+import { workloadClaim } from "./workload-claim.ts";
 
 /** What a proxy says of itself, read once per stream. The registry's word goes before it, see `defineProxyView`. */
 export interface NodeFacts {
   /** Node id and a hash of all that was said: equal facts are the same proxy saying the same. */
   readonly key: string;
-  readonly view: Omit<ProxyView, "sidecar" | "remoteCluster" | "pod">;
+  readonly view: Omit<ProxyView, "sidecar" | "remoteCluster" | "pod" | "claim">;
 }
 
 export type NodeRefusal = { readonly refused: string };
@@ -77,9 +78,9 @@ export function readNode(node: Node, variant: DiscoveryVariant = "delta"): NodeF
 /**
  * The view generators work with: labels, account, locality and network come from the registry's object at the proxy's address in its
  * namespace where there is one, as Istio does, because what a proxy says of itself is a claim and the registry is what others see. A pod on its node's
- * network, or without a known address yet, is the one of its name.
+ * network, or without a known address yet, is the one of its name. Of one that no object tells of yet, its own word says which ports it serves.
  */
-export function defineProxyView(ctx: Pick<GenerateContext, "engine" | "inputs" | "registry">): Query<NodeFacts, ProxyView> {
+export function defineProxyView(ctx: Pick<GenerateContext, "engine" | "inputs" | "registry" | "settings">): Query<NodeFacts, ProxyView> {
   const sidecarFor = defineSidecarChoice(ctx);
   return ctx.engine.query<NodeFacts, ProxyView>({
     name: "proxyView",
@@ -98,6 +99,8 @@ export function defineProxyView(ctx: Pick<GenerateContext, "engine" | "inputs" |
         ...view,
         remoteCluster,
         pod,
+        claim:
+          known === undefined && (remoteCluster !== "" || ["", ctx.settings.clusterId].includes(view.clusterId)) ? workloadClaim(view) : "",
         labels,
         serviceAccount: view.serviceAccount || known?.serviceAccount || "",
         locality: labelledLocality(labels) ?? view.locality,

@@ -27,6 +27,8 @@ export interface ProxyView {
   readonly remoteCluster: string;
   /** Name of its pod, where its addresses do not tell which it is; else empty. */
   readonly pod: string;
+  /** What it says of its pod (labels, names of ports), as text, where nothing is known at its addresses; else empty. */
+  readonly claim: string;
   readonly nodeName: string;
   readonly interception: Interception;
   /** Agent DNS proxying is on: host names resolve to auto-allocated addresses. */

@@ -5,6 +5,7 @@ import type { Query } from "../engine/index.ts";
 import type { ServiceInstance } from "../model/endpoint.ts";
 import { refOf, type ServiceRef, serviceKey } from "../model/service.ts";
 import type { CatalogQueries } from "./catalog-queries.ts";
+import { claimedPod, type PodClaim } from "./claimed-pod.ts";
 import type { Declaration } from "./declaration.ts";
 import { endpointOf, type Member } from "./member.ts";
 import type { MemberQueries } from "./member-queries.ts";
@@ -21,6 +22,8 @@ export interface AddressKey {
   readonly cluster: string;
   /** Name of its pod, where the address alone does not tell; or "". */
   readonly pod: string;
+  /** What its proxy says of it, where no object does; or "". */
+  readonly claim: string;
 }
 
 /** Queries that start from an address. */
@@ -32,14 +35,14 @@ export interface AddressQueries {
 
 const addressId = ({ namespace, address }: Pick<AddressKey, "namespace" | "address">): string =>
   `${namespace}/${canonicalAddress(address)}`;
-const placeId = (key: AddressKey): string => `${addressId(key)}${inCluster(key.cluster)}|${key.pod}`;
+const placeId = (key: AddressKey): string => `${addressId(key)}${inCluster(key.cluster)}|${key.pod}|${key.claim}`;
 
 /**
  * Defines the queries. They find the objects that name the address through the store's index and follow only those, so a change of an
  * endpoint reaches the addresses of its own service and no others.
  */
 export function defineAddressQueries(context: RegistryContext, catalog: CatalogQueries, members: MemberQueries): AddressQueries {
-  const { engine, inputs } = context;
+  const { engine, inputs, settings } = context;
   const claims = defineClaims(context, catalog, members);
   const served = engine.query<ServiceRef, ReadonlyMap<string, readonly ServiceInstance[]>>({
     name: "registry.served",
@@ -53,17 +56,18 @@ export function defineAddressQueries(context: RegistryContext, catalog: CatalogQ
       id: placeId,
       compute: (at) => {
         const keys = keysAt(context, at);
-        const pod = podAt(at, keys, members);
+        const claimed = at.claim === "" ? undefined : claimedAt(at, settings.clusterId);
+        const pod = podAt(at, keys, members) ?? claimed;
         const address = canonicalAddress(at.address);
         const clusters = new Set(
-          [...keys, ...(pod === undefined ? [] : [pod.objectKey])].map((key) => clusterOfKey(key) || context.settings.clusterId),
+          [...keys, ...(pod === undefined ? [] : [pod.objectKey])].map((key) => clusterOfKey(key) || settings.clusterId),
         );
         const listed = (ref: ServiceRef): readonly ServiceInstance[] =>
           (served(ref).get(address) ?? []).filter(({ endpoint }) => clusters.has(endpoint.clusterId));
         return byHost([...keys.flatMap((key) => claims.of(key, at.namespace)), ...claims.selecting(pod, at.namespace)]).flatMap((ref) =>
           pod === undefined
             ? listed(ref)
-            : podInstances(ref, { ...pod, address }, { catalog, listed, alone: keys.includes(pod.objectKey) }),
+            : podInstances(ref, { ...pod, address }, { catalog, listed, alone: pod === claimed || keys.includes(pod.objectKey) }),
         );
       },
     }),
@@ -173,6 +177,14 @@ function podAt(at: AddressKey, keys: readonly string[], members: MemberQueries):
   if (at.pod === "") return undefined;
   return members.namedPod({ key: `Pod/${at.namespace}/${at.pod}${inCluster(at.cluster)}`, address: canonicalAddress(at.address) });
 }
+
+const claimedAt = ({ namespace, address, cluster, claim }: AddressKey, clusterId: string): Member =>
+  claimedPod(JSON.parse(claim) as PodClaim, {
+    namespace,
+    address: canonicalAddress(address),
+    cluster,
+    clusterId: cluster || clusterId,
+  });
 
 /** The first of the other objects that stands for a workload at the address: WorkloadEntries, then endpoints of ServiceEntries. */
 function memberAt(address: string, keys: readonly string[], members: MemberQueries): Member | undefined {

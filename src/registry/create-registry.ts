@@ -20,8 +20,10 @@ export function createRegistry(engine: Engine, inputs: Inputs, settings: Partial
     servicesByHost: catalog.servicesByHost,
     endpoints: (ref, port) => members.endpoints({ ref, port }),
     serviceAccounts: (ref, port) => members.serviceAccounts({ ref, port }),
-    instancesAt: (address, namespace, { cluster = "", pod = "" } = {}) => addresses.instancesAt({ address, namespace, cluster, pod }),
-    workloadAt: (address, namespace, { cluster = "", pod = "" } = {}) => addresses.workloadAt({ address, namespace, cluster, pod }),
+    instancesAt: (address, namespace, { cluster = "", pod = "", claim = "" } = {}) =>
+      addresses.instancesAt({ address, namespace, cluster, pod, claim }),
+    workloadAt: (address, namespace, { cluster = "", pod = "" } = {}) =>
+      addresses.workloadAt({ address, namespace, cluster, pod, claim: "" }),
     isRemote: addresses.isRemote,
   };
 }

@@ -39,6 +39,8 @@ export interface WorkloadHint {
   readonly cluster?: string;
   /** Name of its pod: those on the network of their node share an address, and of one that has just come no address may be known yet. */
   readonly pod?: string;
+  /** What its proxy says of it (a `PodClaim` as text), where nothing else is known. */
+  readonly claim?: string;
 }
 
 /** Who runs at an address. */

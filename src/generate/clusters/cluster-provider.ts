@@ -85,6 +85,7 @@ export function createClusterProvider(ctx: GenerateContext): ResourceProvider {
     addresses: view.type === "sidecar" ? view.addresses : [],
     remoteCluster: view.remoteCluster,
     pod: view.pod,
+    claim: view.claim,
     family,
     preserveHeaderCase,
     captured: view.interception !== "NONE",

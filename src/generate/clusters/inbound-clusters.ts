@@ -22,6 +22,7 @@ export interface InboundKey {
   readonly addresses: readonly string[];
   readonly remoteCluster: string;
   readonly pod: string;
+  readonly claim: string;
   readonly family: ClientTraits["family"];
   readonly preserveHeaderCase: boolean;
   /** Traffic is captured, so the original destination says where a connection was meant to go. */
@@ -46,10 +47,10 @@ interface LocalEndpoint {
 
 /** Clusters of the application's own ports: those its services name, or those its Sidecar lists in their place. Call inside a query. */
 export function inboundClusters(ctx: GenerateContext, key: InboundKey): readonly ClusterInput[] {
-  const { client, addresses, remoteCluster: cluster, pod } = key;
+  const { client, addresses, remoteCluster: cluster, pod, claim } = key;
   const sidecar =
     client.sidecar === undefined ? undefined : (ctx.inputs.objects.get(client.sidecar) as ConfigObject<Sidecar> | undefined)?.spec;
-  const instances = addresses.flatMap((address) => ctx.registry.instancesAt(address, client.namespace, { cluster, pod }));
+  const instances = addresses.flatMap((address) => ctx.registry.instancesAt(address, client.namespace, { cluster, pod, claim }));
   if (sidecar !== undefined && sidecar.ingress.length > 0) {
     const ports = sidecar.ingress.map((listener) => listenerPort(key, { sidecar, listener, instances }));
     return onePerPort(ports).map((port) => inboundCluster(ctx, key, port));

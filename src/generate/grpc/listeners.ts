@@ -47,12 +47,13 @@ export function grpcListeners(ctx: GenerateContext, hosts: DialledHosts): NamedR
 
 const isServerName = (name: string): boolean => name.startsWith(SERVER_PREFIX);
 
-const workloadOf = ({ namespace, labels, addresses, remoteCluster, pod, hasIdentity }: ProxyView): ServerWorkload => ({
+const workloadOf = ({ namespace, labels, addresses, remoteCluster, pod, claim, hasIdentity }: ProxyView): ServerWorkload => ({
   namespace,
   labels,
   addresses,
   remoteCluster,
   pod,
+  claim,
   hasIdentity,
 });
 

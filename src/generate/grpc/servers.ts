@@ -22,6 +22,7 @@ export interface ServerWorkload {
   readonly addresses: readonly string[];
   readonly remoteCluster: string;
   readonly pod: string;
+  readonly claim: string;
   readonly hasIdentity: boolean;
 }
 
@@ -44,7 +45,7 @@ export function defineServers(ctx: GenerateContext): (workload: ServerWorkload, 
   });
   const servedBy = (workload: ServerWorkload, port: number): readonly string[] =>
     workload.addresses
-      .flatMap((address) => ctx.registry.instancesAt(address, workload.namespace, { cluster: workload.remoteCluster, pod: workload.pod }))
+      .flatMap((address) => ctx.registry.instancesAt(address, workload.namespace, { ...workload, cluster: workload.remoteCluster }))
       .filter(({ endpoint }) => endpoint.port === port)
       .flatMap(({ service }) => ctx.registry.service(service)?.objectKey ?? []);
   return (workload, name) => {

@@ -17,9 +17,9 @@ type Context = Pick<GenerateContext, "engine" | "inputs" | "registry" | "setting
  */
 export function gatewayQueryOf(
   ctx: Context,
-  view: Pick<ProxyView, "namespace" | "labels" | "addresses" | "remoteCluster" | "pod">,
+  view: Pick<ProxyView, "namespace" | "labels" | "addresses" | "remoteCluster" | "pod" | "claim">,
 ): GatewayQuery {
-  const hint = { cluster: view.remoteCluster, pod: view.pod };
+  const hint = { cluster: view.remoteCluster, pod: view.pod, claim: view.claim };
   const instances = view.addresses.flatMap((address) => ctx.registry.instancesAt(address, view.namespace, hint));
   const targets = new Map<number, Set<number>>();
   for (const { servicePort, endpoint } of instances) {

@@ -45,7 +45,7 @@ function rig(text: string, mayRead?: MayReadSecrets) {
 function view(type: string, { name = "edge", labels = {}, proven = true } = {}): ProxyView {
   const facts = readNode(create(NodeSchema, { id: `${type}~10.0.0.1~${name}.shop~shop.svc.cluster.local`, metadata: { LABELS: labels } }));
   if ("refused" in facts) throw new Error(facts.refused);
-  return { ...facts.view, sidecar: undefined, remoteCluster: "", pod: "", proven };
+  return { ...facts.view, sidecar: undefined, remoteCluster: "", pod: "", claim: "", proven };
 }
 
 const rule = (spec: string): string =>

@@ -26,7 +26,10 @@ export interface InboundPort {
   readonly tls: DownstreamTlsInput | undefined;
 }
 
-export type PortsQuery = Pick<ProxyView, "namespace" | "sidecar" | "interception" | "addresses" | "remoteCluster" | "pod" | "hasIdentity">;
+export type PortsQuery = Pick<
+  ProxyView,
+  "namespace" | "sidecar" | "interception" | "addresses" | "remoteCluster" | "pod" | "claim" | "hasIdentity"
+>;
 
 /** Ports of the workload at an address. What a Sidecar declares takes the place of what services say. */
 export function defineInboundPorts(
@@ -34,8 +37,8 @@ export function defineInboundPorts(
 ): Query<PortsQuery, readonly InboundPort[]> {
   return ctx.engine.query<PortsQuery, readonly InboundPort[]>({
     name: "inboundPorts",
-    id: ({ namespace, sidecar, interception, hasIdentity, addresses, remoteCluster, pod }) =>
-      [namespace, sidecar ?? "", interception, hasIdentity, remoteCluster, pod, ...addresses].join("|"),
+    id: ({ namespace, sidecar, interception, hasIdentity, addresses, remoteCluster, pod, claim }) =>
+      [namespace, sidecar ?? "", interception, hasIdentity, remoteCluster, pod, claim, ...addresses].join("|"),
     compute: (query) => {
       const sidecar =
         query.sidecar === undefined ? undefined : (ctx.inputs.objects.get(query.sidecar) as ConfigObject<Sidecar> | undefined)?.spec;
@@ -49,7 +52,7 @@ export function defineInboundPorts(
 /** One entry per port of the workload: where two services share one, the older decides. */
 function servedPorts(ctx: Pick<GenerateContext, "registry" | "settings">, query: PortsQuery): readonly InboundPort[] {
   const found = query.addresses
-    .flatMap((address) => ctx.registry.instancesAt(address, query.namespace, { cluster: query.remoteCluster, pod: query.pod }))
+    .flatMap((address) => ctx.registry.instancesAt(address, query.namespace, { ...query, cluster: query.remoteCluster }))
     .flatMap(({ service: ref, servicePort, endpoint }) => {
       const service = ctx.registry.service(ref);
       const protocol = service?.ports.find(({ number }) => number === servicePort.number)?.protocol;

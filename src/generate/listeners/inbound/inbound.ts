@@ -29,6 +29,7 @@ export const inboundTraits = (view: ProxyView, settings: SettingsTraits): Inboun
     addresses: view.addresses,
     remoteCluster: view.remoteCluster,
     pod: view.pod,
+    claim: view.claim,
     hasIdentity: view.hasIdentity,
   },
   families: familiesOf(view),
