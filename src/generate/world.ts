@@ -72,6 +72,7 @@ export function createWorld(settings: GenerateSettings, options: WorldOptions = 
     clusterId: settings.clusterId,
     clusterDomain: settings.clusterDomain,
     autoAddressRanges: settings.autoAddressRanges,
+    dualStack: settings.dualStack,
   });
   const base = { engine, inputs, registry, settings };
   const context: GenerateContext = { ...base, lookups: createLookups(base) };

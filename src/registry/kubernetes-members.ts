@@ -30,6 +30,8 @@ export interface KubernetesMembers {
   readonly pod: (key: string) => RawMember | undefined;
   /** The same at an address that it says itself, while none is known or where it is its node's. */
   readonly podThatMayBeAt: (key: string, address: string) => RawMember | undefined;
+  /** A Pod behind something that lists no addresses itself: with ISTIO_DUAL_STACK at all of its own, as in Istio. */
+  readonly atAllAddresses: (pod: Member) => readonly Member[];
   /** All members of a Service by object key. */
   readonly members: (key: string, lookup: WorkloadLookup) => readonly Member[];
 }
@@ -45,6 +47,10 @@ export function defineKubernetesMembers(context: RegistryContext): KubernetesMem
   const podsKnown = engine.query<"", boolean>({
     name: "registry.podsKnown",
     compute: () => inputs.objects.keys("kind", "Pod").length > 0,
+  });
+  const podAddresses = engine.query<string, readonly string[]>({
+    name: "registry.podAddresses",
+    compute: (key) => (storedPod(inputs.objects, key)?.spec.status.podIPs ?? []).map(({ ip }) => canonicalAddress(ip)),
   });
   const memberOf = (object: ConfigObject<Pod>): RawMember | undefined => {
     const { cluster = "" } = object;
@@ -63,6 +69,10 @@ export function defineKubernetesMembers(context: RegistryContext): KubernetesMem
     podThatMayBeAt: (key, address) => {
       const object = storedPod(inputs.objects, key);
       return object && mayBeAt(object.spec, address) ? memberOf(withAddress(object, address)) : undefined;
+    },
+    atAllAddresses: (pod) => {
+      const all = context.settings.dualStack ? [...new Set([pod.address, ...podAddresses(pod.objectKey)])] : [];
+      return all.length < 2 ? [pod] : all.map((address) => withTwins({ ...pod, address }, all));
     },
     members: (key, lookup) => serviceMembers(key, { context, lookup, nodeLocality, podsKnown }),
   };

@@ -31,8 +31,7 @@ export interface MemberQueries {
   readonly serviceAccounts: Query<PortKey, readonly string[]>;
 }
 
-/** What a ServiceEntry selects: workloads of all clusters, as in Istio. */
-const KINDS = ["WorkloadEntry", "Pod"] as const;
+/** Of which clusters a ServiceEntry selects workloads: all, as in Istio. */
 const EVERYWHERE: readonly Among[] = ["", "@"];
 
 const portId = (key: PortKey): string => `${serviceKey(key.ref)}:${key.port}`;
@@ -64,7 +63,9 @@ export function defineMembers(context: RegistryContext, catalog: CatalogQueries)
   const members = engine.query<string, readonly Member[]>({
     name: "registry.members",
     compute: (key) =>
-      kindOfKey(key) === "Service" ? kubernetes.members(key, { workload, selected }) : membersOfEntry(context, key, selected),
+      kindOfKey(key) === "Service"
+        ? kubernetes.members(key, { workload, selected })
+        : membersOfEntry(context, key, { selected, atAllAddresses: kubernetes.atAllAddresses }),
   });
 
   const endpointsOf = (declaration: Declaration, { ref, port }: PortKey): readonly Endpoint[] => {
@@ -97,16 +98,24 @@ export function defineMembers(context: RegistryContext, catalog: CatalogQueries)
   return { workload, namedPod, members, endpoints, serviceAccounts };
 }
 
+/** Where a ServiceEntry finds the workloads it selects, and the other addresses of a pod. */
+type EntryLookup = Pick<WorkloadLookup, "selected"> & Pick<ReturnType<typeof defineKubernetesMembers>, "atAllAddresses">;
+
 /** The endpoints that a ServiceEntry lists itself, and the workloads it selects. */
-function membersOfEntry({ inputs, mesh, settings }: RegistryContext, key: string, selected: WorkloadLookup["selected"]): readonly Member[] {
+function membersOfEntry(
+  { inputs, mesh, settings }: RegistryContext,
+  key: string,
+  { selected, atAllAddresses }: EntryLookup,
+): readonly Member[] {
   const object = storedServiceEntry(inputs.objects, key);
   if (object === undefined) return [];
   const inline = inlineMembers(object, { networks: mesh.networks("") }).map(memberMaker(settings.clusterId));
   const selector = object.spec.workloadSelector?.labels;
   if (selector === undefined) return inline;
   const { namespace } = object;
-  const workloads = KINDS.flatMap((kind) => EVERYWHERE.flatMap((among) => selected(kind, { namespace, selector, among })));
-  return [...inline, ...workloads];
+  const of = (kind: "WorkloadEntry" | "Pod"): readonly Member[] =>
+    EVERYWHERE.flatMap((among) => selected(kind, { namespace, selector, among }));
+  return [...inline, ...of("WorkloadEntry"), ...of("Pod").flatMap(atAllAddresses)];
 }
 
 /** WorkloadEntries and Pods of a namespace with some labels. */

@@ -15,6 +15,8 @@ export interface RegistrySettings {
   readonly clusterDomain: string;
   /** Ranges of the addresses given to hosts that have none (PILOT_IP_AUTOALLOCATE_IPV4_PREFIX, …_IPV6_PREFIX). */
   readonly autoAddressRanges: readonly string[];
+  /** Workloads have addresses of both families, and both count (ISTIO_DUAL_STACK). */
+  readonly dualStack: boolean;
 }
 
 /** Istio's own values. */
@@ -22,6 +24,7 @@ export const REGISTRY_DEFAULTS: RegistrySettings = {
   clusterId: "Kubernetes",
   clusterDomain: "cluster.local",
   autoAddressRanges: ["240.240.0.0/16", "2001:2::/48"],
+  dualStack: false,
 };
 
 /** What every query of the registry is defined with. */
