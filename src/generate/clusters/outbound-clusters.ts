@@ -71,9 +71,10 @@ function outboundCluster({ ctx, mesh, assignments, plan: planned }: Site, target
   const plan = planned({ name, cluster, sni, service: key.service, rule: key.rule });
   if (plan === undefined) return undefined;
   const inline = isInline(service) ? assignments.select(assignmentKey(plan, key.place), { resolved: false }) : undefined;
-  if (inline?.localities.length === 0) return undefined;
   const policy = withMeshDefaults(mesh, portPolicy(key.rule?.spec, port.number, subset));
   const discovery = discoveryOf({ service, policy, traits: key.traits, inline, ctx });
+  // Who keeps the address that a client chose needs no endpoints.
+  if (inline?.localities.length === 0 && discovery !== "originalDst") return undefined;
   const sniff = !key.traits.router && ctx.settings.sniffOutbound;
   const version = httpVersionOf({ protocol: port.protocol, pool: policy.connectionPool, mesh, sniff });
   const query = {

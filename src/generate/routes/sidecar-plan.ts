@@ -1,13 +1,13 @@
 import { contentHash } from "../../base/hash.ts";
-import { hostsOverlap, matchesHost } from "../../base/hostname.ts";
 import type { Query } from "../../engine/index.ts";
 import { type EncodedDomains, sharedDomains, withDistinctDomains } from "../../envoy/route/route-table.ts";
 import { isHttp } from "../../model/protocol.ts";
-import { type ServiceRef, serviceKey } from "../../model/service.ts";
+import { serviceKey } from "../../model/service.ts";
 import { type EgressScope, type GenerateContext, type Scope, type ScopedService, type ScopeKey, scopeId } from "../context.ts";
 import { keyListId } from "../lookups/key-list.ts";
 import { compareText } from "../lookups/precedence.ts";
 import { type Addressing, addressingId, homeOf, nearnessOf, splitDomain } from "./domains.ts";
+import { type Claimant, claimsOf, type Imports } from "./host-claims.ts";
 import type { PlainHost, PortQuery } from "./plain-hosts.ts";
 import { groupsOf, type HostGroup, type PlannedHost, planned, sameGroups, sharedGroup } from "./planned-host.ts";
 import { type RouteHeaders, routeHeadersId } from "./route-headers.ts";
@@ -37,9 +37,6 @@ interface PortSubject {
   readonly anyPort?: true;
 }
 
-/** What of an egress listener decides which hosts there are. */
-type Imports = Pick<EgressScope, "services" | "virtualServices">;
-
 /** Which part of the mesh a table speaks for: a port, or every port, and then clients have to name it. */
 type TableSubject = PortSubject | { readonly anyPortOf: readonly EgressScope[] };
 
@@ -52,12 +49,6 @@ const EVERY_HOST = "*";
 export function isSharedTable(name: string): boolean {
   const colon = name.lastIndexOf(":");
   return colon < 0 || !Number.isInteger(Number(name.slice(colon + 1)));
-}
-
-/** What a VirtualService claims: nothing else of it decides which hosts a table has. */
-interface Claimant {
-  readonly key: string;
-  readonly hosts: readonly string[];
 }
 
 interface PlanParts {
@@ -128,7 +119,7 @@ const samePlan = (a: PlannedTable, b: PlannedTable): boolean =>
 
 /**
  * The table of one sniffed service has that service alone, under any name, as Istio has it: whoever called its address means it. In every other
- * a domain stands once, or Envoy refuses all of it: the first host that names it keeps it.
+ * a domain stands once, or Envoy refuses all of it.
  */
 function planTable(parts: PlanParts, key: SidecarPlanKey): PlannedTable {
   const scope = parts.ctx.lookups.scope(key.scope);
@@ -142,7 +133,8 @@ function planTable(parts: PlanParts, key: SidecarPlanKey): PlannedTable {
     const hosts = only === undefined ? [] : [planned({ ...only, domains: sharedDomains([EVERY_HOST]) })];
     return { groups: groupsOf(hosts), catchAll: false, ignorePort: true };
   }
-  return { groups: groupsOf(inSharedOrder(withDistinctDomains(all).map(planned), key)), catchAll: true, ignorePort: !anyPort };
+  const rules = anyPort ? subject.anyPortOf.flatMap(({ virtualServices }) => virtualServices) : (subject.egress?.virtualServices ?? []);
+  return { groups: groupsOf(inSharedOrder(namedApart(all, rules).map(planned), key)), catchAll: true, ignorePort: !anyPort };
 }
 
 /** The hosts of a port out of the plan that namespaces have in common; undefined where that cannot be: names clash, or one host alone is meant. */
@@ -177,7 +169,8 @@ function without(group: HostGroup, taken: ReadonlySet<PlannedHost>): readonly Ho
 
 function planCommon(parts: PlanParts, key: CommonKey): CommonPlan {
   const all = subjectHosts(parts, key, { port: key.port, host: undefined, egress: key });
-  const distinct = withDistinctDomains(all).map(planned);
+  const apart = namedApart(all, key.virtualServices);
+  const distinct = apart.map(planned);
   const homes = new Map<string, Set<PlannedHost>>();
   for (const host of distinct) {
     for (const { host: name } of [host, ...(host.service?.aliases ?? [])]) {
@@ -187,12 +180,32 @@ function planCommon(parts: PlanParts, key: CommonKey): CommonPlan {
       homes.set(namespace, there.add(host));
     }
   }
-  const clash = distinct.length !== all.length || distinct.some((host, index) => host !== all[index]);
   return {
     groups: groupsOf(inSharedOrder(distinct, key)),
     homes,
-    taken: clash ? undefined : new Set(distinct.flatMap(({ domains }) => domains.names)),
+    taken: apart !== all ? undefined : new Set(distinct.flatMap(({ domains }) => domains.names)),
   };
+}
+
+/**
+ * Where hosts share a name one of them has it, as in Istio: a service its full name, whoever calls himself so for short; else the hosts of the first
+ * VirtualService go before those of the next, such as only it names before services, and services that nobody speaks for come last.
+ */
+function namedApart(hosts: readonly PlannedHost[], virtualServices: readonly string[]): readonly PlannedHost[] {
+  const seen = new Set<string>();
+  if (hosts.every(({ domains }) => domains.names.every((name) => seen.size < seen.add(name).size))) return hosts;
+  const ranks = new Map(virtualServices.map((key, index) => [key, index]));
+  const rank = ({ vs: [first], service }: PlannedHost): number =>
+    first === undefined ? Number.POSITIVE_INFINITY : (ranks.get(first) ?? 0) + (service === undefined ? 0 : 0.5);
+  const full = new Set(hosts.flatMap(({ service }) => service?.host ?? []));
+  const ordered = hosts.toSorted((a, b) => (rank(a) === rank(b) ? 0 : rank(a) - rank(b)));
+  return withDistinctDomains(ordered.map((host) => withoutNames(host, full)));
+}
+
+function withoutNames(host: PlannedHost, full: ReadonlySet<string>): PlannedHost {
+  const { names } = host.domains;
+  const own = names.filter((name) => name === host.host || !full.has(name));
+  return own.length === names.length ? host : { ...host, domains: sharedDomains(own) };
 }
 
 const serviceListIds = new WeakMap<readonly ScopedService[], string>();
@@ -257,7 +270,8 @@ function subjectHosts(parts: PlanParts, key: Naming, subject: PortSubject): read
   const { egress, port } = subject;
   if (egress === undefined) return [];
   const services = servicesAt(parts, key, subject);
-  const { owners, bare } = claims(parts, { ...subject, egress, services });
+  const claimants = parts.claimants(egress.virtualServices);
+  const { owners, bare } = claimsOf(parts.ctx.registry, { ...subject, egress, services, claimants });
   const name = (host: string): string => `${host}:${port}`;
   const declared = services.map((service) => {
     const { host } = service;
@@ -268,6 +282,8 @@ function subjectHosts(parts: PlanParts, key: Naming, subject: PortSubject): read
     .map(([host, vs]) => planned({ name: name(host), host, port, domains: sharedDomains([host]), service: undefined, vs }));
   return [...declared, ...undeclared];
 }
+
+const NOBODY: readonly string[] = [];
 
 function servicesAt({ plainHosts }: PlanParts, key: Naming, { egress, host: only, port }: PortSubject): readonly PlainHost[] {
   const atPort = plainHosts({ port, dnsCapture: key.dnsCapture, remoteCluster: key.remoteCluster, headers: key.headers });
@@ -281,70 +297,4 @@ function domainsFor(service: PlainHost, dnsDomain: string): EncodedDomains {
   const named = ({ host, domains }: Pick<PlainHost, "host" | "domains">): EncodedDomains => domains[nearnessOf(host, dnsDomain)];
   if (service.aliases === undefined) return named(service);
   return sharedDomains([named(service), ...service.aliases.map(named)].flatMap(({ names }) => names));
-}
-
-/** Keys of VirtualServices by host, in order of precedence. */
-interface Claims {
-  /** Those that may speak for each declared host. */
-  readonly owners: ReadonlyMap<string, readonly string[]>;
-  /** Hosts that only VirtualServices name. */
-  readonly bare: ReadonlyMap<string, readonly string[]>;
-}
-
-const NOBODY: readonly string[] = [];
-
-interface ClaimsQuery extends Pick<PortSubject, "port" | "anyPort"> {
-  readonly egress: Imports;
-  readonly services: readonly PlainHost[];
-}
-
-/**
- * Who speaks for which host. An exact host goes before a wildcard, then the first object in order of precedence has it; behind one that has
- * no rule for the client the next one counts, but not behind a wildcard (Istio does the same).
- * Hosts without a service on this port are served beside those that have one, and on port 80 always, because that is where people
- * who call them expect it (Istio does the same).
- */
-function claims(parts: PlanParts, query: ClaimsQuery): Claims {
-  const { egress, services, port, anyPort } = query;
-  const claimants = parts.claimants(egress.virtualServices);
-  const declared = new Set(services.map(({ host }) => host));
-  const owners = new Map<string, string[]>();
-  const bare = new Map<string, string[]>();
-  const claim = (host: string, vs: string, into: Map<string, string[]>): void => {
-    const before = into.get(host);
-    if (before === undefined) into.set(host, [vs]);
-    else before.push(vs);
-  };
-  for (const { key, hosts } of claimants)
-    for (const host of hosts) if (declared.has(host) && !host.startsWith("*")) claim(host, key, owners);
-  const wildcards = claimants
-    .flatMap(({ key, hosts }) => hosts.filter((host) => host.startsWith("*")).map((host) => ({ host, key })))
-    .sort((a, b) => b.host.length - a.host.length);
-  for (const { host } of wildcards.length === 0 ? [] : services) {
-    const best = wildcards.find((wildcard) => matchesHost(wildcard.host, host));
-    if (best !== undefined && !owners.has(host)) claim(host, best.key, owners);
-  }
-  const speaking = new Set([...owners.values()].flat());
-  const registered = registeredIn(parts, query);
-  for (const { key, hosts } of claimants) {
-    if ((port !== 80 || anyPort === true) && !speaking.has(key)) continue;
-    for (const host of hosts) if (!declared.has(host) && !registered(host)) claim(host, key, bare);
-  }
-  return { owners, bare };
-}
-
-/** Whether some service has a name at the port, whatever it speaks: then it is no name that VirtualServices alone know. */
-function registeredIn({ ctx }: PlanParts, { egress, services, port, anyPort }: ClaimsQuery): (host: string) => boolean {
-  const isAtPort = (ref: ServiceRef): boolean =>
-    anyPort === true || ctx.registry.service(ref)?.ports.some(({ number }) => number === port) === true;
-  let refs: ReadonlyMap<string, ServiceRef> | undefined;
-  return (host) => {
-    if (host.startsWith("*"))
-      return (
-        services.some((one) => matchesHost(host, one.host)) || egress.services.some((ref) => hostsOverlap(host, ref.host) && isAtPort(ref))
-      );
-    refs ??= new Map(egress.services.map((ref) => [ref.host, ref]));
-    const ref = refs.get(host);
-    return ref !== undefined && isAtPort(ref);
-  };
 }
