@@ -27,6 +27,8 @@ interface GatewayTraits {
   readonly serverFiles: CertificateFiles | undefined;
   readonly credentialSocket: boolean;
   readonly bootstrapPorts: readonly number[];
+  /** To Istio a gateway's listeners are outbound. QUIC has none of it: a connection stays with the worker that its packets come to. */
+  readonly exactBalance: boolean;
 }
 
 interface ListenerKey {
@@ -71,6 +73,7 @@ export function defineGatewayListeners(tools: ListenerTools): (view: ProxyView) 
       serverFiles: view.metadata.serverFiles,
       credentialSocket: view.metadata.credentialSocket,
       bootstrapPorts: view.metadata.bootstrapPorts,
+      exactBalance: view.metadata.exactBalance.outbound,
     };
     const traits: GatewayTraits = { ...parts, id: contentHash(canonical(parts)) };
     return {
@@ -92,7 +95,7 @@ function defineListener(tools: ListenerTools): Query<ListenerKey, Encoded | unde
     const build = name === gatewayListenerName(port, families) ? gatewayListener : quicListener;
     const settings = tools.settings({ ...traits.settings, side: "gateway" });
     const ruleLabels = ctx.lookups.hasSelectiveDestinationRules(query.namespace) ? query.labels : undefined;
-    return build({
+    const input = build({
       ctx,
       client: { namespace: query.namespace, ruleLabels },
       labels: query.labels,
@@ -105,6 +108,7 @@ function defineListener(tools: ListenerTools): Query<ListenerKey, Encoded | unde
       policies: tools.policyFilters({ ...traits.policies, gateway: true }),
       port,
     });
+    return traits.exactBalance && input !== undefined && build === gatewayListener ? { ...input, exactBalance: true } : input;
   };
   return ctx.engine.query<ListenerKey, Encoded | undefined>({
     name: "gatewayListener",
