@@ -1,14 +1,27 @@
 import { hostsOverlap, matchesHost } from "../../base/hostname.ts";
+import type { HTTPMatchRequest, VirtualService } from "../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
 import type { ServiceRef } from "../../model/service.ts";
 import type { Registry } from "../../registry/registry.ts";
 import type { EgressScope } from "../context.ts";
+import { MESH_GATEWAY } from "../lookups/virtual-services.ts";
 import type { PlainHost } from "./plain-hosts.ts";
 
 /** What a VirtualService claims: nothing else of it decides which hosts a table has. */
 export interface Claimant {
   readonly key: string;
   readonly hosts: readonly string[];
+  /** Ports at which it has a rule for every client; 0: at all. */
+  readonly openAt: readonly number[];
 }
+
+/** What a VirtualService claims. */
+export function claimantOf(key: string, { hosts, http }: Pick<VirtualService, "hosts" | "http">): Claimant {
+  const ports = http.flatMap(({ match }) => (match.length === 0 ? [0] : match.filter(isForAll).map(({ port }) => port)));
+  return { key, hosts, openAt: ports.includes(0) ? [0] : [...new Set(ports)].sort((a, b) => a - b) };
+}
+
+const isForAll = ({ gateways, sourceNamespace, sourceLabels }: HTTPMatchRequest): boolean =>
+  (gateways.length === 0 || gateways.includes(MESH_GATEWAY)) && sourceNamespace === "" && Object.keys(sourceLabels).length === 0;
 
 /** Keys of VirtualServices by host, in order of precedence. */
 export interface Claims {

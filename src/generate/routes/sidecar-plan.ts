@@ -7,7 +7,7 @@ import { type EgressScope, type GenerateContext, type Scope, type ScopedService,
 import { keyListId } from "../lookups/key-list.ts";
 import { compareText } from "../lookups/precedence.ts";
 import { type Addressing, addressingId, homeOf, nearnessOf, splitDomain } from "./domains.ts";
-import { type Claimant, claimsOf, type Imports } from "./host-claims.ts";
+import { type Claimant, claimantOf, claimsOf, type Imports } from "./host-claims.ts";
 import type { PlainHost, PortQuery } from "./plain-hosts.ts";
 import { groupsOf, type HostGroup, type PlannedHost, planned, sameGroups, sharedGroup } from "./planned-host.ts";
 import { type RouteHeaders, routeHeadersId } from "./route-headers.ts";
@@ -89,7 +89,7 @@ export function defineSidecarPlan(
     name: "virtualServiceClaims",
     compute: (key) => {
       const spec = ctx.lookups.virtualService(key)?.spec;
-      return spec === undefined ? undefined : { key, hosts: spec.hosts };
+      return spec && claimantOf(key, spec);
     },
   });
   const claimants = ctx.engine.query<readonly string[], readonly Claimant[]>({
@@ -133,8 +133,8 @@ function planTable(parts: PlanParts, key: SidecarPlanKey): PlannedTable {
     const hosts = only === undefined ? [] : [planned({ ...only, domains: sharedDomains([EVERY_HOST]) })];
     return { groups: groupsOf(hosts), catchAll: false, ignorePort: true };
   }
-  const rules = anyPort ? subject.anyPortOf.flatMap(({ virtualServices }) => virtualServices) : (subject.egress?.virtualServices ?? []);
-  return { groups: groupsOf(inSharedOrder(namedApart(all, rules).map(planned), key)), catchAll: true, ignorePort: !anyPort };
+  const imports = anyPort ? subject.anyPortOf : subject.egress === undefined ? [] : [subject.egress];
+  return { groups: groupsOf(inSharedOrder(namedApart(parts, all, imports).map(planned), key)), catchAll: true, ignorePort: !anyPort };
 }
 
 /** The hosts of a port out of the plan that namespaces have in common; undefined where that cannot be: names clash, or one host alone is meant. */
@@ -169,7 +169,7 @@ function without(group: HostGroup, taken: ReadonlySet<PlannedHost>): readonly Ho
 
 function planCommon(parts: PlanParts, key: CommonKey): CommonPlan {
   const all = subjectHosts(parts, key, { port: key.port, host: undefined, egress: key });
-  const apart = namedApart(all, key.virtualServices);
+  const apart = namedApart(parts, all, [key]);
   const distinct = apart.map(planned);
   const homes = new Map<string, Set<PlannedHost>>();
   for (const host of distinct) {
@@ -189,14 +189,18 @@ function planCommon(parts: PlanParts, key: CommonKey): CommonPlan {
 
 /**
  * Where hosts share a name one of them has it, as in Istio: a service its full name, whoever calls himself so for short; else the hosts of the first
- * VirtualService go before those of the next, such as only it names before services, and services that nobody speaks for come last.
+ * VirtualService go before those of the next, such as only it names before services, and services that nobody speaks for come last. What a
+ * VirtualService has for some clients only does not count: others would miss the name.
  */
-function namedApart(hosts: readonly PlannedHost[], virtualServices: readonly string[]): readonly PlannedHost[] {
+function namedApart(parts: PlanParts, hosts: readonly PlannedHost[], imports: readonly Imports[]): readonly PlannedHost[] {
   const seen = new Set<string>();
   if (hosts.every(({ domains }) => domains.names.every((name) => seen.size < seen.add(name).size))) return hosts;
-  const ranks = new Map(virtualServices.map((key, index) => [key, index]));
-  const rank = ({ vs: [first], service }: PlannedHost): number =>
-    first === undefined ? Number.POSITIVE_INFINITY : (ranks.get(first) ?? 0) + (service === undefined ? 0 : 0.5);
+  const claimants = imports.flatMap(({ virtualServices }) => parts.claimants(virtualServices));
+  const ranks = new Map(claimants.map((claimant, index) => [claimant.key, { ...claimant, index }]));
+  const rank = ({ vs, service, port }: PlannedHost): number => {
+    const first = vs.map((key) => ranks.get(key)).find((one) => one?.openAt.some((at) => at === 0 || at === port) === true);
+    return first === undefined ? Number.POSITIVE_INFINITY : first.index + (service === undefined ? 0 : 0.5);
+  };
   const full = new Set(hosts.flatMap(({ service }) => service?.host ?? []));
   const ordered = hosts.toSorted((a, b) => (rank(a) === rank(b) ? 0 : rank(a) - rank(b)));
   return withDistinctDomains(ordered.map((host) => withoutNames(host, full)));
