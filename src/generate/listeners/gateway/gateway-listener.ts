@@ -10,7 +10,7 @@ import type { CertificateFiles } from "../../../model/proxy.ts";
 import type { GatewayPort, GatewayServer, GenerateContext, ResolvedVirtualService } from "../../context.ts";
 import { extensionsAt } from "../../extensions/chain-extensions.ts";
 import { byRoutes, type Client, type Forwarding } from "../l4-routes.ts";
-import { matchesSubject } from "../outbound/l4-rules.ts";
+import { matchesPort } from "../outbound/l4-rules.ts";
 import { HANDSHAKE_TIMEOUT_MS } from "../outbound/tcp-chains.ts";
 import { withoutOverlaps } from "../overlaps.ts";
 import { passesThrough, serverTls } from "../server-tls.ts";
@@ -21,7 +21,6 @@ import { sniRoutedChains } from "./auto-passthrough.ts";
 export interface GatewayListenerParts {
   readonly ctx: Pick<GenerateContext, "registry" | "lookups">;
   readonly client: Client;
-  readonly labels: Readonly<Record<string, string>>;
   readonly families: Families;
   readonly hasIdentity: boolean;
   /** A certificate in files that stands in for the mesh's. */
@@ -132,14 +131,10 @@ function throughChains(parts: GatewayListenerParts, server: GatewayServer): read
   return virtualServicesOf(parts, server).flatMap(({ spec, name, namespace }) =>
     spec.tls.flatMap((rule) =>
       rule.match
-        .filter((match) => matchesSubject(match, subjectOf(parts, server)))
-        .flatMap(({ sniHosts, destinationSubnets }) => {
+        .filter((match) => matchesPort(match, portOf(server)))
+        .flatMap(({ sniHosts }) => {
           const tcp = byRoutes(parts.ctx, { routes: rule.route, title: `${name}.${namespace}` }, forwardingOf(parts, server));
-          const match = {
-            ...(!sniHosts.includes("*") && { serverNames: sniHosts }),
-            ...(destinationSubnets.length > 0 && { destinations: destinationSubnets }),
-          };
-          return tcp === undefined ? [] : chain({ tcp }, match);
+          return tcp === undefined ? [] : chain({ tcp }, { ...(!sniHosts.includes("*") && { serverNames: sniHosts }) });
         }),
     ),
   );
@@ -147,9 +142,9 @@ function throughChains(parts: GatewayListenerParts, server: GatewayServer): read
 
 /** The first TCP rule that matches takes the whole port. */
 function tcpContent(parts: GatewayListenerParts, server: GatewayServer): FilterChainInput["content"] | undefined {
-  const subject = subjectOf(parts, server);
+  const port = portOf(server);
   for (const { spec, name, namespace } of virtualServicesOf(parts, server)) {
-    const rule = spec.tcp.find(({ match }) => match.length === 0 || match.some((one) => matchesSubject(one, subject)));
+    const rule = spec.tcp.find(({ match }) => match.length === 0 || match.some((one) => matchesPort(one, port)));
     const tcp =
       rule === undefined
         ? undefined
@@ -173,12 +168,7 @@ function virtualServicesOf({ ctx, client }: GatewayListenerParts, { gateway, hos
     );
 }
 
-const subjectOf = ({ client, labels }: GatewayListenerParts, { gateway, server }: GatewayServer) => ({
-  port: server.port?.number ?? 0,
-  namespace: client.namespace,
-  labels,
-  gateway,
-});
+const portOf = ({ gateway, server }: GatewayServer) => ({ port: server.port?.number ?? 0, gateway });
 
 const forwardingOf = ({ client, settings }: GatewayListenerParts, { server }: GatewayServer): Forwarding => ({
   client,

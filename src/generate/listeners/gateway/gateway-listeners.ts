@@ -98,7 +98,6 @@ function defineListener(tools: ListenerTools): Query<ListenerKey, Encoded | unde
     const input = build({
       ctx,
       client: { namespace: query.namespace, ruleLabels },
-      labels: query.labels,
       families,
       hasIdentity,
       serverFiles,

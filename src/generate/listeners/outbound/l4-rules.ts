@@ -66,11 +66,21 @@ export interface MatchSubject {
   readonly gateway: string;
 }
 
+/**
+ * Whether a match is about a port of a gateway, or of all sidecars. At gateways that is all that counts: who calls them is not known by labels, and
+ * the address that was called is their own.
+ */
+export function matchesPort(
+  match: L4MatchAttributes | TLSMatchAttributes,
+  { port, gateway }: Pick<MatchSubject, "port" | "gateway">,
+): boolean {
+  return (match.port === 0 || match.port === port) && (match.gateways.length === 0 || match.gateways.includes(gateway));
+}
+
 /** Whether the part of a match that is decided now holds; what is left (SNI, destination ranges) is for Envoy. */
 export function matchesSubject(match: L4MatchAttributes | TLSMatchAttributes, subject: MatchSubject): boolean {
   return (
-    (match.port === 0 || match.port === subject.port) &&
-    (match.gateways.length === 0 || match.gateways.includes(subject.gateway)) &&
+    matchesPort(match, subject) &&
     (match.sourceNamespace === "" || match.sourceNamespace === subject.namespace) &&
     matchesLabels(match.sourceLabels, subject.labels)
   );
