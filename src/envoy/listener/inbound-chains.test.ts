@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { HttpManagerInput } from "../filters/http-connection-manager.ts";
 import type { DownstreamTlsInput } from "../tls/index.ts";
+import { PLAIN_HTTP } from "./alpn.ts";
 import { type InboundKind, type InboundPortInput, inboundChains, inspectorsFor, type MtlsMode } from "./inbound-chains.ts";
 
 const mtls: DownstreamTlsInput = { certificates: ["default"], requireClientCertificate: true, alpn: [] };
@@ -28,6 +29,7 @@ const port = (number: number | undefined, kind: InboundKind, mode: MtlsMode): In
   names: { http: "h", tcp: "t" },
   http,
   tcp: { statPrefix: "x", destinations: [{ cluster: "x", weight: 0 }], accessLogs: [] },
+  plainHttp: PLAIN_HTTP,
   mtls,
 });
 

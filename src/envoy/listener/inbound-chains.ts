@@ -67,6 +67,8 @@ export interface InboundPortInput {
   readonly names: { readonly http: string; readonly tcp: string };
   readonly http: HttpManagerInput;
   readonly tcp: TcpProxyInput;
+  /** What plain HTTP is known by, on ports that do not declare it. */
+  readonly plainHttp: readonly string[];
   /** Extensions that see connections before HTTP is spoken on them. */
   readonly network?: PhasedExtensions;
   readonly mtls: DownstreamTlsInput;
@@ -76,7 +78,10 @@ export interface InboundPortInput {
 
 /** Filter chains of one inbound port. */
 export function inboundChains(input: InboundPortInput): readonly FilterChainInput[] {
-  const at = (match: ChainShape["match"]): ChainMatch => (input.port === undefined ? match : { ...match, destinationPort: input.port });
+  const at = (shape: ChainShape["match"]): ChainMatch => {
+    const match = shape.applicationProtocols === PLAIN_HTTP ? { ...shape, applicationProtocols: input.plainHttp } : shape;
+    return input.port === undefined ? match : { ...match, destinationPort: input.port };
+  };
   const content = (kind: ChainShape["content"], mtls: boolean): FilterChainInput["content"] =>
     kind === "tcp"
       ? { tcp: countedBy(input.tcp, mtls) }

@@ -103,6 +103,7 @@ function passthrough(parts: InboundParts, port: number | undefined, mode: MtlsMo
       http2: false,
     }),
     tcp: forward(parts, port ?? 0, PASSTHROUGH),
+    plainHttp: parts.settings.plainHttp,
     ...networkExtensions(parts, port ?? 0),
     mtls: meshTls(parts),
   };
@@ -125,6 +126,7 @@ function portInput(parts: InboundParts, port: InboundPort): InboundPortInput {
     }),
     ...networkExtensions(parts, port.port),
     tcp: { ...forward(parts, port.port, cluster), ...decodeOf(port.protocol, parts.settings) },
+    plainHttp: parts.settings.plainHttp,
     mtls: meshTls(parts),
     ...(port.tls !== undefined && { ownTls: port.tls }),
   };

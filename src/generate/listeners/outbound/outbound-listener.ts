@@ -1,6 +1,5 @@
 import type { DnsCacheInput } from "../../../envoy/dns-cache.ts";
 import type { HttpManagerInput } from "../../../envoy/filters/http-connection-manager.ts";
-import { PLAIN_HTTP } from "../../../envoy/listener/alpn.ts";
 import { type FilterChainInput, takesAll } from "../../../envoy/listener/filter-chain.ts";
 import type { ListenerInput } from "../../../envoy/listener/listener.ts";
 import type { Scope } from "../../context.ts";
@@ -87,7 +86,7 @@ function httpChain(listener: OutboundListenerParts, slot: Slot, sniffed: boolean
   const dnsCaches = dnsCachesOf(listener);
   const parts = { listener: name, port: slot.port, rds: routeName(slot), grpcWeb: slot.protocol === "GRPC-WEB", dnsCaches };
   return {
-    match: sniffed ? { transport: "raw_buffer", applicationProtocols: PLAIN_HTTP } : {},
+    match: sniffed ? { transport: "raw_buffer", applicationProtocols: settings.plainHttp } : {},
     content: httpContent(settings, parts),
     handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
   };

@@ -1,5 +1,4 @@
 import type { DnsCacheInput } from "../../../envoy/dns-cache.ts";
-import { PLAIN_HTTP } from "../../../envoy/listener/alpn.ts";
 import type { FilterChainInput } from "../../../envoy/listener/filter-chain.ts";
 import type { ListenerInput } from "../../../envoy/listener/listener.ts";
 import type { Scope } from "../../context.ts";
@@ -58,7 +57,7 @@ export function virtualOutbound(parts: VirtualOutboundParts): ListenerInput {
 /** HTTP to hosts nobody declared, which says their names. The chain is called as Istio calls it, for EnvoyFilters name it. */
 const namedTraffic = (settings: ChainSettings, dnsCaches: readonly DnsCacheInput[]): FilterChainInput => ({
   name: "virtualOutbound-catchall-tcp-http",
-  match: { applicationProtocols: PLAIN_HTTP },
+  match: { applicationProtocols: settings.plainHttp },
   content: httpContent(settings, { listener: "virtualOutbound", port: 0, rds: ANY_NAME, grpcWeb: false, dnsCaches }),
 });
 

@@ -10,6 +10,7 @@ import type {
   HttpSettings,
 } from "../../../envoy/filters/http-connection-manager.ts";
 import type { TcpProxyInput } from "../../../envoy/filters/tcp-proxy.ts";
+import { PLAIN_HTTP, PLAIN_HTTP_FROM_1_0 } from "../../../envoy/listener/alpn.ts";
 import {
   type MeshConfig,
   MeshConfig_ProxyPathNormalization_NormalizationType as Normalization,
@@ -38,6 +39,8 @@ export interface ChainSettings {
   readonly idleTimeoutMs: number | undefined;
   /** HTTP/1.0 clients are served (node metadata HTTP10, or PILOT_HTTP10 for all). */
   readonly acceptHttp10: boolean;
+  /** What plain HTTP is known by where ports do not declare it; HTTP/1.0 only where PILOT_HTTP10 says so for all, as in Istio. */
+  readonly plainHttp: readonly string[];
   /** Value of header `server`; undefined: Envoy's own. */
   readonly server: string | "leave" | undefined;
   readonly clientCert: ClientCertDetails;
@@ -129,6 +132,7 @@ function settingsOf({ mesh, networks, telemetry, extensions, key, ctx }: Setting
     listenerAccessLogs: mesh.disableEnvoyListenerLog ? [] : logs("listener"),
     idleTimeoutMs,
     acceptHttp10: key.acceptHttp10 || http10,
+    plainHttp: http10 ? PLAIN_HTTP_FROM_1_0 : PLAIN_HTTP,
     server: headers?.server?.disabled === true ? "leave" : headers?.server?.value || (key.side === "client" ? undefined : "istio-envoy"),
     clientCert: clientCertOf(proxyConfig, key.side),
     trustedHops: proxyConfig?.gatewayTopology?.numTrustedProxies ?? 0,
