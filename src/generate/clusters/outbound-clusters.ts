@@ -87,7 +87,14 @@ function outboundCluster({ ctx, mesh, assignments, plan: planned }: Site, target
   return {
     name,
     discovery,
-    ...policyFields({ policy, mesh, version, tls, preserveHeaderCase: key.traits.preserveHeaderCase && speaksHttp1(port, sniff) }),
+    ...policyFields({
+      // What passes through to a server of the mesh is its clients' own TLS, from the first byte.
+      policy: sni ? { ...policy, proxyProtocol: undefined } : policy,
+      mesh,
+      version,
+      tls,
+      preserveHeaderCase: key.traits.preserveHeaderCase && speaksHttp1(port, sniff),
+    }),
     ...statNameOf(mesh, target),
     loadBalancer: {
       algorithm:

@@ -12,8 +12,8 @@ export interface AssignmentPlan {
   readonly port: number;
   /** Labels of the subset. */
   readonly labels: Labels;
-  /** `offer`: endpoints say whether they take mutual TLS; `demand`: likewise, even where a policy of theirs says they do not; `hide`: they do not, the cluster has decided; `only`: the others are left out. */
-  readonly mutualTls: "offer" | "demand" | "hide" | "only";
+  /** `offer`: endpoints say whether they take mutual TLS; `demand`: likewise, even where a policy of theirs says they do not; `hide`: they do not, the cluster has decided; `only`: the others are left out; `none`: all are, for the cluster is of mutual TLS and a rule says there is none. */
+  readonly mutualTls: "offer" | "demand" | "hide" | "only" | "none";
   /** Send unhealthy endpoints too, so that Envoy knows how many there are. Not where too many of them would make it use them (minHealthPercent). */
   readonly unhealthy: boolean;
   /** Send endpoints that take no new sessions: the service has some. */

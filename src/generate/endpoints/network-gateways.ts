@@ -73,9 +73,18 @@ function byNetwork(gateways: readonly (NetworkGateway & { readonly network: stri
   return new Map([...groups].map(([network, list]) => [network, list.map(({ address, port }) => ({ address, port }))]));
 }
 
+/** Endpoints of the networks that a client wants to see (node metadata REQUESTED_NETWORK_VIEW); it sees all where it does not say. */
+export const inView = (endpoints: readonly NetworkedEndpoint[], place: Place["network"]): readonly NetworkedEndpoint[] =>
+  place === undefined || place.view.length === 0
+    ? endpoints
+    : endpoints.filter(({ network }) => network === "" || place.view.includes(network));
+
 /** Endpoints a gateway may forward to: those of its own network, since it is the way in. */
 export const inOwnNetwork = (endpoints: readonly NetworkedEndpoint[], place: Place["network"]): readonly NetworkedEndpoint[] =>
   place === undefined || place.own === "" ? endpoints : endpoints.filter(({ network }) => network === "" || network === place.own);
+
+/** How often weights are taken so that each network's can be divided among its gateways. */
+export const weightScale = (gateways: NetworkGateways): number => leastCommonMultiple([...gateways.values()].map(({ length }) => length));
 
 /**
  * Endpoints in other networks are reached through the gateways there: a gateway stands for all of them with the sum of their weights. It
@@ -88,10 +97,9 @@ export function throughGateways(
 ): readonly PlacedEndpoint[] {
   if (place === undefined) return endpoints;
   const family = known ?? "v4";
-  const visible = place.view.length === 0 ? endpoints : endpoints.filter(({ network }) => network === "" || place.view.includes(network));
-  const scale = leastCommonMultiple([...gateways.values()].map(({ length }) => length));
+  const scale = weightScale(gateways);
   const result = new Map<string, PlacedEndpoint>();
-  for (const placed of visible) {
+  for (const placed of endpoints) {
     const behind = placed.network === "" || placed.network === place.own ? undefined : gateways.get(placed.network);
     if (behind === undefined) {
       add(result, placed, { ...placed.endpoint, weight: placed.endpoint.weight * scale });

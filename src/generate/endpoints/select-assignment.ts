@@ -10,7 +10,7 @@ import type { GenerateContext } from "../context.ts";
 import { remembered } from "../remembered.ts";
 import { type AddressFamily, type AssignmentKey, type AssignmentPlan, type Place, topologyLabels } from "./assignment-key.ts";
 import type { NetworkGatewayQueries } from "./gateway-services.ts";
-import { canReach, inOwnNetwork, type NetworkedEndpoint, throughGateways } from "./network-gateways.ts";
+import { canReach, inOwnNetwork, inView, type NetworkedEndpoint, throughGateways, weightScale } from "./network-gateways.ts";
 import { definePeerModes, type PeerModes, refusesMutualTls } from "./peer-modes.ts";
 import { type PlacedEndpoint, rankLocalities, type WeighedEndpoint } from "./rank-localities.ts";
 
@@ -31,6 +31,11 @@ export function defineAssignmentSelection(
   const peerModes = definePeerModes(ctx);
   const acrossNetworks = (endpoints: readonly NetworkedEndpoint[], place: Place, resolved: boolean): readonly PlacedEndpoint[] =>
     place.network === undefined ? endpoints : throughGateways(endpoints, resolved ? networkGateways("") : namedGateways(""), place);
+  const ofOwnNetwork = (endpoints: readonly NetworkedEndpoint[], { network }: Place): readonly PlacedEndpoint[] => {
+    const scale = network === undefined ? 1 : weightScale(networkGateways(""));
+    const own = inOwnNetwork(endpoints, network);
+    return scale === 1 ? own : own.map((one) => ({ ...one, endpoint: { ...one.endpoint, weight: one.endpoint.weight * scale } }));
+  };
   return {
     peerModes,
     select({ plan, place }, { resolved, direct = false }) {
@@ -45,17 +50,23 @@ export function defineAssignmentSelection(
       const family = place.family ?? "v4";
       const reached = ofOwnFamilies(direct ? distinctAddresses(chosen) : chosen, family);
       const together = ctx.settings.dualStack && family === "all" && !direct;
-      const placed = (together ? oncePerWorkload(reached) : reached).map((endpoint) => {
+      const all = (together ? oncePerWorkload(reached) : reached).map((endpoint) => {
         const one = placedEndpoint(endpoint, plan, modesOf);
         return together && endpoint.twins !== undefined ? { ...one, endpoint: { ...one.endpoint, others: endpoint.twins } } : one;
       });
-      const only = plan.mutualTls === "only";
-      const found = only || direct ? inOwnNetwork(placed, place.network) : acrossNetworks(placed, place, resolved);
+      const placed = inView(all, place.network);
+      const only = plan.mutualTls === "only" || plan.mutualTls === "none";
+      const found = direct
+        ? inOwnNetwork(placed, place.network)
+        : only
+          ? ofOwnNetwork(placed, place)
+          : acrossNetworks(placed, place, resolved);
       // One without an address is reached through the gateways of its network, or not at all.
       const reachable = found.filter(({ endpoint }) => endpoint.address !== "");
-      const used = only ? reachable.filter(({ endpoint }) => endpoint.mutualTls) : reachable;
+      const used = only ? reachable.filter(({ endpoint }) => endpoint.mutualTls && plan.mutualTls === "only") : reachable;
       const localities = rankLocalities(used, plan.locality, place);
-      return { clusterName: plan.cluster, localities: only ? [...localities, ...emptied(reachable, used)] : localities };
+      const seen = place.network === undefined ? reachable : placed;
+      return { clusterName: plan.cluster, localities: used === seen || direct ? localities : [...localities, ...emptied(seen, used)] };
     },
   };
 }

@@ -43,6 +43,15 @@ export function toTarget(ctx: Context, target: Target, forwarding: Forwarding): 
 }
 
 /**
+ * The same to a cluster that clients of other networks name: what they send is mutual TLS of theirs, which neither tunnels nor extensions are for.
+ */
+export function toNamedCluster(ctx: Context, target: Target & { readonly cluster: string }, forwarding: Forwarding): TcpProxyInput {
+  const { cluster } = target;
+  const { tunnel: _tunnel, extensions: _extensions, ...input } = proxy(cluster, [{ cluster, weight: 0 }], { ctx, target, forwarding });
+  return input;
+}
+
+/**
  * Forwarding by the routes of a VirtualService rule. Where several targets share connections, statistics are named after the object, and
  * what is said once for all of them comes from the rule of the first one's host.
  */

@@ -3,7 +3,9 @@ import { ANY_IN_MTLS } from "../../../envoy/listener/alpn.ts";
 import type { FilterChainInput } from "../../../envoy/listener/filter-chain.ts";
 import type { Service, ServiceRef } from "../../../model/service.ts";
 import type { GatewayServer } from "../../context.ts";
+import { toNamedCluster } from "../l4-routes.ts";
 import { HANDSHAKE_TIMEOUT_MS } from "../outbound/tcp-chains.ts";
+import { decodeOf } from "../settings/chain-settings.ts";
 import type { GatewayListenerParts } from "./gateway-listener.ts";
 
 /**
@@ -17,13 +19,15 @@ export function sniRoutedChains(parts: GatewayListenerParts, server: GatewayServ
     .services.map((ref) => ctx.registry.service(ref))
     .filter((service) => service !== undefined)
     .filter((service) => !service.meshExternal && allows(server, service))
-    .flatMap((service) => clustersOf(parts, service).map((cluster) => chain(parts, cluster)));
+    .flatMap((service) => chainsOf(parts, service));
 }
 
 const allows = ({ hosts }: GatewayServer, service: ServiceRef): boolean =>
   hosts.some(({ namespace, host }) => (namespace === "*" || namespace === service.namespace) && matchesHost(host, service.host));
 
-function clustersOf({ ctx, client }: GatewayListenerParts, { host, namespace, ports }: Service): readonly string[] {
+/** A chain for each port, and for each subset of it. */
+function chainsOf(parts: GatewayListenerParts, { host, namespace, ports }: Service): readonly FilterChainInput[] {
+  const { ctx, client, settings } = parts;
   const rule = ctx.lookups.destinationRule({
     host,
     clientNamespace: client.namespace,
@@ -31,12 +35,17 @@ function clustersOf({ ctx, client }: GatewayListenerParts, { host, namespace, po
     labels: client.ruleLabels,
   });
   const subsets = ["", ...(rule?.spec.subsets.map(({ name }) => name) ?? [])];
-  const numbers = ports.filter(({ protocol }) => protocol !== "UDP").map(({ number }) => number);
-  return numbers.flatMap((number) => subsets.map((subset) => `outbound_.${number}_.${subset}_.${host}`));
+  return ports
+    .filter(({ protocol }) => protocol !== "UDP")
+    .flatMap(({ number: port, protocol }) =>
+      subsets.map((subset) => {
+        const cluster = `outbound_.${port}_.${subset}_.${host}`;
+        const forwarding = { client, settings, port, ...decodeOf(protocol, settings) };
+        return {
+          match: { serverNames: [cluster], applicationProtocols: ANY_IN_MTLS },
+          content: { tcp: toNamedCluster(ctx, { cluster, host, subset, port, serviceNamespace: namespace }, forwarding) },
+          handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
+        };
+      }),
+    );
 }
-
-const chain = ({ settings }: GatewayListenerParts, cluster: string): FilterChainInput => ({
-  match: { serverNames: [cluster], applicationProtocols: ANY_IN_MTLS },
-  content: { tcp: { statPrefix: cluster, destinations: [{ cluster, weight: 0 }], accessLogs: settings.accessLogs } },
-  handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
-});
