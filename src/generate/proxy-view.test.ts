@@ -53,10 +53,17 @@ spec: {address: 10.1.0.1, labels: {app: web}}
 });
 
 describe("node metadata", () => {
-  const metadataOf = (metadata: Record<string, string | number>) => {
+  const viewOf = (metadata: Record<string, string | number>) => {
     const facts = readNode(create(NodeSchema, { id: "sidecar~10.0.0.1~web.shop~shop.svc.cluster.local", metadata }));
-    return "refused" in facts ? undefined : facts.view.metadata;
+    return "refused" in facts ? undefined : facts.view;
   };
+  const metadataOf = (metadata: Record<string, string | number>) => viewOf(metadata)?.metadata;
+
+  it("says all addresses; where it says none, or something else, the one in the id counts", () => {
+    const addresses = (INSTANCE_IPS: string): readonly string[] | undefined => viewOf({ INSTANCE_IPS })?.addresses;
+    expect(addresses("fd00::1,10.1.0.7")).toEqual(["fd00::1", "10.1.0.7"]);
+    expect([addresses(""), addresses("10.1.0.7,machine")]).toEqual([["10.0.0.1"], ["10.0.0.1"]]);
+  });
 
   it("names certificates in files by chain and key; one without the other does not count", () => {
     const said = {

@@ -1,4 +1,5 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { isIp } from "../base/address.ts";
 import { contentHash } from "../base/hash.ts";
 import type { Labels } from "../base/labels.ts";
 import { sortedJson } from "../base/sorted-json.ts";
@@ -115,9 +116,10 @@ export function defineProxyView(ctx: Pick<GenerateContext, "engine" | "inputs" |
 /** The same record where there is nothing to add, so that proxies of one workload go on sharing it. */
 const withStatic = (labels: Labels, added: Labels): Labels => (Object.keys(added).length === 0 ? labels : { ...added, ...labels });
 
+/** Its metadata says all of them, as in Istio; where it says none, or something that is no address, the one in its id is what it has. */
 function addressesOf(primary: string, instanceIps: string): readonly string[] {
   const all = instanceIps.split(",").map((address) => address.trim());
-  return [...new Set([primary, ...all])].filter((address) => address !== "");
+  return all.every(isIp) ? [...new Set(all)] : [primary].filter((address) => address !== "");
 }
 
 function saidLocality(node: Node): Locality {
