@@ -84,6 +84,11 @@ describe("endpoints in other networks", () => {
       "unknown:80 w1",
     ]));
 
+  it("leave those that are reached directly alone, also where two objects name one address", () => {
+    const twice = world.slice(0, 1).flatMap((one) => [one, { ...one, endpoint: { ...one.endpoint, weight: 20 } }]);
+    expect(sent(twice, networks({}), { network: { own: "a", view: [] } })).toEqual(["near:80 w1", "near:80 w20"]);
+  });
+
   it("are not seen by clients that ask for other networks", () =>
     expect(inView(world, { own: "a", view: ["a"] }).map(({ endpoint }) => endpoint.address)).toEqual(["near", "unknown"]));
 

@@ -102,7 +102,7 @@ export function throughGateways(
   for (const placed of endpoints) {
     const behind = placed.network === "" || placed.network === place.own ? undefined : gateways.get(placed.network);
     if (behind === undefined) {
-      add(result, placed, { ...placed.endpoint, weight: placed.endpoint.weight * scale });
+      result.set(`#${result.size}`, { ...placed, endpoint: { ...placed.endpoint, weight: placed.endpoint.weight * scale } });
       continue;
     }
     const reachable = behind.filter(({ address }) => canReach(family, address));
