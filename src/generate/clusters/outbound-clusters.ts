@@ -93,7 +93,7 @@ function outboundCluster({ ctx, mesh, assignments, plan: planned }: Site, target
       mesh,
       version,
       tls,
-      preserveHeaderCase: key.traits.preserveHeaderCase && speaksHttp1(port, sniff),
+      preserveHeaderCase: key.traits.preserveHeaderCase && mayHearHttp1(port),
     }),
     ...statNameOf(mesh, target),
     loadBalancer: {
@@ -127,7 +127,7 @@ function namedCluster(ctx: GenerateContext, target: Target): ClusterInput {
   return {
     name,
     discovery: byName(serviceDnsCache(service.host, key.traits.family), tls),
-    ...policyFields({ policy, mesh, version, tls, preserveHeaderCase: key.traits.preserveHeaderCase && speaksHttp1(port, false) }),
+    ...policyFields({ policy, mesh, version, tls, preserveHeaderCase: key.traits.preserveHeaderCase && mayHearHttp1(port) }),
     ...statNameOf(mesh, target),
     loadBalancer: { algorithm: { kind: "clusterProvided" }, panicThreshold: undefined, localities: undefined },
     bind: [],
@@ -144,8 +144,8 @@ function localitiesOf(rules: LocalityRules | undefined): ClusterInput["loadBalan
   return rules.kind === "failover" && Object.keys(rules.regions).length === 0 ? undefined : "weighted";
 }
 
-const speaksHttp1 = ({ protocol }: ServicePort, sniff: boolean): boolean =>
-  (isHttp(protocol) && !isHttp2(protocol)) || (protocol === "Auto" && sniff);
+/** A port that declares nothing may speak it: sidecars find out, and gateways send it requests. */
+const mayHearHttp1 = ({ protocol }: ServicePort): boolean => (isHttp(protocol) && !isHttp2(protocol)) || protocol === "Auto";
 
 function statNameOf(mesh: MeshConfig, { service, port, subset }: Target): Pick<ClusterInput, "statName"> {
   const pattern = mesh.outboundClusterStatName;
