@@ -6,11 +6,11 @@ import {
   type GatewayService,
   gatewayNames,
   gatewaysOf,
-  inOwnNetwork,
   inView,
   type NetworkedEndpoint,
   resolvedGateways,
   throughGateways,
+  withoutDetours,
 } from "./network-gateways.ts";
 
 const networks = (json: JsonObject, services: readonly GatewayService[] = [PLAIN_SERVICE]) =>
@@ -92,8 +92,12 @@ describe("endpoints in other networks", () => {
   it("are not seen by clients that ask for other networks", () =>
     expect(inView(world, { own: "a", view: ["a"] }).map(({ endpoint }) => endpoint.address)).toEqual(["near", "unknown"]));
 
-  it("are none of the business of the gateway of this one", () =>
-    expect(inOwnNetwork(world, { own: "a", view: [] }).map(({ endpoint }) => endpoint.address)).toEqual(["near", "unknown"]));
+  it("are none of the business of the gateway of this one, unless they have none of theirs", () => {
+    const reached = (gateways: Parameters<typeof withoutDetours>[2]): readonly string[] =>
+      withoutDetours(world, { own: "a", view: [] }, gateways).map(({ endpoint }) => endpoint.address);
+    expect(reached(networks({ b: { gateways: [{ address: "192.0.2.1" }] } }))).toEqual(["near", "unknown"]);
+    expect(reached(networks({}))).toEqual(world.map(({ endpoint }) => endpoint.address));
+  });
 
   it("need a gateway with an address; a Service may have it, and names must have been resolved", () => {
     const named = networks({

@@ -79,9 +79,15 @@ export const inView = (endpoints: readonly NetworkedEndpoint[], place: Place["ne
     ? endpoints
     : endpoints.filter(({ network }) => network === "" || place.view.includes(network));
 
-/** Endpoints a gateway may forward to: those of its own network, since it is the way in. */
-export const inOwnNetwork = (endpoints: readonly NetworkedEndpoint[], place: Place["network"]): readonly NetworkedEndpoint[] =>
-  place === undefined || place.own === "" ? endpoints : endpoints.filter(({ network }) => network === "" || network === place.own);
+/** Endpoints a gateway may forward to: those of its own network, since it is the way in, and of networks that have no gateway of theirs. */
+export const withoutDetours = (
+  endpoints: readonly NetworkedEndpoint[],
+  place: Place["network"],
+  gateways: NetworkGateways,
+): readonly NetworkedEndpoint[] =>
+  place === undefined || place.own === ""
+    ? endpoints
+    : endpoints.filter(({ network }) => network === "" || network === place.own || !gateways.has(network));
 
 /** How often weights are taken so that each network's can be divided among its gateways. */
 export const weightScale = (gateways: NetworkGateways): number => leastCommonMultiple([...gateways.values()].map(({ length }) => length));

@@ -10,7 +10,7 @@ import type { GenerateContext } from "../context.ts";
 import { remembered } from "../remembered.ts";
 import { type AddressFamily, type AssignmentKey, type AssignmentPlan, type Place, topologyLabels } from "./assignment-key.ts";
 import type { NetworkGatewayQueries } from "./gateway-services.ts";
-import { canReach, inOwnNetwork, inView, type NetworkedEndpoint, throughGateways, weightScale } from "./network-gateways.ts";
+import { canReach, inView, type NetworkedEndpoint, throughGateways, weightScale, withoutDetours } from "./network-gateways.ts";
 import { definePeerModes, type PeerModes, refusesMutualTls } from "./peer-modes.ts";
 import { type PlacedEndpoint, rankLocalities, type WeighedEndpoint } from "./rank-localities.ts";
 
@@ -31,10 +31,12 @@ export function defineAssignmentSelection(
   const peerModes = definePeerModes(ctx);
   const acrossNetworks = (endpoints: readonly NetworkedEndpoint[], place: Place, resolved: boolean): readonly PlacedEndpoint[] =>
     place.network === undefined ? endpoints : throughGateways(endpoints, resolved ? networkGateways("") : namedGateways(""), place);
-  const ofOwnNetwork = (endpoints: readonly NetworkedEndpoint[], { network }: Place): readonly PlacedEndpoint[] => {
-    const scale = network === undefined ? 1 : weightScale(networkGateways(""));
-    const own = inOwnNetwork(endpoints, network);
-    return scale === 1 ? own : own.map((one) => ({ ...one, endpoint: { ...one.endpoint, weight: one.endpoint.weight * scale } }));
+  const nearby = (endpoints: readonly NetworkedEndpoint[], { network }: Place, scaled: boolean): readonly PlacedEndpoint[] => {
+    if (network === undefined) return endpoints;
+    const gateways = networkGateways("");
+    const scale = scaled ? weightScale(gateways) : 1;
+    const near = withoutDetours(endpoints, network, gateways);
+    return scale === 1 ? near : near.map((one) => ({ ...one, endpoint: { ...one.endpoint, weight: one.endpoint.weight * scale } }));
   };
   return {
     peerModes,
@@ -56,11 +58,7 @@ export function defineAssignmentSelection(
       });
       const placed = inView(all, place.network);
       const only = plan.mutualTls === "only" || plan.mutualTls === "none";
-      const found = direct
-        ? inOwnNetwork(placed, place.network)
-        : only
-          ? ofOwnNetwork(placed, place)
-          : acrossNetworks(placed, place, resolved);
+      const found = only || direct ? nearby(placed, place, only) : acrossNetworks(placed, place, resolved);
       // One without an address is reached through the gateways of its network, or not at all.
       const reachable = found.filter(({ endpoint }) => endpoint.address !== "");
       const used = only ? reachable.filter(({ endpoint }) => endpoint.mutualTls && plan.mutualTls === "only") : reachable;
