@@ -12,6 +12,7 @@ import type { KubeObject } from "./resource-type.ts";
 const object = (name: string, version: string): KubeObject => ({ metadata: { namespace: "shop", name, resourceVersion: version } });
 const event = (type: string, name: string, version: string): WatchEvent => ({ type, object: object(name, version) });
 const gone = new KubeError({ status: 410, reason: "Expired", message: "too old" });
+const silent = new KubeError({ status: 0, reason: "Silent", message: "it said nothing" });
 const refused = new KubeError({ status: 0, reason: "Unreachable", message: "no" });
 
 /** A server in the hands of the test: what it lists, and the watches that are open. */
@@ -220,6 +221,19 @@ describe("a reflector", () => {
     reflector.reopen();
     await eventually("the next watch", () => server.watchedFrom.length === 2);
     expect([server.watchedFrom, server.lists.length]).toEqual([["1", "7"], 1]);
+  });
+
+  it("opens a watch anew that carried nothing, without taking that for a failure", async () => {
+    const server = new Server();
+    const { reflector, changes } = follow(server, { firstRetry: 600_000, mostRetry: 600_000 });
+    await eventually("the first list", () => changes.length === 1 && server.watchedFrom.length === 1);
+    await server.send([event("ADDED", "a", "7")]);
+    await server.send(silent);
+    await eventually("the next watch", () => server.watchedFrom.length === 2);
+    expect([server.watchedFrom, server.lists.length, reflector.state.state]).toEqual([["1", "7"], 1, "ok"]);
+    server.fault = refused;
+    await server.send(silent);
+    await eventually("a server that cannot be reached is a failure", () => reflector.state.state === "failing");
   });
 
   it("does not hammer a server that ends watches at once", async () => {

@@ -12,7 +12,7 @@ import { type KubeObject, placeKey, type ResourceType } from "./resource-type.ts
 export interface ReflectorTimes {
   /** A watch lasts between this and twice as long; then the next one goes on where it ended. */
   readonly watch: number;
-  /** The server sends a bookmark every minute or so; a watch that is silent for longer hangs. */
+  /** The server sends a bookmark every minute or so; a watch that is silent for longer may hang, and is opened anew. */
   readonly idle: number;
   /** How often what is held is compared with what the server has. */
   readonly check: number;
@@ -126,7 +126,7 @@ export class Reflector<T> {
       const turn = AbortSignal.any([signal, this.#reopen.signal]);
       try {
         if (this.#version === undefined) await this.#list(turn);
-        await this.#watch(turn);
+        await this.#watch(turn).catch(unlessSilent);
       } catch (error) {
         if (signal.aborted) break;
         if (turn.aborted) continue;
@@ -294,6 +294,14 @@ export class Reflector<T> {
     this.#version = undefined;
     this.reopen();
   }
+}
+
+/**
+ * A watch that carried nothing, not even a bookmark, is no fault yet: of a kind of which nothing has happened since it started, a server sends none. Whether it
+ * hangs is seen when the watch is opened anew, which fails then.
+ */
+function unlessSilent(error: unknown): void {
+  if (!(error instanceof KubeError && error.reason === "Silent")) throw error;
 }
 
 const FROM_MEMORY = { resourceVersion: "0" } as const;
