@@ -16,6 +16,7 @@ import { followWebhooks } from "./follow-webhooks.ts";
 import { keepStatus } from "./keep-status.ts";
 import { meshTokens } from "./mesh-tokens.ts";
 import { publishRoots } from "./publish-roots.ts";
+import { RegisteredEntries } from "./registered-entries.ts";
 import { RemoteClusters } from "./remote-clusters.ts";
 import { SecretPermissions } from "./secret-permissions.ts";
 import { secretRootStore } from "./secret-root-store.ts";
@@ -63,6 +64,8 @@ export async function connectCluster(options: ClusterContext): Promise<ClusterLi
       writes ? secretRootStore({ ...root, ...patience, client, namespace, kept, clock, log }, abort.signal) : undefined,
     certificates: () => (writes ? clusterCertificates({ client, kept: keptCertificate, clock, log }, abort.signal) : undefined),
     publishRoots: (published) => publishRoots({ published, client, remotes, namespace, config, clock, log }, abort.signal),
+    registrations: (self) =>
+      writes ? new RegisteredEntries({ ...self, client, namespaces: config.process.namespaces, clock, log }, abort.signal) : undefined,
     keepStatus: (status) => keepStatus({ source: status, client, namespace, config, clock, log }, abort.signal),
     stop() {
       abort.abort();

@@ -28,6 +28,8 @@ export const CLUSTER_RULES: readonly AccessRule[] = [
     resources: ["*/status"],
     verbs: ["patch"],
   },
+  // Machines that register themselves.
+  { apiGroups: ["networking.istio.io"], resources: ["workloadentries"], verbs: ["create", "update", "delete"] },
   { apiGroups: ["gateway.networking.k8s.io"], resources: ["referencegrants"], verbs: READ },
   // Services and who serves them; Secrets and ConfigMaps that gateways and destinations name; accounts that tokens are for.
   {

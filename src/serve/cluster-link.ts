@@ -11,8 +11,10 @@ import { meshProblemsSentence } from "../config/mesh/mesh-problems.ts";
 import type { ConfigObject, ConfigSource } from "../config/object.ts";
 import type { StatusSource } from "../config/status/object-report.ts";
 import type { InjectionTexts } from "../inject/read-injection.ts";
+import type { RegistrationBoard } from "../sources/registered/registration-board.ts";
 import type { ServedWebhooks } from "../webhooks/served-webhooks.ts";
 import type { HealthCheck } from "./health.ts";
+import type { Self } from "./registrations.ts";
 import type { SourceMaker } from "./running-sources.ts";
 
 /** What a program that knows Kubernetes gives the control plane. The control plane itself links no client. */
@@ -46,6 +48,8 @@ export interface ClusterLink {
   certificates(): CertificateApi | undefined;
   /** Tells every namespace of the roots, and goes on doing so until it is stopped. */
   publishRoots(published: PublishedRoots): void;
+  /** Keeps the WorkloadEntries of workloads that are connected to this replica, for others to see; undefined where the cluster is only read. */
+  registrations(self: Self): RegistrationBoard | undefined;
   /** Writes how its objects stand into their status, and goes on doing so until it is stopped. */
   keepStatus(source: StatusSource): void;
   stop(): void;

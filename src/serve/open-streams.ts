@@ -69,11 +69,12 @@ export async function openStreams(given: StreamsOptions): Promise<OpenedStreams>
   return { identity, registrations, leases, receipts, xds, callers };
 }
 
-const openRegistrations = ({ options, mesh, metrics, world, store, push }: StreamsOptions): Promise<Registrations> =>
+const openRegistrations = ({ options, mesh, link, metrics, world, store, push }: StreamsOptions): Promise<Registrations> =>
   createRegistrations({
     baseDir: options.baseDir,
     settings: mesh.current.settings,
     store: () => store,
+    board: (self) => link?.registrations(self),
     clock: options.clock,
     log: options.log,
     note: metrics.registration,

@@ -53,7 +53,8 @@ async function rig({ baseDir, ...changed }: Rigging = {}) {
   const registrations = await createRegistrations({
     baseDir: baseDir ?? (await tempDir()),
     settings: { autoRegistration: true, workloadHealthChecks: true, workloadEntryGraceMs: 10_000, podName: "", ...changed },
-    store: () => ({ get: (key) => OBJECTS.get(key) }),
+    store: () => ({ get: (key) => OBJECTS.get(key), status: () => undefined }),
+    board: () => undefined,
     clock,
     log: silentLog,
     note: (event) => noted.push(event),

@@ -1,3 +1,4 @@
+import { hostname } from "node:os";
 import { join } from "node:path";
 import type { JsonValue } from "@bufbuild/protobuf";
 import type { Clock } from "../base/clock.ts";
@@ -13,7 +14,8 @@ import { isHealthChecked } from "../registry/workload-entry.ts";
 import type { Settings } from "../settings/table.ts";
 import { keptList } from "../sources/registered/kept-list.ts";
 import { RegisteredWorkloads, type RegistrationEvent, RegistrationRefusal } from "../sources/registered/registered-workloads.ts";
-import type { Claim, GroupTemplate } from "../sources/registered/registration.ts";
+import { type Claim, conditionOf, type GroupTemplate } from "../sources/registered/registration.ts";
+import { REGISTRATION, type RegistrationBoard } from "../sources/registered/registration-board.ts";
 import { registrationFile } from "../sources/registered/registration-file.ts";
 import { isHealthReport, ReportedHealth } from "../sources/registered/reported-health.ts";
 import type { DiscoveryRequest } from "../wire/discovery-request.ts";
@@ -24,12 +26,20 @@ import { StreamRefusal } from "../xds/refusal.ts";
 export interface RegistrationsOptions {
   readonly baseDir: string;
   readonly settings: Pick<Settings, "autoRegistration" | "workloadHealthChecks" | "workloadEntryGraceMs" | "podName">;
-  store(): Pick<ConfigStore, "get">;
+  store(): Pick<ConfigStore, "get" | "status">;
+  /** Where other replicas learn of workloads that are connected here; undefined where there is nobody to tell. */
+  board(self: Self): RegistrationBoard | undefined;
   readonly clock: Clock;
   readonly log: Log;
   note(event: RegistrationEvent): void;
   /** An agent reported the health of the workload that a WorkloadEntry, by its key, was written for; undefined: nothing is known any more. */
   healthChanged(key: string, healthy: boolean | undefined): void;
+}
+
+/** This replica, as others know it. */
+export interface Self {
+  readonly controller: string;
+  readonly graceMs: number;
 }
 
 /** Workloads outside Kubernetes that come and go with their connections. */
@@ -57,17 +67,21 @@ const STATUS = {
 /** Brings back the workloads of before a restart and follows those that connect. */
 export async function createRegistrations(options: RegistrationsOptions): Promise<Registrations> {
   const { baseDir, settings, store, clock, log, note } = options;
+  const self: Self = { controller: settings.podName || hostname(), graceMs: settings.workloadEntryGraceMs };
+  const board = options.board(self);
   const source = new RegisteredWorkloads({
+    ...self,
     group: (namespace, name) => templateOf(store().get(`WorkloadGroup/${namespace}/${name}`)),
     store: registrationFile(join(baseDir, "var/lib/istio/registered-workloads.json"), log),
-    graceMs: settings.workloadEntryGraceMs,
-    controller: settings.podName || "istiod",
+    board,
+    isElsewhere: (key) => ![undefined, source.name].includes(store().status(key)?.source),
+    accountOf: (key) => accountOf(store().get(key)),
     clock,
     log,
     note,
   });
   if (settings.autoRegistration) await source.restore();
-  const reported = await openReports(options);
+  const reported = await openReports(options, board);
   let first = true;
   return {
     source,
@@ -95,6 +109,7 @@ export async function createRegistrations(options: RegistrationsOptions): Promis
       reported.leave(peer);
     },
     committed({ added, changed, removed }) {
+      source.entriesChanged([...added, ...changed, ...removed]);
       if (!first && ![...added, ...changed, ...removed].some((key) => key.startsWith("WorkloadGroup/"))) return;
       first = false;
       source.groupsChanged();
@@ -111,14 +126,26 @@ export async function createRegistrations(options: RegistrationsOptions): Promis
   };
 }
 
-async function openReports({ baseDir, settings, clock, log, healthChanged }: RegistrationsOptions): Promise<ReportedHealth> {
+/** The account of a workload that registered itself, here or elsewhere. */
+const accountOf = (object: ConfigObject | undefined): string | undefined =>
+  object === undefined || (object.annotations[REGISTRATION.group] ?? "") === ""
+    ? undefined
+    : (object as ConfigObject<WorkloadEntry>).spec.serviceAccount || undefined;
+
+async function openReports(options: RegistrationsOptions, board: RegistrationBoard | undefined): Promise<ReportedHealth> {
+  const { baseDir, settings, clock, log, healthChanged } = options;
   const path = join(baseDir, "var/lib/istio/reported-health.json");
   const reported = new ReportedHealth({
     store: keptList({ path, of: "reports of workloads' health", isEntry: isHealthReport, log }),
     graceMs: settings.workloadEntryGraceMs,
     clock,
     log,
-    changed: healthChanged,
+    changed(key, healthy) {
+      healthChanged(key, healthy);
+      const [, namespace = "", name = ""] = key.split("/");
+      const condition = healthy === undefined ? undefined : conditionOf({ healthy, message: "", at: clock.now() });
+      board?.report({ namespace, name }, condition);
+    },
   });
   if (settings.workloadHealthChecks) await reported.restore();
   return reported;

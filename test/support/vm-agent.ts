@@ -22,6 +22,8 @@ export interface VmOptions {
   readonly address?: string;
   readonly namespace?: string;
   readonly metadata?: JsonObject;
+  /** What istiod is verified with; its own CA in files unless told. */
+  readonly roots?: string;
 }
 
 /** Opens the stream as an agent does: over TLS, with its certificate or its token. */
@@ -33,7 +35,7 @@ export async function openVmStream(istiod: Istiod, options: VmOptions): Promise<
   const client = openAdsClient({
     address: `localhost:${istiod.securePort}`,
     variant: "delta",
-    credentials: await clientCredentials(istiod, options.certificate),
+    credentials: await clientCredentials(istiod, options.certificate, options.roots),
     metadata,
     message(bytes) {
       const { typeUrl, nonce } = fromBinary(DeltaDiscoveryResponseSchema, bytes);

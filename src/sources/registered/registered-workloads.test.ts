@@ -9,6 +9,7 @@ import type { SourceEvent } from "../../config/object.ts";
 import { readObject } from "../../config/read-object.ts";
 import { RegisteredWorkloads, type RegistrationEvent } from "./registered-workloads.ts";
 import { type Claim, type GroupTemplate, registrationName } from "./registration.ts";
+import type { EntryDocument, EntryPlace } from "./registration-board.ts";
 import { type RegistrationStore, registrationFile } from "./registration-file.ts";
 
 const GROUP: GroupTemplate = {
@@ -46,7 +47,12 @@ function memory(): RegistrationStore & { text: string } {
 async function rig(store: RegistrationStore = memory(), clock = manualClock()) {
   const groups = new Map<string, GroupTemplate>([["shop/carts", GROUP]]);
   const noted: RegistrationEvent[] = [];
+  const posted: (readonly [place: EntryPlace, entry: EntryDocument | undefined])[] = [];
+  const elsewhere = new Map<string, string>();
   const book = new RegisteredWorkloads({
+    board: { post: (place, entry) => void posted.push([place, entry]), report: () => {} },
+    isElsewhere: (key) => elsewhere.has(key),
+    accountOf: (key) => elsewhere.get(key),
     group: (namespace, name) => groups.get(`${namespace}/${name}`),
     store,
     graceMs: 10_000,
@@ -73,7 +79,7 @@ async function rig(store: RegistrationStore = memory(), clock = manualClock()) {
   })();
   const settled = () => new Promise((resolve) => setImmediate(resolve));
   await settled();
-  return { book, clock, groups, noted, entries, said, settled };
+  return { posted, elsewhere, book, clock, groups, noted, entries, said, settled };
 }
 
 describe("a workload that names its group when it connects", () => {
@@ -250,6 +256,36 @@ describe("a restart", () => {
     clock.advance(60_000);
     await two.settled();
     expect(two.entries.has(KEY)).toBe(true);
+  });
+
+  it("is told to others at every turn, and stands aside where they tell the same back", async () => {
+    const { book, posted, elsewhere, entries, settled } = await rig();
+    const peer = {};
+    book.connect(peer, CLAIM);
+    expect(posted.at(-1)).toMatchObject([
+      { namespace: "shop" },
+      { metadata: { annotations: { "istio.io/connectedAt": expect.any(String) } } },
+    ]);
+    book.report(peer, { healthy: true, message: "" });
+    expect(posted.at(-1)?.[1]?.status?.conditions).toMatchObject([{ type: "Healthy", status: "True" }]);
+    await settled();
+    expect(entries.has(KEY)).toBe(true);
+    elsewhere.set(KEY, CLAIM.serviceAccount);
+    book.entriesChanged([KEY]);
+    await settled();
+    expect(entries.has(KEY)).toBe(false);
+    elsewhere.delete(KEY);
+    book.entriesChanged([KEY]);
+    await settled();
+    expect(entries.has(KEY)).toBe(true);
+    book.leave(peer);
+    expect(posted.at(-1)?.[1]?.metadata.annotations).toHaveProperty(["istio.io/disconnectedAt"]);
+  });
+
+  it("may not be taken over by another account, wherever it was registered", async () => {
+    const { book, elsewhere } = await rig();
+    elsewhere.set(KEY, "somebody-else");
+    expect(() => book.connect({}, CLAIM)).toThrow(/was registered by another service account/);
   });
 
   it("takes out who does not come back, and who has no group any more", async () => {

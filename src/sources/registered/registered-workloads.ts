@@ -4,6 +4,7 @@ import { contentHash } from "../../base/hash.ts";
 import type { Log } from "../../base/log.ts";
 import type { ConfigSource, RawObject, SourceEvent } from "../../config/object.ts";
 import { type Claim, documentOf, type GroupTemplate, type Registration, registrationName } from "./registration.ts";
+import type { EntryDocument, RegistrationBoard } from "./registration-board.ts";
 import type { RegistrationStore } from "./registration-file.ts";
 
 /** Why a workload may not register itself. */
@@ -24,6 +25,12 @@ export interface RegisteredOptions {
   /** The WorkloadGroup in force, as members see it. */
   group(namespace: string, name: string): GroupTemplate | undefined;
   readonly store: RegistrationStore;
+  /** Where others learn of them, if anywhere. */
+  readonly board: RegistrationBoard | undefined;
+  /** Whether another source holds the entry, and so goes before this one. */
+  isElsewhere(key: string): boolean;
+  /** Whose entry it is, where another control plane registered it. */
+  accountOf(key: string): string | undefined;
   /** How long a workload may be away before it is taken out. */
   readonly graceMs: number;
   /** Name of this control plane, for those who look at the object. */
@@ -97,7 +104,7 @@ export class RegisteredWorkloads implements ConfigSource {
     const name = registrationName(claim);
     const key = keyOf(claim.namespace, name);
     const known = this.#entries.get(key);
-    const template = this.#admit(claim, known?.registration);
+    const template = this.#admit(claim, key);
     const { clock, log, note } = this.#options;
     const { disconnectedAt: _, ...before } = known?.registration ?? { registeredAt: clock.now() };
     const registration: Registration = { ...before, name, claim, template, connectedAt: clock.now() };
@@ -155,6 +162,15 @@ export class RegisteredWorkloads implements ConfigSource {
     }
   }
 
+  /** What is in force changed: where another source holds an entry by now, or no longer does, ours stands aside or in for it. */
+  entriesChanged(keys: Iterable<string>): void {
+    for (const key of keys) {
+      if (!this.#entries.has(key)) continue;
+      this.#changed.add(key);
+      this.#wake();
+    }
+  }
+
   /** Connections that end from now on end because we do. */
   async stop(): Promise<void> {
     this.#stopped = true;
@@ -162,7 +178,8 @@ export class RegisteredWorkloads implements ConfigSource {
     await this.#options.store.flush();
   }
 
-  #admit(claim: Claim, known: Registration | undefined): GroupTemplate {
+  #admit(claim: Claim, key: string): GroupTemplate {
+    const known = this.#entries.get(key)?.registration;
     const refuse = (reason: RegistrationRefusal["reason"], message: string): RegistrationRefusal => {
       this.#options.note("refused");
       return new RegistrationRefusal(reason, message);
@@ -172,8 +189,9 @@ export class RegisteredWorkloads implements ConfigSource {
       throw refuse("no group", `there is no WorkloadGroup ${quoted(claim.group)} in namespace ${quoted(claim.namespace)}`);
     const fault = accountFault(claim, group);
     if (fault !== undefined) throw refuse("identity", fault);
-    if (known !== undefined && known.claim.serviceAccount !== claim.serviceAccount)
-      throw refuse("identity", `${quoted(known.name)} was registered by another service account`);
+    const account = known?.claim.serviceAccount ?? this.#options.accountOf(key);
+    if (account !== undefined && account !== claim.serviceAccount)
+      throw refuse("identity", `${quoted(registrationName(claim))} was registered by another service account`);
     if (isIP(claim.address) === 0) throw refuse("address", `${quoted(claim.address)} is no address to register`);
     if (known === undefined && this.#entries.size >= MOST_REGISTRATIONS)
       throw refuse("too many", `${MOST_REGISTRATIONS} workloads are registered; no more are taken`);
@@ -198,11 +216,17 @@ export class RegisteredWorkloads implements ConfigSource {
     this.#changed.add(key);
     this.#wake();
     this.#options.store.save(() => [...this.#entries.values()].map(({ registration }) => registration));
+    const [, namespace = "", name = ""] = key.split("/");
+    this.#options.board?.post({ namespace, name }, this.#document(key));
+  }
+
+  #document(key: string): EntryDocument | undefined {
+    const registration = this.#entries.get(key)?.registration;
+    return registration && documentOf(registration, this.#options.controller);
   }
 
   #documents(key: string): readonly RawObject[] {
-    const registration = this.#entries.get(key)?.registration;
-    const content = registration && documentOf(registration, this.#options.controller);
+    const content = this.#options.isElsewhere(key) ? undefined : this.#document(key);
     if (content === undefined) return [];
     return [{ origin: { source: this.name }, slot: key, scope: key, content, digest: contentHash(JSON.stringify(content)) }];
   }

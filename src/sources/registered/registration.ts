@@ -1,3 +1,5 @@
+import { type EntryDocument, type HealthCondition, REGISTRATION } from "./registration-board.ts";
+
 /** What a group gives each of its members, taken from a WorkloadGroup. */
 export interface GroupTemplate {
   /** Labels of the template, with those of the group's metadata over them. */
@@ -55,7 +57,7 @@ export const registrationName = ({ group, address, network }: Pick<Claim, "group
     .replace(/^[^A-Za-z0-9]+/, "");
 
 /** The WorkloadEntry: the group's template, and over it what the workload says of itself, as Istio has it. */
-export function documentOf(registration: Registration, controller: string): object | undefined {
+export function documentOf(registration: Registration, controller: string): EntryDocument | undefined {
   const { name, claim, template, registeredAt, health } = registration;
   if (template === undefined) return undefined;
   const { "istio-locality": _, ...labels } = { ...template.labels, ...claim.labels };
@@ -73,10 +75,10 @@ export function documentOf(registration: Registration, controller: string): obje
       labels,
       annotations: {
         ...template.annotations,
-        "istio.io/autoRegistrationGroup": claim.group,
-        "istio.io/workloadController": controller,
-        ...(registration.connectedAt !== undefined && { "istio.io/connectedAt": isoTime(registration.connectedAt) }),
-        ...(registration.disconnectedAt !== undefined && { "istio.io/disconnectedAt": isoTime(registration.disconnectedAt) }),
+        [REGISTRATION.group]: claim.group,
+        [REGISTRATION.controller]: controller,
+        ...(registration.connectedAt !== undefined && { [REGISTRATION.connectedAt]: isoTime(registration.connectedAt) }),
+        ...(registration.disconnectedAt !== undefined && { [REGISTRATION.disconnectedAt]: isoTime(registration.disconnectedAt) }),
         ...(checked && { "proxy.istio.io/health-checks-enabled": "true" }),
       },
     },
@@ -93,7 +95,8 @@ export function documentOf(registration: Registration, controller: string): obje
   };
 }
 
-const conditionOf = ({ healthy, message, at }: ReportedHealth): object => ({
+/** What an agent reported, as a condition of a WorkloadEntry. */
+export const conditionOf = ({ healthy, message, at }: ReportedHealth): HealthCondition => ({
   type: "Healthy",
   status: healthy ? "True" : "False",
   ...(message !== "" && { message }),
