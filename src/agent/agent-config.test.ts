@@ -59,6 +59,17 @@ describe("what an agent is told", () => {
     expect((await readAgentConfig(hostOf(baseDir, { ...plain, CA_ADDR: "ca:443" }))).ca).toMatchObject([{ host: "ca", tls: true }]);
   });
 
+  it("leaves out Istio's usual address in pods that Istio injects", async () => {
+    const baseDir = await tempDir();
+    const discovery = async (env: Readonly<Record<string, string>>): Promise<readonly string[]> =>
+      (await readAgentConfig(hostOf(baseDir, env))).discovery.map(({ host, port }) => `${host}:${port}`);
+    const pod = { KUBERNETES_SERVICE_HOST: "10.96.0.1" };
+    expect(await discovery({ ...pod, PROXY_CONFIG: "{}\n" })).toEqual(["istiod.istio-system.svc:15012"]);
+    expect(await discovery({ ...pod, PROXY_CONFIG: '{"discoveryAddress": "c:1"}' })).toEqual(["c:1"]);
+    expect(await discovery(pod), "a control plane of its own").toEqual([]);
+    expect(await discovery({ PROXY_CONFIG: "{}" }), "so on a machine").toEqual([]);
+  });
+
   it("is refused in a sentence where it cannot be read", async () => {
     const baseDir = await tempDir();
     const wrong = [{ SECRET_TTL: "soon" }, { PROXY_CONFIG: "[1]" }, { PROXY_CONFIG: "statusPort: high" }, { ISTIO_ADDRESS: "?" }];

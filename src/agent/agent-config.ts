@@ -43,6 +43,9 @@ export interface AgentPaths {
   readonly certificates: string | undefined;
 }
 
+/** Istio's injector writes into a pod's ProxyConfig only what is not the default, which this address is. */
+const DEFAULT_ADDRESS = "istiod.istio-system.svc:15012";
+
 /** Reads environment, `sidecar.env` and what the kubelet wrote. Throws `EdgeError` for what cannot be read. */
 export async function readAgentConfig(host: AgentHost): Promise<AgentConfig> {
   const { baseDir } = host;
@@ -52,7 +55,9 @@ export async function readAgentConfig(host: AgentHost): Promise<AgentConfig> {
   if (fault !== undefined) throw new EdgeError("usage", `${fault.name}: ${fault.message}`);
   const proxy = await readProxyConfig(settings.proxyConfig);
   const rules = { inPod: env.KUBERNETES_SERVICE_HOST !== undefined, serverName: settings.istiodSan, plaintext: proxy.plaintext };
-  const discovery = parseTargets(settings.pilotAddress || settings.istioAddress || proxy.discoveryAddress, rules);
+  const isInjected = rules.inPod && env.PROXY_CONFIG !== undefined;
+  const address = settings.pilotAddress || settings.istioAddress || proxy.discoveryAddress || (isInjected ? DEFAULT_ADDRESS : "");
+  const discovery = parseTargets(address, rules);
   const ca = settings.caAddress === "" ? discovery.filter(({ tls }) => tls) : parseTargets(settings.caAddress, { inPod: rules.inPod });
   return {
     ...host,
