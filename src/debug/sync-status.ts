@@ -34,7 +34,7 @@ export function syncStatus(streams: readonly StreamState[], instance: string): r
 }
 
 /** A proxy that asks for its secrets on a stream of their own is one proxy all the same: their state is put beside that of the rest. */
-function withoutSideStreams(streams: readonly StreamState[]): readonly StreamState[] {
+export function withoutSideStreams(streams: readonly StreamState[]): readonly StreamState[] {
   const isSide = ({ types }: StreamState): boolean => types.length > 0 && types.every(({ typeUrl }) => typeUrl === SECRET_TYPE);
   const main = streams.filter((stream) => !isSide(stream));
   const known = new Set(main.map(({ node }) => node));

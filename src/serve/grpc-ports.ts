@@ -5,8 +5,12 @@ import { GRPC_STATUS } from "../wire/grpc-status.ts";
 import type { Misbehaviour } from "../wire/misbehaviour.ts";
 import { authenticatedStreams } from "./authenticated-streams.ts";
 import type { Parts } from "./control-plane.ts";
+import { debugAnswers } from "./debug-answers.ts";
+import { debugStreams } from "./debug-streams.ts";
 import type { EarlyPorts } from "./early-ports.ts";
 import { forwardedPeer } from "./front/forwarded-peer.ts";
+import { VERSION } from "./generate-settings.ts";
+import { pages } from "./pages.ts";
 import { isLocal } from "./view-of-node.ts";
 
 /** The two gRPC servers. */
@@ -24,10 +28,8 @@ export interface GrpcPorts {
 /** Lines about callers that were turned away, which anybody can cause. */
 const REFUSALS_PER_SECOND = 20;
 
-type PortParts = Pick<Parts, "options" | "mesh" | "sources" | "xds" | "identity" | "callers" | "metrics">;
-
 /** Makes the servers; they serve nobody yet. */
-export function createGrpcPorts(parts: PortParts, early: EarlyPorts): GrpcPorts {
+export function createGrpcPorts(parts: Parts, early: EarlyPorts): GrpcPorts {
   const { mesh, xds, identity, callers, metrics, sources } = parts;
   const { clock, log } = parts.options;
   const { keepaliveMs, keepaliveTimeoutMs, maxRequestBytes, maxStreams } = mesh.current.settings;
@@ -41,7 +43,14 @@ export function createGrpcPorts(parts: PortParts, early: EarlyPorts): GrpcPorts 
   const accept = authenticatedStreams({
     authenticate: identity.authenticate,
     callers,
-    accept: xds.accept,
+    accept: debugStreams({
+      accept: xds.accept,
+      callers,
+      namespace: mesh.current.settings.podNamespace,
+      answer: debugAnswers({ xds, routes: () => pages(parts) }),
+      controlPlane: controlPlaneName(mesh.current.settings.podName || parts.options.program),
+      clock,
+    }),
     refused(peer, error) {
       metrics.identity.refused("xds", error.reason);
       refusals.info({ peer: peer.address, reason: error.message }, "a proxy was turned away");
@@ -65,6 +74,9 @@ export function createGrpcPorts(parts: PortParts, early: EarlyPorts): GrpcPorts 
     }),
   };
 }
+
+/** Who answers Istio's tools, in the form they read. */
+const controlPlaneName = (id: string): string => JSON.stringify({ Component: "istiod", ID: id, Info: { version: VERSION } });
 
 /** A control plane that only signs. */
 function notServed(stream: DiscoveryStream): DiscoveryStreamEvents {
