@@ -1,4 +1,4 @@
-import { rename, writeFile } from "node:fs/promises";
+import { mkdir, rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fromBinary } from "@bufbuild/protobuf";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -103,6 +103,29 @@ describe("the agent's SDS server", () => {
       expect(inline(roots.secrets[index])).toEqual([pem]);
     }
     expect(certificate.secrets).toHaveLength(1);
+  });
+
+  it("serves lists of revoked certificates with the roots, as they change", async () => {
+    const rig = await startRig();
+    const [directory, list] = [join(rig.home, "var/run/secrets/istio/crl"), (text: string) => `-----BEGIN X509 CRL-----\n${text}\n`];
+    await mkdir(directory, { recursive: true });
+    const write = (text: string): Promise<void> => writeFile(join(directory, "ca-crl.pem"), text);
+    await write(list("one"));
+    rig.setRoots("ROOTS");
+    const { secrets } = ask(rig, "ROOTCA");
+    const revoked = (): string | undefined => {
+      const type = secrets.at(-1)?.type;
+      const source = type?.case === "validationContext" ? type.value.crl : undefined;
+      return source === undefined ? undefined : String(Buffer.from(source.specifier.value ?? ""));
+    };
+    await eventually("roots come", () => secrets.length === 1);
+    expect([...inline(secrets[0]), revoked()]).toEqual(["ROOTS", list("one")]);
+    await write(list("two"));
+    await eventually("the next list comes", () => revoked() === list("two"));
+    // An emptied one, as Istio's control plane writes where there is none, is no list.
+    await write("");
+    await eventually("there is none", () => revoked() === undefined);
+    expect(inline(secrets.at(-1))).toEqual(["ROOTS"]);
   });
 
   it("serves files, waits for those that are missing, and follows them", async () => {

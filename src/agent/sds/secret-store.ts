@@ -32,6 +32,9 @@ export interface SecretStoreOptions {
 
 const WORKLOAD = "default";
 const ROOTS = "ROOTCA";
+/** Where injection mounts the CA's lists of revoked certificates. */
+const REVOKED = "var/run/secrets/istio/crl/ca-crl.pem";
+const LIST = "-----BEGIN X509 CRL-----";
 const FILE_CERT = "file-cert:";
 const FILE_ROOT = "file-root:";
 const PLATFORM_ROOTS = "file-root:system";
@@ -39,31 +42,71 @@ const PLATFORM_ROOTS = "file-root:system";
 /** Certificate and roots of the workload, and files on this machine that the configuration names. */
 export function createSecretStore(options: SecretStoreOptions): SecretStore {
   const { identity } = options;
-  const fromIdentity = (make: () => Buffer | undefined, changed: (secret: ServedSecret) => void): (() => void) => {
-    let last = "";
-    const look = (): void => {
-      const bytes = make();
-      if (bytes === undefined) return;
-      const secret = served(bytes);
-      if (secret.version !== last) changed(secret);
-      last = secret.version;
-    };
-    const stop = identity.follow(look);
-    look();
-    return stop;
-  };
   return {
     owns: (name) => name === WORKLOAD || name === ROOTS || name.startsWith(FILE_CERT) || name.startsWith(FILE_ROOT),
     watch(name, changed) {
       if (name === WORKLOAD)
-        return fromIdentity(() => identity.current && certificateSecret(name, identity.current.chain, identity.current.key), changed);
-      if (name === ROOTS) return fromIdentity(() => (identity.roots() === "" ? undefined : rootsSecret(name, identity.roots())), changed);
+        return follow(identity, () => identity.current && certificateSecret(name, identity.current.chain, identity.current.key), changed);
+      if (name === ROOTS) return watchRoots(changed, options);
       if (name === PLATFORM_ROOTS) {
         changed(served(rootsSecret(name, getCACertificates("system").join("\n"))));
         return () => {};
       }
       return watchFiles(name, changed, options);
     },
+  };
+}
+
+/** What is made of an identity, whenever that changes and gives something else. */
+function follow(identity: WorkloadIdentity, make: () => Buffer | undefined, changed: (secret: ServedSecret) => void): () => void {
+  let last = "";
+  const look = (): void => {
+    const bytes = make();
+    if (bytes === undefined) return;
+    const secret = served(bytes);
+    if (secret.version !== last) changed(secret);
+    last = secret.version;
+  };
+  const stop = identity.follow(look);
+  look();
+  return stop;
+}
+
+/**
+ * The roots of the mesh, and with them what the CA has revoked, where injection mounted such a list (ConfigMap `istio-ca-crl`). Peers are not verified without it
+ * before it was looked for. One that vanishes stays in force; one that is emptied does not.
+ */
+function watchRoots(changed: (secret: ServedSecret) => void, { baseDir, identity, clock }: SecretStoreOptions): () => void {
+  const path = join(baseDir, REVOKED);
+  let revoked = "";
+  let stops: readonly (() => void)[] = [];
+  let stopped = false;
+  const take = ({ texts }: PemFiles): void => {
+    const text = texts.get(path)?.reveal();
+    if (text !== undefined) revoked = text.includes(LIST) ? text : "";
+  };
+  const make = (): Buffer | undefined => (identity.roots() === "" ? undefined : rootsSecret(ROOTS, identity.roots(), revoked));
+  void readPemFiles("/", [path]).then((files) => {
+    if (stopped) return;
+    take(files);
+    const restart = (): (() => void) => follow(identity, make, changed);
+    let stopRoots = restart();
+    const stopFiles = followPemFiles({
+      directory: "/",
+      names: [path],
+      clock,
+      since: files,
+      changed(now) {
+        take(now);
+        stopRoots();
+        stopRoots = restart();
+      },
+    });
+    stops = [() => stopRoots(), stopFiles];
+  });
+  return () => {
+    stopped = true;
+    for (const stop of stops) stop();
   };
 }
 
