@@ -4,7 +4,7 @@ import { identityFault, type WorkloadIdentity } from "../pki/spiffe.ts";
 import { AuthnError } from "./authn-error.ts";
 import { readToken } from "./json-web-token.ts";
 import { RememberedTokens } from "./remembered-tokens.ts";
-import type { SingleUse, TokenVerifier } from "./token-verifier.ts";
+import type { BoundPod, SingleUse, TokenVerifier } from "./token-verifier.ts";
 
 /** Somebody who has proved who it is. */
 export interface Caller {
@@ -14,6 +14,8 @@ export interface Caller {
   readonly once?: SingleUse;
   /** The cluster whose token it showed. */
   readonly cluster?: string;
+  /** The pod that token is bound to. */
+  readonly pod?: BoundPod;
 }
 
 /** What a caller shows. */
@@ -88,10 +90,10 @@ async function tokenCaller(
   const issuer = token.claims.iss;
   const verifier = typeof issuer === "string" ? verifiers().find((one) => one.judges(issuer)) : undefined;
   if (verifier === undefined) throw new AuthnError("token issuer", "tokens of this issuer are not accepted");
-  const { namespace, serviceAccount, once, cluster } = await verifier.verify(token, { cluster: said });
+  const { namespace, serviceAccount, ...vouched } = await verifier.verify(token, { cluster: said });
   remembered.add(authorization, token);
   const identity = { trustDomain: trustDomains()[0] ?? "", namespace, serviceAccount };
   const fault = identityFault(identity);
   if (fault !== undefined) throw new AuthnError("identity", fault);
-  return { identity, by: "token", ...(once !== undefined && { once }), ...(cluster !== undefined && { cluster }) };
+  return { identity, by: "token", ...vouched };
 }

@@ -21,6 +21,14 @@ export interface Vouched extends Omit<WorkloadIdentity, "trustDomain"> {
   readonly once?: SingleUse;
   /** The cluster that vouches for it. */
   readonly cluster?: string;
+  /** The pod that the token is bound to, in the same namespace. */
+  readonly pod?: BoundPod;
+}
+
+/** A pod as a token names it: the one of this uid, not another of its name. */
+export interface BoundPod {
+  readonly name: string;
+  readonly uid: string;
 }
 
 /** Something that can be had once. */

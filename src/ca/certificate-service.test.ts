@@ -35,7 +35,7 @@ function rig({ caller = { identity: CART, by: "token" }, isTrusted = false, fail
       if (caller instanceof AuthnError) throw caller;
       return caller;
     },
-    mayActFor: () => isTrusted,
+    actingFault: () => (isTrusted ? undefined : "not trusted"),
     signer: {
       async sign(request) {
         if (fails) throw new SigningError("the CA ended");
@@ -127,7 +127,7 @@ describe("a token for one certificate", () => {
 });
 
 describe("a certificate for somebody else", () => {
-  it("is given to a trusted control plane, within its trust domain", async () => {
+  it("is given to whom configuration trusts with it, within its trust domain", async () => {
     expect((await rig({ isTrusted: true }).ask({ actsFor: formatSpiffeId(TELLER) }))[0]).toBe(formatSpiffeId(TELLER));
   });
 
@@ -139,9 +139,9 @@ describe("a certificate for somebody else", () => {
   ];
   for (const [what, options, actsFor] of refused) {
     it(`is not given ${what}`, async () => {
-      const { ask, signed } = rig(options);
+      const { ask, signed, counted } = rig(options);
       await expect(ask({ actsFor })).rejects.toMatchObject({ status: GRPC_STATUS.PERMISSION_DENIED });
-      expect(signed).toEqual([]);
+      expect([signed, counted]).toEqual([[], ["request", "unauthenticated"]]);
     });
   }
 });

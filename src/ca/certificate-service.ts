@@ -21,8 +21,8 @@ export interface CertificateServiceOptions {
   readonly signer: Signer;
   /** Who calls; throws `AuthnError`. */
   authenticate(peer: Peer): Promise<Caller>;
-  /** Whether this caller may ask for certificates of others of its trust domain: a control plane that leaves its signing to us. */
-  mayActFor(caller: WorkloadIdentity): boolean;
+  /** Why this caller may not ask for a certificate of another of its trust domain; undefined where it may. */
+  actingFault(caller: Caller, holder: WorkloadIdentity): string | undefined;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: CaMetrics;
@@ -30,7 +30,7 @@ export interface CertificateServiceOptions {
 
 /**
  * `CreateCertificate` of Istio's certificate service. The certificate is for whom the caller has proved to be, and for nobody else: names in the
- * request are not looked at, and impersonation is refused to all but trusted control planes. The answer holds the certificate, its intermediates and, last, all roots in one text.
+ * request are not looked at, and impersonation is refused to all but those whom configuration trusts with it. The answer holds the certificate, its intermediates and, last, all roots in one text.
  */
 export function certificateService(options: CertificateServiceOptions): UnaryMethod {
   const { clock, log, metrics } = options;
@@ -40,7 +40,7 @@ export function certificateService(options: CertificateServiceOptions): UnaryMet
     const caller = await callerOf(options, peer);
     const { by, once } = caller;
     const request = readCall(bytes);
-    const identity = holderOf(request, caller, options);
+    const identity = holderOf(request, { caller, peer }, options);
     const { keyInfo } = await placed((place) => keyOf(request, place, options));
     const ttlMs = (request?.validSeconds ?? 0) * 1_000;
     // Taken before and given back after a failure: whatever happens in between, a token never gets two certificates.
@@ -57,17 +57,30 @@ export function certificateService(options: CertificateServiceOptions): UnaryMet
   };
 }
 
-/** Whom the certificate is for: the caller itself, or whom a trusted control plane speaks for. */
+/** Whom the certificate is for: the caller itself, or whom it may speak for. */
 function holderOf(
   request: CertificateCall | undefined,
-  { identity, once }: Caller,
-  { mayActFor }: CertificateServiceOptions,
+  { caller, peer }: { readonly caller: Caller; readonly peer: Peer },
+  { actingFault, log, metrics }: CertificateServiceOptions,
 ): WorkloadIdentity {
   const asked = request?.actsFor;
-  if (asked === undefined) return identity;
-  const holder = typeof asked === "string" && once === undefined && mayActFor(identity) ? parseSpiffeId(asked) : undefined;
-  if (holder?.trustDomain === identity.trustDomain) return holder;
+  if (asked === undefined) return caller.identity;
+  const holder = typeof asked === "string" ? parseSpiffeId(asked) : undefined;
+  const reason = holder === undefined ? "what is asked for is no identity" : faultOf(holder);
+  if (holder !== undefined && reason === undefined) return holder;
+  metrics.unauthenticated();
+  const account = formatSpiffeId(caller.identity);
+  log.warn(
+    { peer: peer.address, account, holder: holder && formatSpiffeId(holder), reason },
+    "a certificate of another was refused to a caller",
+  );
   throw new CallRefusal(GRPC_STATUS.PERMISSION_DENIED, "certificates are given out for the caller's own identity only");
+
+  function faultOf(one: WorkloadIdentity): string | undefined {
+    if (caller.once !== undefined) return "the caller's token is good for one certificate of its own";
+    if (one.trustDomain !== caller.identity.trustDomain) return "the identity is of another trust domain";
+    return actingFault(caller, one);
+  }
 }
 
 const callerOf = (options: CertificateServiceOptions, peer: Peer): Promise<Caller> =>

@@ -49,18 +49,23 @@ export function clusterTokens({ client, clock, keys, audiences, issuer, isThere 
       if (token.claims.iss === LEGACY_ISSUER) return reviews(token, []);
       if (!namesAudience(token.claims, audiences)) throw new AuthnError("token audience", "the token is for another audience");
       const binding = bindingOf(token.claims);
-      if (binding === undefined || !isThere(binding)) return reviews(token, audiences);
+      if (binding === undefined) return reviews(token, audiences);
+      if (!isThere(binding)) return boundBy(binding, await reviews(token, audiences));
       const local = oidcVerifier({ issuer: String(token.claims.iss), keys, audiences, identity: NO_PATHS, clock });
       try {
         const vouched = await local.verify(token);
-        if (vouched.namespace === binding.namespace && vouched.serviceAccount === binding.account.name) return vouched;
+        if (vouched.namespace === binding.namespace && vouched.serviceAccount === binding.account.name) return boundBy(binding, vouched);
       } catch (error) {
         if (!(error instanceof AuthnError && error.reason === "token keys")) throw error;
       }
-      return reviews(token, audiences);
+      return boundBy(binding, await reviews(token, audiences));
     },
   };
 }
+
+/** Whom a token stands for that has been found good, with the pod it is bound to: its claims are then the cluster's own words. */
+const boundBy = ({ namespace, account, pod }: TokenBinding, vouched: Vouched): Vouched =>
+  vouched.namespace === namespace && vouched.serviceAccount === account.name ? { ...vouched, pod } : vouched;
 
 const NO_PATHS = { namespace: undefined, serviceAccount: undefined };
 

@@ -14,6 +14,7 @@ import { bundlePem, mergeBundles } from "../pki/chain.ts";
 import type { Peer } from "../wire/discovery-stream.ts";
 import type { UnaryMethod } from "../wire/grpc-server.ts";
 import type { TlsCredentials } from "../wire/tls-listener.ts";
+import { type ActingCallersOptions, actingCallers } from "./acting-callers.ts";
 import type { ClusterRoot } from "./cluster-link.ts";
 import { startClusterSigning } from "./cluster-signing.ts";
 import { delegatedCa } from "./delegated-ca.ts";
@@ -39,6 +40,8 @@ export interface IdentityOptions {
   readonly secure: boolean;
   /** Believes tokens of a Kubernetes cluster, where there is one. */
   readonly cluster: TokenVerifier | undefined;
+  /** Objects in force: where pods run. */
+  readonly objects: ActingCallersOptions["objects"];
   /** The cluster's API for certificates; undefined where there is none that may be used. */
   readonly certificates?: CertificateApi | undefined;
   /** Where a cluster keeps the CA; undefined where it is in files. */
@@ -217,14 +220,14 @@ async function startSigning(options: IdentityOptions, { signs, rootsChanged }: S
 }
 
 function signingMethod(
-  { mesh, clock, log, metrics }: IdentityOptions,
+  { mesh, clock, log, metrics, objects }: IdentityOptions,
   signer: Signer,
   authenticate: (peer: Peer) => Promise<Caller>,
 ): UnaryMethod {
-  const trusted = mesh.settings.trustedAccounts.split(",").map((account) => account.trim());
+  const { trustedNodeAccounts: nodeAccounts, trustedControlPlanes: controlPlanes, clusterId } = mesh.settings;
   return certificateService({
     signer,
-    mayActFor: ({ namespace, serviceAccount }) => trusted.includes(`${namespace}/${serviceAccount}`),
+    actingFault: actingCallers({ nodeAccounts, controlPlanes, clusterId, objects }),
     async authenticate(peer) {
       try {
         return await authenticate(peer);

@@ -39,6 +39,7 @@ export async function openStreams(given: StreamsOptions): Promise<OpenedStreams>
   const rootsChanged = (): void => push("certificates of the CA");
   const identity = await startIdentity({
     ...{ baseDir, mesh: mesh.current, clock, log, metrics: metrics.identity, secure, cluster: link?.tokens(store), rootsChanged },
+    objects: world.inputs.objects,
     rootStore: (root) => link?.rootStore(root),
     certificates: link?.certificates(),
   });

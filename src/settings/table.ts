@@ -79,13 +79,22 @@ export const SETTINGS = {
     own: true,
     about: "How often credentials are asked of Vault again (`vault` in mesh.yaml).",
   },
-  trustedAccounts: {
+  trustedNodeAccounts: {
     env: "CA_TRUSTED_NODE_ACCOUNTS",
     type: "string",
     default: "",
     restart: true,
     about:
-      "Accounts (`namespace/name`, separated by commas) that may ask for certificates of others: control planes that leave their signing to this one.",
+      "Accounts (`namespace/name`, separated by commas) of agents of nodes: one may ask for certificates of workloads whose pods are on the node of its own.",
+  },
+  trustedControlPlanes: {
+    env: "CA_TRUSTED_CONTROL_PLANES",
+    type: "string",
+    default: "",
+    restart: true,
+    own: true,
+    about:
+      "Accounts (`namespace/name`, separated by commas) of control planes that leave their signing to this one: they may ask for every identity of their trust domain.",
   },
   autoRegistration: {
     env: "PILOT_ENABLE_WORKLOAD_ENTRY_AUTOREGISTRATION",

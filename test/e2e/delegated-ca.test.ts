@@ -61,7 +61,7 @@ const trusting = (istiod: Istiod, { home }: Istiod): Istiod => ({ ...istiod, hom
 
 describe("a control plane that leaves its signing to another", () => {
   it("passes requests on for whom its callers are, and the other's roots to all", async () => {
-    const upstream = await startIstiod({ files: { "mesh.yaml": ISSUERS }, env: { CA_TRUSTED_NODE_ACCOUNTS: "istio-system/branch" } });
+    const upstream = await startIstiod({ files: { "mesh.yaml": ISSUERS }, env: { CA_TRUSTED_CONTROL_PLANES: "istio-system/branch" } });
     const branch = await startDelegating(upstream, "branch");
     const at = trusting(branch, upstream);
     const signed = await askCertificate(at, { token: CART, name: "spiffe://cluster.local/ns/evil/sa/admin" });
@@ -80,7 +80,7 @@ describe("a control plane that leaves its signing to another", () => {
   });
 
   it("says where and why it gets no certificate, and uses up no join token for nothing", async () => {
-    const upstream = await startIstiod({ files: { "mesh.yaml": ISSUERS }, env: { CA_TRUSTED_NODE_ACCOUNTS: "istio-system/branch" } });
+    const upstream = await startIstiod({ files: { "mesh.yaml": ISSUERS }, env: { CA_TRUSTED_CONTROL_PLANES: "istio-system/branch" } });
     const branch = await startDelegating(upstream, "stranger");
     const at = trusting(branch, upstream);
     const where = `the CA at 127.0.0.1:${upstream.securePort}`;

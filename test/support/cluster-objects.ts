@@ -88,15 +88,21 @@ export interface PodOptions {
   readonly address: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly node?: string;
+  /** The service account it runs as, if not `default`. */
+  readonly account?: string;
 }
 
 /** A pod that runs, as a kubelet would say. */
-export async function addPod(cluster: Cluster, { name, namespace = "shop", address, labels = {}, node }: PodOptions): Promise<void> {
+export async function addPod(
+  cluster: Cluster,
+  { name, namespace = "shop", address, labels = {}, node, account }: PodOptions,
+): Promise<void> {
+  const fields = `${node === undefined ? "" : `nodeName: ${node}, `}${account === undefined ? "" : `serviceAccountName: ${account}, `}`;
   await cluster.client.apply(`
 apiVersion: v1
 kind: Pod
 metadata: {name: ${name}, namespace: ${namespace}, labels: ${JSON.stringify(labels)}}
-spec: {${node === undefined ? "" : `nodeName: ${node}, `}containers: [{name: app, image: app, ports: [{name: web, containerPort: 8080}]}]}
+spec: {${fields}containers: [{name: app, image: app, ports: [{name: web, containerPort: 8080}]}]}
 `);
   await cluster.client.patch("Pod", `${namespace}/${name}`, {
     subresource: "status",
