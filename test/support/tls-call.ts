@@ -2,7 +2,10 @@ import { type Agent, request } from "node:https";
 import type { ConnectionOptions, TLSSocket } from "node:tls";
 
 /** One HTTPS request as a client sends it. */
-export interface TlsCall extends Pick<ConnectionOptions, "cert" | "key" | "ca" | "minVersion" | "maxVersion" | "ciphers"> {
+export interface TlsCall
+  extends Pick<ConnectionOptions, "cert" | "key" | "ca" | "minVersion" | "maxVersion" | "ciphers" | "ALPNProtocols"> {
+  /** Where, if not on the usual address of this machine. */
+  readonly address?: string;
   readonly port: number;
   /** The name in the handshake, and the Host header. */
   readonly name: string;
@@ -25,11 +28,11 @@ export interface TlsAnswer {
 }
 
 /** Makes one request over TLS; rejects where the handshake fails. Whose certificate is shown is for the caller to look at, unless `ca` is given. */
-export function tlsCall({ port, name, agent, path = "/", ...tls }: TlsCall): Promise<TlsAnswer> {
+export function tlsCall({ address = "127.0.0.1", port, name, agent, path = "/", ...tls }: TlsCall): Promise<TlsAnswer> {
   return new Promise((resolve, reject) => {
     const sent = request(
       {
-        host: "127.0.0.1",
+        host: address,
         port,
         path,
         servername: name,
