@@ -106,13 +106,14 @@ describe("how connections are taken", () => {
     const workload = (mode: string, more = ""): string =>
       peers("shop", `{selector: {matchLabels: {app: cart}}, mtls: {mode: ${mode}}${more}}`);
     const [whole, namespace] = [peers("istio-system", "{mtls: {mode: STRICT}}"), peers("shop", "{mtls: {mode: PERMISSIVE}}")];
+    // Each differs from the one before, so that nothing is seen before it is there.
     const steps: readonly [what: string, policies: string, plain: boolean, inTls: boolean][] = [
       ["nothing", "", true, true],
       ["the mesh", whole, false, true],
-      ["a namespace that leaves it to the mesh", whole + peers("shop", "{mtls: {mode: UNSET}}"), false, true],
       ["the namespace", whole + namespace, true, true],
-      ["the workload", whole + namespace + workload("STRICT"), false, true],
+      ["a namespace that leaves it to the mesh", whole + peers("shop", "{mtls: {mode: UNSET}}"), false, true],
       ["a workload that leaves it to the namespace", whole + namespace + workload("UNSET"), true, true],
+      ["the workload", whole + namespace + workload("STRICT"), false, true],
       ["the port", namespace + workload("STRICT", `, portLevelMtls: {${port}: {mode: DISABLE}}`), true, false],
       ["another port", namespace + workload("STRICT", `, portLevelMtls: {${port + 1}: {mode: DISABLE}}`), false, true],
       ["the workload, which takes plaintext alone", whole + workload("DISABLE"), true, false],

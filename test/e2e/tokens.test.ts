@@ -38,6 +38,32 @@ spec: {jwtRules: [${rules.join(", ")}]}
     await shop.proxy.assertNothingRejected();
   });
 
+  it("are found where a rule says, and handed on as it says", async () => {
+    const placed = `{issuer: "${good.name}", jwks: '${good.jwks}', fromHeaders: [{name: x-token, prefix: "JWT "}], fromParams: [token], fromCookies: [session],
+      forwardOriginalToken: true, outputPayloadToHeader: x-payload, outputClaimToHeaders: [{header: x-unit, claim: org.unit}]}`;
+    const shop = await gateway(authentication(placed) + policy("known", '{rules: [{from: [{source: {requestPrincipals: ["*"]}}]}]}'));
+    const token = good.token({ org: { unit: "till" } });
+    const places: readonly [place: string, change: Partial<Call>, status: number][] = [
+      ["a header with its prefix", { headers: { "x-token": `JWT ${token}` } }, 200],
+      ["that header without the prefix", { headers: { "x-token": token } }, 403],
+      ["a parameter", { path: `/?token=${token}` }, 200],
+      ["a cookie", { headers: { cookie: `a=b; session=${token}` } }, 200],
+      ["a place that is not named", { headers: { authorization: `Bearer ${token}` } }, 403],
+      ["a place that is not named, with a claim of the caller's own", { headers: { "x-unit": "till", "x-payload": "e30" } }, 403],
+    ];
+    for (const [place, change, status] of places) expect([place, await statusOf(shop, change)]).toEqual([place, status]);
+    expect(shop.v1.hits.map(({ headers }) => headers["x-unit"])).toEqual(["till", "till", "till"]);
+    const payloads = shop.v1.hits.map(
+      ({ headers }) => JSON.parse(Buffer.from(String(headers["x-payload"]), "base64url").toString()) as unknown,
+    );
+    expect(payloads).toEqual(Array(3).fill(expect.objectContaining({ iss: good.name, org: { unit: "till" } })));
+    expect(shop.v1.hits.map(({ headers, url }) => `${url} ${headers["x-token"] ?? ""} ${headers.cookie ?? ""}`.includes(token))).toEqual([
+      true,
+      true,
+      true,
+    ]);
+  });
+
   it("decide with their claims", async () => {
     const rules = `
   rules:
