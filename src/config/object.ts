@@ -91,6 +91,8 @@ export interface ConfigSource {
   readonly name: string;
   /** Yields one `reset`, then any events, until `signal` aborts. Bad documents are passed on: the store judges them. */
   events(signal: AbortSignal): AsyncIterable<SourceEvent>;
+  /** Looks at everything now, where it would look again only after a while. */
+  rescan?(): void;
   /** How the source is doing, where it can tell: a failing one keeps what it said in force. */
   sourceHealth?(): { readonly state: "starting" | "ok" | "failing"; readonly message?: string };
 }

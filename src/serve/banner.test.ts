@@ -4,7 +4,7 @@ import { type BannerOptions, bannerOf } from "./banner.ts";
 const at = { host: "127.0.0.1", port: 8080 };
 const plane = {
   ports: { grpc: undefined, secureGrpc: undefined, http: at, monitoring: undefined, webhooks: undefined },
-  sources: { states: () => [], set: () => {}, attach: () => () => {}, loaded: true, stop: () => {} },
+  sources: { states: () => [], set: () => {}, attach: () => () => {}, rescan: () => {}, loaded: true, stop: () => {} },
   debugToken: "not-for-others",
 };
 const lines = (env: NodeJS.ProcessEnv): string => bannerOf({ program: "istiod", baseDir: "/", env, plane }).join("\n");

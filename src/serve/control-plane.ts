@@ -115,7 +115,11 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
     openRest(parts, { grpc, ports, opened, cluster: link, ending: abort.signal });
     parts.serving.yes = true;
     void followMesh(parts, watch.loads(abort.signal));
-    return { ports, mesh: parts.mesh, sources: parts.sources, debugToken, rescan: watch.rescan, stop };
+    const rescan = (): void => {
+      watch.rescan();
+      parts.sources.rescan();
+    };
+    return { ports, mesh: parts.mesh, sources: parts.sources, debugToken, rescan, stop };
   } catch (error) {
     await stop();
     throw error;

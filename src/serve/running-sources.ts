@@ -23,6 +23,8 @@ export interface RunningSources {
    * speaks. Undefined takes it away, with all it said.
    */
   attach(name: string, source: ConfigSource | undefined): void;
+  /** Has all sources look at everything now. */
+  rescan(): void;
   states(): readonly SourceState[];
   /** Every source has said all it had to say at start. */
   readonly loaded: boolean;
@@ -127,6 +129,9 @@ export function createRunningSources({ make, own, store, log, staged }: SourcesO
       inner ??= begin(own.name, own);
       order();
       staged();
+    },
+    rescan() {
+      for (const { source } of all()) source.rescan?.();
     },
     states: () => all().map(stateOf),
     get loaded() {

@@ -1,4 +1,4 @@
-import { access, readFile } from "node:fs/promises";
+import { access, link, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import type { MeshState } from "../../src/debug/api-types.ts";
@@ -6,7 +6,7 @@ import { call, tally } from "../support/calls.ts";
 import { tempDir } from "../support/cleanup.ts";
 import { runIstiod } from "../support/istiod.ts";
 import { rule, shopRoutes } from "../support/shop.ts";
-import { startShop } from "../support/shop-mesh.ts";
+import { ROUTES_FILE, startShop } from "../support/shop-mesh.ts";
 import { eventually } from "../support/wait.ts";
 
 describe("a bad mesh.yaml", () => {
@@ -66,6 +66,25 @@ describe("a good mesh.yaml on reload", () => {
       return (await readFile(accessLog, "utf8")).includes("/logged");
     });
     await shop.proxy.assertNothingRejected();
+  });
+
+  it("is read at once on SIGHUP, and so are all other files, where nothing else tells of their changes", async () => {
+    const shop = await startShop({ http: rule("v1"), istiod: { files: { "mesh.yaml": "trustDomain: one.example\n" } } });
+    const { istiod } = shop;
+    expect(await tally(10, shop.target)).toEqual({ v1: 10 });
+    // Written through another name in a directory that nobody watches.
+    const elsewhere = async (file: string, text: string): Promise<void> => {
+      const other = join(await tempDir(), "other");
+      await link(join(istiod.home, "etc/istio", file), other);
+      await writeFile(other, text);
+    };
+    await elsewhere(ROUTES_FILE, shopRoutes(rule("v2")));
+    await elsewhere("mesh.yaml", "trustDomain: two.example\n");
+    expect(await tally(10, shop.target)).toEqual({ v1: 10 });
+    process.kill(istiod.pid(), "SIGHUP");
+    const sooner = 15_000; // Than they would be looked at again anyway.
+    await eventually("the rule holds", async () => (await tally(10, shop.target)).v2 === 10, sooner);
+    await eventually("so does the mesh", async () => (await (await istiod.debug("/debug/mesh")).text()).includes("two.example"), sooner);
   });
 
   it("adds and removes directories of configuration", async () => {

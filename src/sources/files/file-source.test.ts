@@ -172,6 +172,18 @@ describe("changes", () => {
     writeFileSync(join(outside, "other"), object("a", 2));
     await rig.until(() => rig.say("a.yaml") === "a=2");
   });
+
+  it("looks at once where it is told to", async () => {
+    const outside = mkdtempSync(join(tmpdir(), "outside-"));
+    onCleanUp(() => rmSync(outside, { recursive: true, force: true }));
+    const rig = new Rig({ rescan: 3_600_000 });
+    rig.write("a.yaml", object("a", 1));
+    linkSync(join(rig.dir, "a.yaml"), join(outside, "other"));
+    await rig.start();
+    writeFileSync(join(outside, "other"), object("a", 2));
+    rig.source.rescan?.();
+    await rig.until(() => rig.say("a.yaml") === "a=2");
+  });
 });
 
 describe("links", () => {

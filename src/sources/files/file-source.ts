@@ -112,6 +112,10 @@ class DirectorySource implements FileSource {
     return scopes.length > 0;
   }
 
+  rescan(): void {
+    this.#queue.mark("");
+  }
+
   sourceHealth(): FileSourceHealth {
     const { directories, watches, unwatched } = this.#tree.counts;
     return {
