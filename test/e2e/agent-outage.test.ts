@@ -1,10 +1,11 @@
-import { readdir, readFile } from "node:fs/promises";
+import { cp, readdir, readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { startAgentProcess } from "../support/agent.ts";
 import { meshBelieving, startAgentMesh, tokenFor } from "../support/agent-mesh.ts";
 import { call, tally } from "../support/calls.ts";
 import { createCertificateIssuer, tlsSecret } from "../support/certificates.ts";
+import { tempDir } from "../support/cleanup.ts";
 import { httpEcho } from "../support/echo.ts";
 import { rootOf } from "../support/identity.ts";
 import { startIstiod } from "../support/istiod.ts";
@@ -76,6 +77,30 @@ describe("without a control plane", () => {
     expect(await counts()).toEqual(before);
     expect(await istiod.metric("pilot_xds_pushes")).toBe(0);
     expect(await tally(5, target)).toEqual({ cart: 5 });
+  });
+
+  it("agents go on at another replica, which sends nothing that they have, and then what changes there", async () => {
+    const port = await freePort();
+    const { istiod, client, target } = await startAgentMesh({
+      address: ({ securePort }) => `127.0.0.1:${securePort},127.0.0.1:${port}`,
+    });
+    const home = await tempDir();
+    await cp(join(istiod.home, "etc"), join(home, "etc"), { recursive: true });
+    const other = await startIstiod({ home, env: { SECURE_GRPC_ADDR: `127.0.0.1:${port}` } });
+    await inStep(istiod, "web.shop");
+    const counts = (): Promise<readonly number[]> => Promise.all(UPDATES.map(client.stat));
+    const before = await counts();
+    const traffic = keepCalling(target);
+    await istiod.stop("SIGKILL");
+    await eventually("the agents are at the other", async () => (await other.metric("pilot_xds")) === 2);
+    await inStep(other, "web.shop");
+    expect(await counts()).toEqual(before);
+    expect(await traffic.stop()).toEqual([]);
+    await other.write(
+      "conf/more.yaml",
+      "{apiVersion: networking.istio.io/v1, kind: VirtualService, metadata: {name: cart, namespace: shop}, spec: {hosts: [cart], http: [{directResponse: {status: 418}}]}}\n",
+    );
+    await eventually("what changes there arrives", async () => (await call(target)).status === 418);
   });
 
   it("an agent that is killed leaves its Envoy serving, and the next agent replaces it", async () => {
