@@ -112,6 +112,13 @@ describe("validateObject", () => {
     );
   });
 
+  it("says which entries of lists and maps are nothing, each with its place", () => {
+    const empty = { hosts: ["a", null], http: [null, { match: [null], headers: { request: { add: { x: null } } }, ...route }] };
+    for (const place of ["hosts[1]", "http[0]", "http[1].match[0]", "http[1].headers.request.add.x"])
+      expect(judge("VirtualService", empty).message).toContain(`spec.${place}: must be `);
+    expect(judge("VirtualService", { ...virtualService(route), gateways: null, tls: null }).allowed).toBe(true);
+  });
+
   it("refuses fields beside the spec, which no schema has", () => {
     expect(judge("VirtualService", virtualService(route), { more: { specc: {} } }).message).toMatch(/^configuration is invalid: specc: /);
   });
