@@ -43,6 +43,7 @@ export const PROBLEM_CODES = {
     level: "warning",
     about: "A VirtualService that goes before this one has the host for the same sidecars: these rules have no effect on them.",
   },
+  "conflict.address": { level: "warning", about: "Another Service has the address: what is sent to it may reach either of them." },
   "conflict.port": { level: "warning", about: "The port is taken by a server or service that goes before this one." },
   "conflict.sni": { level: "warning", about: "A server that goes before this one has the name on the port: this one is left out." },
   "route.unreachable": { level: "warning", about: "A rule can never match because an earlier one takes all its requests." },

@@ -110,6 +110,14 @@ spec: {clusterIP: ${good.clusterIP}, ports: [{name: http, port: 80}]}
     });
     const picked = watchEndpoints(istiod.grpcPort, "outbound|80||picked.example.com");
     await eventually("a pod without an address is no endpoint", () => picked().at(-1)?.length === 0);
+    await eventually("circles and the address are told", async () => {
+      const told = JSON.parse(await problems(istiod)) as readonly { readonly code: string; readonly path: string }[];
+      expect(told.map(({ code, path }) => `${code} ${path}`).sort()).toEqual([
+        "conflict.address spec.clusterIP",
+        ...Array(3).fill("reference.host spec.externalName"),
+      ]);
+      return true;
+    });
     const held = (await (await istiod.debug("/debug/configz")).text()).length;
     expect(held, "what nobody reads of a Service is not kept").toBeLessThan(2 * LARGE.length);
     await expectUndisturbed(istiod);

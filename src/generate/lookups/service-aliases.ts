@@ -11,6 +11,8 @@ export interface ServiceAliases {
   readonly targetOf: (host: string) => string | undefined;
   /** The aliases of a host, sorted. */
   readonly of: (host: string) => readonly ServiceRef[];
+  /** Those that lead back to themselves, sorted. */
+  readonly circular: () => readonly ServiceRef[];
 }
 
 interface Alias extends ServiceRef {
@@ -20,6 +22,7 @@ interface Alias extends ServiceRef {
 interface AliasMap {
   readonly targets: ReadonlyMap<string, string>;
   readonly byTarget: ReadonlyMap<string, readonly ServiceRef[]>;
+  readonly circular: readonly ServiceRef[];
 }
 
 /** Defines the aliases of a mesh: most have none, and services that change otherwise re-run their namespace's list only. */
@@ -36,7 +39,11 @@ export function defineServiceAliases(ctx: Context): ServiceAliases {
     name: "serviceAliases",
     compute: () => aliasMap(ctx.registry.namespaces().flatMap((namespace) => inNamespace(namespace))),
   });
-  return { targetOf: (host) => all("").targets.get(host), of: (host) => all("").byTarget.get(host) ?? [] };
+  return {
+    targetOf: (host) => all("").targets.get(host),
+    of: (host) => all("").byTarget.get(host) ?? [],
+    circular: () => all("").circular,
+  };
 }
 
 function aliasMap(aliases: readonly Alias[]): AliasMap {
@@ -46,11 +53,13 @@ function aliasMap(aliases: readonly Alias[]): AliasMap {
     const target = lastOf(direct, host);
     if (target !== undefined) targets.set(host, target);
   }
-  const reachable = aliases.filter(({ host }) => targets.has(host)).toSorted((a, b) => compareText(a.host, b.host));
+  const sorted = aliases.toSorted((a, b) => compareText(a.host, b.host));
+  const reachable = sorted.filter(({ host }) => targets.has(host));
   const byTarget = Map.groupBy(reachable, ({ host }) => targets.get(host) ?? "");
   return {
     targets,
     byTarget: new Map([...byTarget].map(([target, list]) => [target, list.map(refOf)])),
+    circular: sorted.filter(({ host }) => !targets.has(host)).map(refOf),
   };
 }
 

@@ -14,6 +14,7 @@ import { missingCredentials, serverConflicts } from "./gateway-problems.ts";
 import { defineHostConflicts } from "./host-conflicts.ts";
 import { defineKnownNames } from "./known-names.ts";
 import { definePortConflicts } from "./port-conflicts.ts";
+import { defineServiceProblems } from "./service-problems.ts";
 import { uselessProviders } from "./telemetry-problems.ts";
 import { danglingNames } from "./virtual-service-problems.ts";
 
@@ -23,7 +24,7 @@ export interface ObjectProblems {
   keys(): readonly string[];
   /** The work behind `all`, an object each: for those who must give way in between. */
   steps(): Iterable<void>;
-  /** Sorted by object. It is one result: who holds it can bring it up to date for what the changes cost, however many objects there are. */
+  /** Sorted by object, Services of Kubernetes last. It is one result: who holds it can bring it up to date for what the changes cost, however many objects there are. */
   all(): readonly Problem[];
 }
 
@@ -33,6 +34,7 @@ const KINDS = ["DestinationRule", "Gateway", "RequestAuthentication", "ServiceEn
 export function defineObjectProblems(ctx: GenerateContext, credentials: CredentialSource): ObjectProblems {
   const { engine, inputs } = ctx;
   const findings = defineFindings(ctx);
+  const ofServices = defineServiceProblems(ctx);
   const ofObject = engine.query<string, readonly Problem[]>({
     name: "problems.ofObject",
     compute: (key) => {
@@ -46,7 +48,7 @@ export function defineObjectProblems(ctx: GenerateContext, credentials: Credenti
   });
   const ofAll = engine.query<string, readonly Problem[]>({
     name: "problems.ofAll",
-    compute: () => keys("").flatMap((key) => ofObject(key)),
+    compute: () => [...keys("").flatMap((key) => ofObject(key)), ...ofServices()],
   });
   /** Whether credentials are there is no matter of the inputs, and asked each time. */
   const withoutCredentials = (): readonly Problem[] =>
@@ -71,7 +73,7 @@ export function defineObjectProblems(ctx: GenerateContext, credentials: Credenti
     },
     all() {
       const missing = withoutCredentials();
-      return missing.length === 0 ? ofAll("") : inOrder([...ofAll(""), ...missing], keys(""));
+      return missing.length === 0 ? ofAll("") : [...inOrder([...ofAll(""), ...missing], keys("")), ...ofServices()];
     },
   };
 }
