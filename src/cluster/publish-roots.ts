@@ -7,6 +7,7 @@ import { LeaderLease } from "../kube/lease.ts";
 import type { PublishedRoots } from "../serve/cluster-link.ts";
 import type { RemoteClusters } from "./remote-clusters.ts";
 import { keepRemote } from "./remote-upkeep.ts";
+import { keepRootBundle } from "./root-bundle.ts";
 import { keepRootConfigMaps } from "./root-config-maps.ts";
 
 export interface PublishOptions {
@@ -23,23 +24,24 @@ export interface PublishOptions {
 /** Istio's name for whoever writes to all namespaces; one for all revisions, since they share the CA. */
 const LEASE = "istio-namespace-controller-election";
 
-/** Keeps the roots in every namespace as long as this replica leads, and those of clusters that are served from here (`EXTERNAL_ISTIOD`). */
+/** Keeps the roots in every namespace, or in one ClusterTrustBundle, as long as this replica leads, and those of clusters that are served from here (`EXTERNAL_ISTIOD`). */
 export function publishRoots(options: PublishOptions, signal: AbortSignal): void {
   const { published, client, remotes, namespace, config, clock, log } = options;
   const { clusterWrites, namespaces } = config.process;
   if (!clusterWrites) return;
-  const { podName, externalIstiod, clusterId, revision } = config.settings;
+  const { podName, externalIstiod, clusterId, revision, trustBundles } = config.settings;
   const holder = podName || `${hostname()}-${process.pid}`;
   const lease = new LeaderLease({ client, namespace, name: LEASE, holder, clock, log });
   const lead = async (term: AbortSignal): Promise<void> => {
-    const shared = { namespace, clusterId, revision, namespaces, published, clock, log };
+    const shared = { namespace, clusterId, revision, namespaces, trustBundles, published, clock, log };
     if (externalIstiod)
       remotes.whenOpened(
         (cluster, { client: there, ending }) =>
           void keepRemote({ ...shared, cluster, client: there }, AbortSignal.any([term, ending.signal])),
         term,
       );
-    await keepRootConfigMaps({ client, namespaces, published, clock, log }, term);
+    if (trustBundles) await keepRootBundle({ client, published, clock, log }, term);
+    else await keepRootConfigMaps({ client, namespaces, published, clock, log }, term);
   };
   void lease.run(lead, signal);
 }

@@ -7,6 +7,7 @@ import { Reflector } from "../kube/reflector.ts";
 import type { KubeObject, ResourceType } from "../kube/resource-type.ts";
 import type { PublishedRoots } from "../serve/cluster-link.ts";
 import { patchInjectorRoots } from "./injector-roots.ts";
+import { keepRootBundle } from "./root-bundle.ts";
 import { keepRootConfigMaps } from "./root-config-maps.ts";
 
 export interface RemoteUpkeepOptions {
@@ -20,6 +21,8 @@ export interface RemoteUpkeepOptions {
   readonly revision: string;
   /** Only these; empty: all. */
   readonly namespaces: readonly string[];
+  /** One ClusterTrustBundle has the roots, instead of a ConfigMap in every namespace. */
+  readonly trustBundles: boolean;
   readonly published: PublishedRoots;
   readonly clock: Clock;
   readonly log: Log;
@@ -47,7 +50,8 @@ export async function keepRemote(options: RemoteUpkeepOptions, signal: AbortSign
     );
     if (term === undefined) return;
     const both = AbortSignal.any([signal, term.signal]);
-    void keepRootConfigMaps({ ...options, client: patchingByAnyMeans(client) }, both);
+    if (options.trustBundles) void keepRootBundle(options, both);
+    else void keepRootConfigMaps({ ...options, client: patchingByAnyMeans(client) }, both);
     void keepInjector(options, both);
   };
   const reflector = new Reflector<boolean>({

@@ -13,8 +13,8 @@ export interface TrustBundleOptions {
   readonly log: Log;
 }
 
-/** The API is young: a cluster has one of these versions, or none. */
-const BUNDLES = { group: "certificates.k8s.io", versions: ["v1", "v1beta1", "v1alpha1"], plural: "clustertrustbundles" } as const;
+/** ClusterTrustBundles. The API is young: a cluster has one of these versions, or none. */
+export const BUNDLES = { group: "certificates.k8s.io", versions: ["v1", "v1beta1", "v1alpha1"], plural: "clustertrustbundles" } as const;
 const PATIENCE_MS = 3_000;
 const ASK_AGAIN_MS = 10_000;
 /** An API that is off comes with another start of the API server. */
@@ -70,7 +70,8 @@ interface Wait {
   readonly absent: () => void;
 }
 
-async function servedVersion(
+/** The version of them that the cluster has, waited for where it has none; undefined when the signal aborted. */
+export async function servedVersion(
   { client, clock }: Pick<TrustBundleOptions, "client" | "clock">,
   { signal, absent }: Wait,
 ): Promise<string | undefined> {
@@ -84,7 +85,8 @@ async function servedVersion(
   return undefined;
 }
 
-function bundleIn({ spec }: KubeObject): string | undefined {
+/** The certificates in a ClusterTrustBundle; undefined where there are none. */
+export function bundleIn({ spec }: KubeObject): string | undefined {
   const text = (spec as { readonly trustBundle?: unknown } | undefined)?.trustBundle;
   return typeof text === "string" && text !== "" ? text : undefined;
 }

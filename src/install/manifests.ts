@@ -6,6 +6,7 @@ import { exposedIstiod } from "./exposed-istiod.ts";
 import { DEFAULT_INSTALL, type InstallOptions } from "./install-options.ts";
 import { olderServices } from "./older-services.ts";
 import { EXAMPLE_SIGNER, signerAccess } from "./signer-access.ts";
+import { trustBundleAccess } from "./trust-bundle-access.ts";
 import { workloadObjects } from "./workload.ts";
 
 /** A file below `deploy/`: plain objects, no templates, so that kubectl and kustomize take it as it is. */
@@ -50,6 +51,11 @@ export const MANIFESTS: readonly Manifest[] = [
         `Optional: certificates by signers of the cluster (PILOT_CERT_PROVIDER, EXTERNAL_CA). Put the names of your signers in the place of ${EXAMPLE_SIGNER}.`,
         signerAccess(DEFAULT_INSTALL, [EXAMPLE_SIGNER]),
       ),
+  },
+  {
+    file: "trust-bundle.yaml",
+    text: () =>
+      yamlOf("Optional: the roots in a ClusterTrustBundle (ENABLE_CLUSTER_TRUST_BUNDLE_API).", trustBundleAccess(DEFAULT_INSTALL)),
   },
 ];
 

@@ -39,7 +39,7 @@ export async function followInjection(parts: Parts, { namespace, inCluster }: In
     settings: () => ({
       config: texts.current.config,
       templates: texts.current.templates,
-      values: placed(texts.current, { revision, namespace, cluster: settings.clusterId }),
+      values: placed(texts.current, { revision, namespace, cluster: settings.clusterId, trustBundles: settings.trustBundles }),
       mesh: mesh.current.mesh,
       revision,
       compliancePolicy: settings.compliancePolicy,
@@ -55,11 +55,8 @@ export async function followInjection(parts: Parts, { namespace, inCluster }: In
 }
 
 /** Where this control plane stands, unless the values say otherwise. */
-function placed(
-  { values }: ReadInjection,
-  { revision, namespace, cluster }: { readonly revision: string; readonly namespace: string; readonly cluster: string },
-): ReadInjection["values"] {
-  const { global } = values;
+function placed({ values }: ReadInjection, { revision, namespace, cluster, trustBundles }: Stand): ReadInjection["values"] {
+  const { global, pilot } = values;
   return {
     ...values,
     revision: values.revision || (revision === "default" ? "" : revision),
@@ -68,7 +65,17 @@ function placed(
       istioNamespace: global.istioNamespace === "istio-system" ? namespace : global.istioNamespace,
       multiCluster: { clusterName: global.multiCluster.clusterName || cluster },
     },
+    ...(trustBundles && { pilot: { ...pilot, env: { ENABLE_CLUSTER_TRUST_BUNDLE_API: true, ...pilot.env } } }),
   };
+}
+
+/** Where a control plane stands. */
+interface Stand {
+  readonly revision: string;
+  readonly namespace: string;
+  readonly cluster: string;
+  /** Whether pods find the roots in a ClusterTrustBundle. */
+  readonly trustBundles: boolean;
 }
 
 interface ProxyConfigQuestion {

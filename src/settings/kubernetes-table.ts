@@ -51,6 +51,14 @@ export const KUBERNETES_SETTINGS = {
     about:
       "With `EXTERNAL_CA`: what goes before the names of signers that workloads give (`ISTIO_META_CERT_SIGNER`); empty: they may give none.",
   },
+  trustBundles: {
+    env: "ENABLE_CLUSTER_TRUST_BUNDLE_API",
+    type: "bool",
+    default: "false",
+    restart: true,
+    about:
+      "Publish the roots in the ClusterTrustBundle `istio.io:istiod-ca:root-cert` instead of a ConfigMap in every namespace; injected pods mount it. Rights: deploy/trust-bundle.yaml.",
+  },
   statusWrites: {
     env: "PILOT_ENABLE_STATUS",
     type: "bool",

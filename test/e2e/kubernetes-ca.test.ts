@@ -7,18 +7,23 @@ import { silentLog } from "../../src/base/log.ts";
 import type { CaTexts } from "../../src/ca/ca-material.ts";
 import { makeRoot } from "../../src/ca/make-root.ts";
 import { secretRootStore } from "../../src/cluster/secret-root-store.ts";
+import { DEFAULT_INSTALL } from "../../src/install/install-options.ts";
+import { istiodObjects } from "../../src/install/manifests.ts";
+import { trustBundleAccess } from "../../src/install/trust-bundle-access.ts";
 import { findKubeAccess } from "../../src/kube/kube-access.ts";
 import { createKubeClient } from "../../src/kube/kube-client.ts";
 import { type Cluster, clusterImpossible, startCluster } from "../cluster/start-cluster.ts";
 import { tempDir } from "../support/cleanup.ts";
 import { addNamespaces } from "../support/cluster-objects.ts";
 import { type Istiod, startIstiod } from "../support/istiod.ts";
+import { freePort } from "../support/ports.ts";
 import { eventually } from "../support/wait.ts";
 
 const reason = clusterImpossible();
 if (reason !== undefined) console.warn(`skipped: ${reason}`);
 
 const CONFIG_MAP = "istio-ca-root-cert";
+const BUNDLE = "istio.io:istiod-ca:root-cert";
 
 /** A CA as a user would bring it along. */
 const bringCa = async (name: string): Promise<CaTexts> =>
@@ -158,6 +163,39 @@ describe.skipIf(reason !== undefined)("the CA of a cluster", () => {
     await startIstiod({ env: { KUBECONFIG: cluster.kubeconfig, POD_NAMESPACE: namespace } });
     expect(await secretText(namespace, "ca-cert.pem")).toBeUndefined();
     expect(await cluster.client.get("Lease", `${namespace}/istio-namespace-controller-election`)).toBeUndefined();
+  });
+
+  it("is told in one ClusterTrustBundle where that is set, with the rights of the manifest, and pods are led to it", async () => {
+    const namespace = await place();
+    const bundle = async (): Promise<string | undefined> =>
+      ((await cluster.client.get("ClusterTrustBundle", BUNDLE))?.spec as { readonly trustBundle?: string } | undefined)?.trustBundle;
+    const roles = [...istiodObjects({ ...DEFAULT_INSTALL, namespace }), ...trustBundleAccess({ ...DEFAULT_INSTALL, namespace })];
+    const rights = roles.filter(({ kind }) => kind === "ServiceAccount" || /Role/.test(kind ?? ""));
+    await cluster.client.apply(rights.map((one) => JSON.stringify(one)).join("\n---\n"));
+    const mine = await bringCa("mine");
+    await applySecret(namespace, "cacerts", { ...mine });
+    const webhooks = await freePort();
+    const istiod = await startIstiod({
+      files: { "mesh.yaml": "clusterWrites: true\n" },
+      env: {
+        KUBECONFIG: await cluster.kubeconfigFor(namespace, "istiod"),
+        POD_NAMESPACE: namespace,
+        ENABLE_CLUSTER_TRUST_BUNDLE_API: "true",
+        HTTPS_ADDR: `127.0.0.1:${webhooks}`,
+      },
+    });
+    await eventually("the roots are there", async () => (await bundle()) === mine["root-cert.pem"]);
+    expect(await published(namespace)).toBeUndefined();
+    const next = await bringCa("next");
+    await cluster.client.patch("ClusterTrustBundle", BUNDLE, { body: { spec: { trustBundle: next["root-cert.pem"] } } });
+    await eventually("they are put right", async () => (await bundle()) === mine["root-cert.pem"]);
+    await cluster.client.delete("ClusterTrustBundle", BUNDLE);
+    await eventually("they are made again", async () => (await bundle()) === mine["root-cert.pem"]);
+    const both = `${mine["root-cert.pem"]}${next["root-cert.pem"]}`;
+    await applySecret(namespace, "cacerts", { ...mine, "root-cert.pem": both });
+    await eventually("they follow the CA", async () => (await bundle())?.match(/BEGIN/g)?.length === 2);
+    const shown = (await (await istiod.debug("/debug/inject")).json()) as unknown;
+    expect(JSON.stringify(shown)).toContain('"ENABLE_CLUSTER_TRUST_BUNDLE_API":true');
   });
 
   it("is told to every namespace that counts, new ones too, and told again where somebody changed it", async () => {
