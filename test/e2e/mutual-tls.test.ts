@@ -49,6 +49,7 @@ describe("who may call whom", () => {
     ["/not-account", "from: [{source: {notServiceAccounts: [web, bank/web]}}]", ["teller", "nobody"]],
     ["/when-principal", "when: [{key: source.principal, values: [cluster.local/ns/bank/sa/teller]}]", ["teller"]],
     ["/when-namespace", "when: [{key: source.namespace, notValues: [shop]}]", ["teller", "web of the bank", "nobody"]],
+    ["/when-name", `when: [{key: connection.sni, values: [${CART_HOST}]}]`, ["teller", "web of the bank"]],
     ["/when-account", "when: [{key: source.serviceAccount, values: [bank/teller]}]", ["teller"]],
   ];
 

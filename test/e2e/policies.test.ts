@@ -67,6 +67,57 @@ describe("who may call what", () => {
     await shop.proxy.assertNothingRejected();
   });
 
+  it("is decided by all else that operations, sources and conditions may name, and audits decide nothing", async () => {
+    const topology = "defaultConfig: {gatewayTopology: {numTrustedProxies: 1}}\n";
+    const shop = await gateway(policy("nobody", "{}"), { "mesh.yaml": topology });
+    const { port } = shop.target;
+    const behind = (address: string): Partial<Call> => ({ headers: { "x-forwarded-for": address } });
+    const [near, far] = [behind("203.0.113.7"), behind("198.51.100.7")];
+    const operation = (fields: string): string => `to: [{operation: {${fields}}}]`;
+    const source = (fields: string): string => `from: [{source: {${fields}}}]`;
+    const when = (key: string, fields: string): string => `when: [{key: ${key}, ${fields}}]`;
+    const cases: readonly [rule: string, allowed: readonly Partial<Call>[], refused: readonly Partial<Call>[]][] = [
+      [operation("notMethods: [POST]"), [{}], [{ method: "POST" }]],
+      [operation("notHosts: [other.test]"), [{}], []],
+      [operation(`notHosts: [${SHOP_HOST}]`), [], [{}]],
+      [operation('notPaths: ["/private/*"]'), [{ path: "/open" }], [{ path: "/private/a" }]],
+      [operation(`ports: ["${port}"]`), [{}], []],
+      [operation(`notPorts: ["${port}"]`), [], [{}]],
+      [operation('paths: ["/a/{**}"]'), [{ path: "/a/b/c" }], [{ path: "/b/a/c" }]],
+      [operation('paths: ["/a/{*}/c"]'), [{ path: "/a/b/c" }], [{ path: "/a/b/b/c" }, { path: "/a/c" }]],
+      [operation('paths: ["*/c"]'), [{ path: "/a/b/c" }], [{ path: "/c/d" }]],
+      [source("remoteIpBlocks: [203.0.113.0/24]"), [near], [far, {}]],
+      [source("notRemoteIpBlocks: [203.0.113.0/24]"), [far], [near]],
+      [source("ipBlocks: [203.0.113.0/24]"), [], [near]],
+      [when("remote.ip", "values: [203.0.113.7]"), [near], [far]],
+      [when("source.ip", "values: [127.0.0.1]"), [near, far], []],
+      [when("destination.ip", "values: [127.0.0.0/8]"), [{}], []],
+      [when("destination.ip", "notValues: [127.0.0.1]"), [], [{}]],
+      [when("destination.port", `values: ["${port}"]`), [{}], []],
+      [when("destination.port", `notValues: ["${port}"]`), [], [{}]],
+    ];
+    const allow = cases.map(([rule], index) => policy(`case-${index}`, `{rules: [{${one(rule, index)}}]}`)).join("");
+    await shop.istiod.write(POLICIES, `${allow}${policy("audit", "{action: AUDIT, rules: [{}]}")}`);
+    await eventually("the policies count", async () => (await statusOf(shop, { headers: { "x-case": "0" } })) === 200);
+    for (const [index, [rule, ...changes]] of cases.entries())
+      for (const [status, list] of [
+        [200, changes[0]],
+        [403, changes[1]],
+      ] as const)
+        for (const change of list) {
+          const headers = { ...change.headers, "x-case": String(index) };
+          expect([rule, change, await statusOf(shop, { ...change, headers })]).toEqual([rule, change, status]);
+        }
+    expect(await statusOf(shop)).toBe(403);
+    await shop.proxy.assertNothingRejected();
+
+    /** A rule for requests of one case. */
+    function one(rule: string, index: number): string {
+      const isCase = `{key: "request.headers[x-case]", values: ["${index}"]}`;
+      return rule.startsWith("when") ? rule.replace("when: [", `when: [${isCase}, `) : `${rule}, when: [${isCase}]`;
+    }
+  });
+
   it("follows a changed policy, and denies before it allows", async () => {
     const shop = await gateway(policy("allow", "{rules: [{to: [{operation: {methods: [GET]}}]}]}"));
     expect(await statusOf(shop)).toBe(200);

@@ -70,6 +70,7 @@ spec: {jwtRules: [${rules.join(", ")}]}
   - from: [{source: {requestPrincipals: ["${good.name}/*"]}}]
     to: [{operation: {paths: ["/shop/*"]}}]
     when: [{key: "request.auth.claims[groups]", values: [buyers, "team-*"]}, {key: "request.auth.claims[org][unit]", notValues: [guest]}]
+  - {from: [{source: {notRequestPrincipals: ["*"]}}], to: [{operation: {paths: [/anonymous]}}]}
   - to: [{operation: {paths: [/public]}}]`;
     const shop = await gateway(authentication(given) + policy("claims", rules));
     const status = (claims: Readonly<Record<string, unknown>>): Promise<number> =>
@@ -81,6 +82,8 @@ spec: {jwtRules: [${rules.join(", ")}]}
     expect(await status({})).toBe(403);
     expect(await statusOf(shop, { path: "/shop/a" })).toBe(403);
     expect(await statusOf(shop, { path: "/public" })).toBe(200);
+    expect(await statusOf(shop, { path: "/anonymous" })).toBe(200);
+    expect(await statusOf(shop, { path: "/anonymous", ...bearer(good.token({ aud: "shop" })) })).toBe(403);
   });
 
   it("choose the route at a gateway", async () => {
