@@ -142,23 +142,33 @@ describe.skipIf(impossible !== undefined)("transparent interception between host
     expect(await proxies.v1.stat("cluster.inbound|5432||.upstream_cx_total")).toBe(3);
   });
 
-  it("takes HTTP and TCP for a pod of a headless service to that very pod", async () => {
+  it("takes HTTP and TCP for a pod of a headless service, or where a rule leaves the choice to the client, to that very pod", async () => {
     const { client, v1, v2, proxies } = await startWorld((hosts) => ({
       "conf/web.yaml": service({ name: "web", address: "None", port: ["http", 8080, 8080], hosts: [hosts.v1, hosts.v2] }),
       "conf/db.yaml": service({ name: "db", address: "None", port: ["tcp-db", 5432, 5432], hosts: [hosts.v1, hosts.v2] }).replace(
         "{app: db}",
         "{app: web}",
       ),
+      "conf/direct.yaml": `${service({ name: "direct", address: WEB, port: ["http", 8081, 8081], hosts: [hosts.v1, hosts.v2] })}
+---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: direct, namespace: shop}
+spec: {host: direct, trafficPolicy: {loadBalancer: {simple: PASSTHROUGH}}}
+`,
     }));
     for (const host of [v1, v2]) {
       await host.ask("http", { name: host.name, port: 8080 });
+      await host.ask("http", { name: `direct ${host.name}`, port: 8081 });
       await host.ask("tcp", { name: host.name, port: 5432 });
     }
     for (const { address, name } of [v1, v2, v1]) {
       expect((await client.ask("call", { address, port: 8080, host: "web.shop:8080" })).by).toBe(name);
       expect((await client.ask("call", { address, port: 8080, host: `${name}.web.shop:8080` })).by).toBe(name);
       expect(await client.ask("converse", { address, port: 5432, say: "x\n", lines: 2 })).toEqual([name, "x"]);
+      expect((await client.ask("call", { address, port: 8081, host: "direct.shop:8081" })).by).toBe(`direct ${name}`);
     }
+    expect(await proxies.client.stat("cluster.outbound|8081||direct.shop.svc.cluster.local.upstream_rq_total")).toBe(3);
     expect((await v2.ask("hits", { port: 8080 })).map(({ from }) => from)).toEqual([FROM_PROXY, FROM_PROXY]);
     expect(await proxies.client.stat("cluster.outbound|8080||web.shop.svc.cluster.local.upstream_rq_total")).toBe(6);
     expect(await proxies.client.stat("cluster.outbound|5432||db.shop.svc.cluster.local.upstream_cx_total")).toBe(3);

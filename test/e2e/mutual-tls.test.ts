@@ -1,11 +1,18 @@
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { type AgentMesh, CART_HOST, startAgentMesh } from "../support/agent-mesh.ts";
+import { startAgentProcess } from "../support/agent.ts";
+import { type AgentMesh, CART_HOST, meshBelieving, startAgentMesh } from "../support/agent-mesh.ts";
 import { call } from "../support/calls.ts";
+import { createCertificateIssuer } from "../support/certificates.ts";
 import { tempDir } from "../support/cleanup.ts";
-import { askCertificate, type Signed } from "../support/identity.ts";
+import { httpEcho } from "../support/echo.ts";
+import { edgeObjects } from "../support/edge-gateway.ts";
+import { askCertificate, rootOf, type Signed } from "../support/identity.ts";
+import { startIstiod } from "../support/istiod.ts";
+import { freePort } from "../support/ports.ts";
 import { type TlsAnswer, type TlsCall, tlsCall } from "../support/tls-call.ts";
+import { createIssuer } from "../support/tokens.ts";
 import { eventually } from "../support/wait.ts";
 
 /** Somebody with a certificate of the mesh who calls the server's Envoy as other Envoys do. */
@@ -92,6 +99,31 @@ spec:
     expect(mesh.app.hits).toHaveLength(served);
     await mesh.istiod.write("conf/cart.yaml", config);
     await eventually("it is again", async () => (await call(mesh.target)).status === 200);
+  });
+});
+
+describe("a gateway for the mesh", () => {
+  it("takes certificates of the mesh, shows its own, and turns away all else", async () => {
+    const issuer = createIssuer("https://id.example.com");
+    const [app, port] = [await httpEcho("app"), await freePort()];
+    const objects = edgeObjects({ edge: port, web: app.port, tls: "{mode: ISTIO_MUTUAL}" });
+    const istiod = await startIstiod({ files: { "mesh.yaml": meshBelieving(issuer), "conf/edge.yaml": objects } });
+    const root = await rootOf(istiod);
+    const token = (ns: string, sa: string): string => issuer.token({ aud: "istio-ca", ns, sa });
+    await startAgentProcess({
+      ...{ name: "edge", args: ["proxy", "router"], serviceAccount: "edge", address: "127.0.0.14", labels: { app: "edge" } },
+      ...{ istiod: `127.0.0.1:${istiod.securePort}`, root, token: token("shop", "edge") },
+    });
+    const { key, chain } = await askCertificate(istiod, { token: token("bank", "teller") });
+    const ask = (shown: Pick<TlsCall, "key" | "cert">): Promise<TlsAnswer> => tlsCall({ port, name: "edge.test", ...shown });
+    expect(await eventually("it answers", () => ask({ key, cert: chain.join("") }))).toMatchObject({
+      status: 200,
+      by: "app",
+      shown: "URI:spiffe://cluster.local/ns/shop/sa/edge",
+    });
+    const stranger = await (await createCertificateIssuer("elsewhere")).issue("URI:spiffe://cluster.local/ns/bank/sa/teller");
+    for (const shown of [{}, { key: stranger.key, cert: stranger.cert }]) await expect(ask(shown)).rejects.toThrow();
+    expect(app.hits).toHaveLength(1);
   });
 });
 

@@ -81,7 +81,7 @@ describe("services that are found by name", () => {
   });
 });
 
-describe("TCP at a gateway", () => {
+describe.for(["TCP", "MONGO"])("%s at a gateway", (protocol) => {
   it("goes where the VirtualService says", async () => {
     const [db, other] = [await tcpEcho("db"), await tcpEcho("other")];
     const [port, otherPort, edge] = [await freePort(), await freePort(), await freePort()];
@@ -90,7 +90,7 @@ describe("TCP at a gateway", () => {
 apiVersion: networking.istio.io/v1
 kind: Gateway
 metadata: {name: edge, namespace: shop}
-spec: {selector: {app: edge}, servers: [{port: {number: ${edge}, name: tcp, protocol: TCP}, hosts: ["*"]}]}
+spec: {selector: {app: edge}, servers: [{port: {number: ${edge}, name: tcp, protocol: ${protocol}}, hosts: ["*"]}]}
 `;
     const routes = (to: string, number: number): string => tcpRoutes(to, number).replace("  tcp:", "  gateways: [edge]\n  tcp:");
     const services = tcpEntry({ name: "db", port, server: db.port }) + tcpEntry({ name: "other", port: otherPort, server: other.port });
