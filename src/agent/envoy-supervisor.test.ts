@@ -4,6 +4,7 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { tempDir } from "../../test/support/cleanup.ts";
+import { manualClock } from "../../test/support/manual-clock.ts";
 import { systemClock } from "../base/clock.ts";
 import { silentLog } from "../base/log.ts";
 import type { EnvoyProcess } from "./envoy-process.ts";
@@ -48,6 +49,38 @@ describe("an Envoy that is looked after", () => {
     stop.abort();
     await done;
     expect(running).toHaveLength(3);
+  });
+
+  it("is waited for longer each time where it crashes at once or cannot be started again; the first must start", async () => {
+    const clock = manualClock();
+    const waits: number[] = [];
+    const outcomes = ["runs", "fails", "fails", "runs", "fails"];
+    let starts = 0;
+    const stop = new AbortController();
+    const options = {
+      adminPort: 1,
+      pidFile: join(await tempDir(), "absent", "envoy.pid"),
+      drain: { inboundOnly: true, forMs: 0, untilIdle: undefined },
+      clock: { ...clock, sleep: async (ms: number) => void waits.push(ms) },
+      log: silentLog,
+    };
+    const start = async (): Promise<EnvoyProcess> => {
+      if (starts === outcomes.length) stop.abort();
+      if (outcomes[starts++] !== "runs") throw new Error("ENOSPC");
+      return { exited: Promise.resolve(11), pid: 1 } as unknown as EnvoyProcess;
+    };
+    await createEnvoySupervisor({ ...options, start }).run(stop.signal, stop.signal);
+    expect(waits).toHaveLength(outcomes.length);
+    for (const [index, ms] of waits.entries()) {
+      expect(ms).toBeGreaterThanOrEqual(100 * 2 ** index);
+      expect(ms).toBeLessThanOrEqual(200 * 2 ** index);
+    }
+    await expect(
+      createEnvoySupervisor({ ...options, start: () => Promise.reject(new Error("no Envoy")) }).run(
+        new AbortController().signal,
+        new AbortController().signal,
+      ),
+    ).rejects.toThrow("no Envoy");
   });
 
   it("ends quietly where it was not yet started", async () => {

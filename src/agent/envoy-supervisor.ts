@@ -41,7 +41,10 @@ const LOOK_MS = 500;
 /** Waiting for idle connections ends some time. */
 const LONGEST_DRAIN_MS = 600_000;
 
-/** Starts an Envoy again whenever it ends, later each time it crashes; one that outlived an earlier agent is ended first. */
+/**
+ * Starts an Envoy again whenever it ends, later each time it crashes or cannot be started (on a full disk, say); that the first one cannot be is for the caller to know. One
+ * that outlived an earlier agent is ended first.
+ */
 export function createEnvoySupervisor(options: SupervisorOptions): EnvoySupervisor {
   const { clock, log, adminPort, pidFile } = options;
   const backOff = new BackOff({ firstMs: 200, mostMs: 30_000 });
@@ -52,13 +55,17 @@ export function createEnvoySupervisor(options: SupervisorOptions): EnvoySupervis
       await endOrphan(pidFile, clock, log);
       while (!stop.aborted) {
         const startedAt = clock.monotonic();
-        const process = await options.start().catch((error: unknown) => {
+        const process = await options.start().catch(async (error: unknown) => {
           if (stop.aborted) return undefined;
-          throw error;
+          if (!isOwn) throw error;
+          const delay = backOff.next();
+          log.error({ reason: messageOf(error), restartMs: Math.round(delay) }, "Envoy cannot be started again; that is tried later");
+          await clock.sleep(delay, stop).catch(() => {});
+          return undefined;
         });
-        if (process === undefined) break;
+        if (process === undefined) continue;
         isOwn = true;
-        await writeFile(pidFile, String(process.pid ?? ""), { mode: 0o600 });
+        await remember(process, options);
         const stopping = aborted(stop);
         const code = await Promise.race([process.exited.then((status) => ({ status })), stopping]);
         if (code === undefined) {
@@ -80,6 +87,12 @@ export function createEnvoySupervisor(options: SupervisorOptions): EnvoySupervis
       ),
   };
 }
+
+/** A disk that is full must not cost the Envoy that runs: only one who comes after this process would miss its number. */
+const remember = ({ pid }: EnvoyProcess, { pidFile, log }: SupervisorOptions): Promise<void> =>
+  writeFile(pidFile, String(pid ?? ""), { mode: 0o600 }).catch((error: unknown) =>
+    log.warn({ file: pidFile, reason: messageOf(error) }, "the number of the running Envoy cannot be kept"),
+  );
 
 const aborted = (signal: AbortSignal): Promise<undefined> =>
   new Promise((resolve) => {

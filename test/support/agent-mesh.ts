@@ -25,6 +25,8 @@ export interface AgentMeshOptions {
   readonly config?: string;
   readonly istiodEnv?: Readonly<Record<string, string>>;
   readonly agents?: Partial<AgentRunOptions>;
+  /** The client's base directory, where there is one already. */
+  readonly clientHome?: string;
   /** Addresses of the control plane for agents; by default its secure port. */
   readonly address?: (istiod: Istiod) => string;
 }
@@ -73,6 +75,7 @@ export async function startAgentMesh(options: AgentMeshOptions = {}): Promise<Ag
       address: CLIENT,
       labels: { app: "web" },
       token: tokenFor(issuer, "web"),
+      ...(options.clientHome !== undefined && { home: options.clientHome }),
     }),
   ]);
   await listening(ports.service);
