@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { connect } from "node:tls";
 import { afterAll, assert, beforeAll, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/base/clock.ts";
 import { DEFAULT_INSTALL } from "../../src/install/install-options.ts";
 import { istiodObjects } from "../../src/install/manifests.ts";
 import {
@@ -80,6 +81,10 @@ spec:
   http: [{route: [{destination: {host: catalog}}], redirect: {uri: /}}]
 `;
 
+/** Variables for all that runs in a namespace. */
+const settings = (namespace: string, data: string): string =>
+  `{apiVersion: v1, kind: ConfigMap, metadata: {name: istio-env, namespace: ${namespace}}, data: {${data}}}`;
+
 const deployed = (file: string): Promise<string> => readFile(join(import.meta.dirname, "../../deploy", file), "utf8");
 
 interface Echoed {
@@ -100,6 +105,7 @@ describe.skipIf(reason !== undefined)("deploy/istiod.yaml on a cluster whose pod
     await cluster.client.apply(`{apiVersion: v1, kind: Namespace, metadata: {name: istio-system, labels: ${labels}}}`, {
       fieldManager: "user",
     });
+    await cluster.client.apply(settings("istio-system", "MAX_WORKLOAD_CERT_TTL: 2h"));
     await cluster.client.apply(await deployed("istiod.yaml"));
     istiods = await cluster.node.readyPods("istio-system", "app=istiod", { count: 2 });
     await eventually("webhooks are in force", async () => {
@@ -135,6 +141,8 @@ describe.skipIf(reason !== undefined)("deploy/istiod.yaml on a cluster whose pod
 apiVersion: v1
 kind: Namespace
 metadata: {name: shop, labels: {istio-injection: enabled}}
+---
+${settings("shop", "ISTIO_META_TEAM: red")}
 ${workload("catalog")}${workload("catalog", { version: "v2" })}${workload("client", { image: "idle" })}${ROUTES}`);
     const [client] = await cluster.node.readyPods("shop", "app=client");
     const [first] = await cluster.node.readyPods("shop", "app=catalog,version=v1");
@@ -157,6 +165,12 @@ ${workload("catalog")}${workload("catalog", { version: "v2" })}${workload("clien
         () => true,
       ),
     );
+
+    const admin = async (path: string): Promise<string> =>
+      (await cluster.node.exec(name, ["curl", "-fsS", `http://127.0.0.1:15000${path}`], { container: "idle" })).stdout;
+    expect(await admin("/config_dump?mask=bootstrap.node.metadata")).toContain('"TEAM": "red"');
+    const [, ends = ""] = /"cert_chain".*?"expiration_time": "([^"]+)"/s.exec(await admin("/certs")) ?? [];
+    expect(Date.parse(ends) - systemClock.now()).toBeLessThan(2 * 3_600_000 + 60_000);
 
     const agent = cluster.node.logs(name, "istio-proxy");
     expect(agent).not.toMatch(/EROFS|EACCES|is not known and ignored/);
