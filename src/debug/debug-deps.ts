@@ -25,3 +25,15 @@ export interface DebugDeps {
   /** Name of this control plane instance, e.g. its pod. */
   readonly instance: string;
 }
+
+/** The same for somebody of one namespace: proxies and objects of others are not there. */
+export const depsWithin = (deps: DebugDeps, namespace: string): DebugDeps => ({
+  ...deps,
+  xds: { dump: (id) => deps.xds.dump(id), state: () => deps.xds.state().filter(({ view }) => view?.namespace === namespace) },
+  store: {
+    list: () => deps.store.list().filter(({ object }) => object.namespace === namespace),
+    origin: (key) => (key.split("/")[1] === namespace ? deps.store.origin(key) : undefined),
+    status: (key) => deps.store.status(key),
+    problems: () => deps.store.problems().filter(({ object }) => object?.namespace === namespace),
+  },
+});

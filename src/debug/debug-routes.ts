@@ -8,7 +8,7 @@ import type { DebugPage, ObjectOrigin } from "./api-types.ts";
 import { configDump } from "./config-dump.ts";
 import { configObjects } from "./config-objects.ts";
 import { connectionDetails, connections } from "./connections.ts";
-import type { DebugDeps } from "./debug-deps.ts";
+import { type DebugDeps, depsWithin } from "./debug-deps.ts";
 import type { HttpAnswer, HttpRoute } from "./http-route.ts";
 import { meshState } from "./mesh-page.ts";
 import { originFinder, placed, problemRecord } from "./object-origin.ts";
@@ -19,11 +19,22 @@ import { proxyIdOf, syncStatus } from "./sync-status.ts";
 
 type Page = Pick<HttpRoute, "path" | "about" | "answer">;
 
-/** The debug pages over live state. All of them want the debug token. Names and shapes are Istio's where Istio has the page. */
+/** The debug pages over live state. None of them is open. Names and shapes are Istio's where Istio has the page. */
 export function debugRoutes(deps: DebugDeps): readonly HttpRoute[] {
-  const pages: readonly Page[] = [...proxyPages(deps), ...configPages(deps), ...insidePages(deps)];
-  return pages.map((page) => ({ ...page, open: false }));
+  return pagesOf(deps).map((page) => ({ ...page, open: false, ...(DIVISIBLE.has(page.path) && { within: withinPage(deps, page) }) }));
 }
+
+const pagesOf = (deps: DebugDeps): readonly Page[] => [...proxyPages(deps), ...configPages(deps), ...insidePages(deps)];
+
+/** Pages that can be shown as far as they are about one namespace. */
+const DIVISIBLE: ReadonlySet<string> = new Set(
+  ["adsz", "config_dump", "configz", "connections", "ndsz", "syncz"].map((name) => `/debug/${name}`),
+);
+
+const withinPage =
+  (deps: DebugDeps, { path, answer }: Page) =>
+  (namespace: string): Page["answer"] =>
+    pagesOf(depsWithin(deps, namespace)).find((page) => page.path === path)?.answer ?? answer;
 
 /** The page that names all others, whoever serves them. */
 export function listRoute(routes: readonly HttpRoute[]): HttpRoute {

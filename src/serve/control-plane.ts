@@ -107,7 +107,8 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const opened: Server[] = [];
   try {
     parts.sources.set(load.config.process.configSources);
-    const pagePorts = await openPages(parts, opened, debugToken);
+    const ownNamespace = link?.namespace ?? load.config.settings.podNamespace;
+    const pagePorts = await openPages(parts, opened, { debugToken, ownNamespace });
     await loaded; // A proxy that came back would take a world that is half read for the removal of all the rest.
     await waitAtMost(clock, FIRST_ANSWERS_MS, parts.outside.asked());
     const ports = { ...pagePorts, ...(await openGrpc(parts, grpc)), webhooks: await openWebhooks(parts, { opened, cluster: link }) };

@@ -13,9 +13,19 @@ export interface HttpServerOptions {
   readonly port: number;
   readonly routes: readonly HttpRoute[];
   readonly debugToken: string;
+  /** Others who may look: those of the control plane's own namespace at all there is, the rest at what is theirs. Nobody where it is not said. */
+  readonly callers?: PageCallers;
   /** Names under which protected pages may be asked for, besides loopback names: against pages of other sites that resolve to us. */
   readonly allowedHosts: readonly string[];
   readonly log: Log;
+}
+
+/** Who asks for a page. */
+export interface PageCallers {
+  /** Of the control plane. */
+  readonly ownNamespace: string;
+  /** The namespace that the bearer of this `Authorization` has proved to be of; undefined where it has proved nothing. */
+  namespaceOf(authorization: string): Promise<string | undefined>;
 }
 
 const LOOPBACK_HOST = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/;
@@ -46,13 +56,11 @@ async function answer(options: HttpServerOptions, routes: ReadonlyMap<string, Ht
   const isPost = request.method === "POST";
   if ((route.method === "POST") !== isPost || (!isPost && request.method !== "GET" && request.method !== "HEAD"))
     return { status: 405, body: { error: `only ${route.method ?? "GET"} is served here` } };
-  if (!route.open) {
-    const refusal = refuse(options, request, url);
-    if (refusal !== undefined) return refusal;
-  }
-  if (!isPost) return route.answer(url.searchParams);
+  const give = route.open ? route.answer : await allowedAnswer(options, { route, request, url });
+  if (typeof give !== "function") return give;
+  if (!isPost) return give(url.searchParams);
   const body = await readJson(request);
-  return body === undefined ? { status: 400, body: { error: "the body must be JSON, and say so" } } : route.answer(url.searchParams, body);
+  return body === undefined ? { status: 400, body: { error: "the body must be JSON, and say so" } } : give(url.searchParams, body);
 }
 
 const LARGEST_BODY = 64 * 1024;
@@ -74,18 +82,31 @@ async function readJson(request: IncomingMessage): Promise<unknown> {
   }
 }
 
-function refuse(options: HttpServerOptions, request: IncomingMessage, url: URL): HttpAnswer | undefined {
+interface Asked {
+  readonly route: HttpRoute;
+  readonly request: IncomingMessage;
+  readonly url: URL;
+}
+
+/** What gives this caller its page, or why it is given none. */
+async function allowedAnswer(options: HttpServerOptions, { route, request, url }: Asked): Promise<HttpRoute["answer"] | HttpAnswer> {
   const host = request.headers.host ?? "";
-  if (!LOOPBACK_HOST.test(host) && !options.allowedHosts.includes(host))
+  if (!LOOPBACK_HOST.test(host) && !options.allowedHosts.some((name) => host === name || host.replace(/:\d+$/, "") === name))
     return { status: 403, body: { error: "this host name is not served" } };
   const header = request.headers.authorization ?? "";
   const given = header.startsWith("Bearer ") ? header.slice(7) : (url.searchParams.get("token") ?? "");
-  return sameSecret(given, options.debugToken)
-    ? undefined
-    : {
-        status: 401,
-        body: { error: "a debug token is needed: send `Authorization: Bearer` with the content of var/lib/istio/debug.token" },
-      };
+  if (sameSecret(given, options.debugToken)) return route.answer;
+  const namespace = header === "" ? undefined : await options.callers?.namespaceOf(header);
+  if (namespace === undefined)
+    return {
+      status: 401,
+      body: { error: "a debug token is needed: send `Authorization: Bearer` with the content of var/lib/istio/debug.token" },
+    };
+  // Who may look may not do: a proxy that runs beside the control plane would be given identities of others.
+  const isOwn = namespace === options.callers?.ownNamespace && route.method === undefined;
+  return isOwn
+    ? route.answer
+    : (route.within?.(namespace) ?? { status: 403, body: { error: `this page is not for callers of namespace ${namespace}` } });
 }
 
 function sameSecret(a: string, b: string): boolean {

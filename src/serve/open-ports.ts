@@ -1,5 +1,6 @@
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { AuthnError } from "../authn/authn-error.ts";
 import type { Clock } from "../base/clock.ts";
 import { EdgeError } from "../base/errors.ts";
 import type { ProcessConfig } from "../config/mesh/process-config.ts";
@@ -13,18 +14,40 @@ import { listenHttp } from "./http-server.ts";
 import { pages } from "./pages.ts";
 
 /** Opens the ports for people and for monitoring; what is open is added to `opened` at once, so that a failure later can close it. */
-export async function openPages(parts: Parts, opened: Server[], debugToken: string): Promise<Pick<Ports, "http" | "monitoring">> {
+export async function openPages(
+  parts: Parts,
+  opened: Server[],
+  { debugToken, ownNamespace }: { readonly debugToken: string; readonly ownNamespace: string },
+): Promise<Pick<Ports, "http" | "monitoring">> {
   const { listen } = parts.mesh.current.process;
+  const allowedHosts = parts.mesh.current.settings.debugHosts.split(",").flatMap((host) => host.trim() || []);
+  const callers = { ownNamespace, namespaceOf: namespaceOfBearer(parts) };
   const routes = pages(parts);
   const open = async (address: string): Promise<HostPort | undefined> => {
     const at = addressOf(address);
     if (at === undefined) return undefined;
-    const server = await listenHttp({ host: at.host || "::", port: at.port, routes, debugToken, allowedHosts: [], log: parts.options.log });
+    const { log } = parts.options;
+    const server = await listenHttp({ host: at.host || "::", port: at.port, routes, debugToken, callers, allowedHosts, log });
     opened.push(server);
     return { host: at.host, port: (server.address() as AddressInfo).port };
   };
   return { http: await open(listen.httpAddr), monitoring: await open(listen.monitoringAddr) };
 }
+
+/** Whose token it is, by the same rules as on the secure port. A token for one certificate is for nothing else. */
+const namespaceOfBearer =
+  ({ identity, metrics }: Parts) =>
+  async (authorization: string): Promise<string | undefined> => {
+    const header = (name: string): string | undefined => (name === "authorization" ? authorization : undefined);
+    try {
+      const { identity: who, once } = await identity.authenticate({ address: "", header, certificate: undefined });
+      return once === undefined ? who.namespace : undefined;
+    } catch (error) {
+      if (!(error instanceof AuthnError)) throw error;
+      metrics.identity.refused("debug", error.reason);
+      return undefined;
+    }
+  };
 
 /** Binds the ports for proxies, where this process serves them itself and not an Envoy in front of it. */
 export function openEarlyPorts({ listen, services, sidecar }: ProcessConfig, clock: Clock): Promise<EarlyPorts> {

@@ -42,6 +42,15 @@ export const LISTEN_SETTINGS = {
     own: true,
     about: "Where readiness, debug pages and the dashboard are served; wins over `listen.httpAddr`. Empty turns it off.",
   },
+  debugHosts: {
+    env: "ISTIOD_DEBUG_HOSTS",
+    type: "string",
+    default: "",
+    restart: true,
+    own: true,
+    about:
+      "Names, separated by commas, under which debug pages may be asked for besides those of loopback: `istiod.istio-system.svc`, say. Against pages of other sites that resolve to istiod.",
+  },
   monitoringAddr: {
     env: "MONITORING_ADDR",
     type: "address",

@@ -50,6 +50,7 @@ describe("readSettings", () => {
       maxWorkloadCertTtlMs: 7_776_000_000,
       rootCertTtlMs: 315_360_000_000,
       vaultRefreshMs: 30_000,
+      debugHosts: "",
       trustBundles: false,
       trustedNodeAccounts: "",
       trustedControlPlanes: "",
