@@ -34,7 +34,7 @@ const teapot = (status: number): string =>
   `{apiVersion: networking.istio.io/v1, kind: VirtualService, metadata: {name: cart, namespace: shop}, spec: {hosts: [cart], http: [{match: [{uri: {prefix: /tea}}], directResponse: {status: ${status}, body: {string: "${"x".repeat(20_000)}"}}}, {route: [{destination: {host: cart}}]}]}}\n`;
 
 describe.skipIf(!canMount)("an agent whose disk is full", () => {
-  it("says so, goes on telling Envoy of changes, and starts it again when it crashes", async () => {
+  it("says so, goes on telling Envoy of changes, and starts it again with the latest when it crashes", async () => {
     const disk = await smallDisk();
     const { client, target, istiod } = await startAgentMesh({ clientHome: disk });
     expect(await tally(5, target)).toEqual({ cart: 5 });
@@ -48,5 +48,11 @@ describe.skipIf(!canMount)("an agent whose disk is full", () => {
     expect(await tally(5, target)).toEqual({ cart: 5 });
     await istiod.write("conf/more.yaml", teapot(429));
     await eventually("changes still arrive", async () => (await call({ ...target, path: "/tea" })).status === 429);
+
+    // What could not be put on disk is known all the same.
+    await istiod.stop("SIGKILL");
+    process.kill(await client.envoyPid(), "SIGKILL");
+    await eventually("the latest is served without a control plane", async () => (await call({ ...target, path: "/tea" })).status === 429);
+    expect(await tally(5, target)).toEqual({ cart: 5 });
   });
 });

@@ -1,8 +1,9 @@
-import { appendFile, readdir, readFile, stat, truncate } from "node:fs/promises";
+import { appendFile, mkdir, readdir, readFile, rename, rmdir, stat, truncate } from "node:fs/promises";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { tempDir } from "../../../test/support/cleanup.ts";
+import { manualClock } from "../../../test/support/manual-clock.ts";
 import { systemClock } from "../../base/clock.ts";
 import { silentLog } from "../../base/log.ts";
 import { type DeltaResource, readDeltaResource } from "../../wire/delta-frames.ts";
@@ -60,6 +61,29 @@ describe("what Envoy accepted", () => {
     const [file = ""] = await readdir(directory);
     expect((await stat(join(directory, file))).size).toBeLessThan(80_000);
     expect(Object.values(await versions(opened(directory)))).toEqual(["199"]);
+  });
+
+  it("that could not be written is had all the same, and written as soon as it can be", async () => {
+    const directory = await tempDir();
+    const clock = manualClock();
+    const lastGood = opened(directory, { clock });
+    lastGood.note(CLUSTER_TYPE, [resource("a", "1"), resource("b", "1"), resource("c", "1")], []);
+    await lastGood.flush();
+    const [file = ""] = await readdir(directory);
+    await rename(join(directory, file), join(directory, "aside"));
+    await mkdir(join(directory, file)); // Nothing can be written there.
+    lastGood.note(CLUSTER_TYPE, [resource("a", "2")], ["b"]);
+    await lastGood.flush();
+    lastGood.note(CLUSTER_TYPE, [resource("a", "3")], []);
+    await lastGood.flush();
+    expect(await versions(lastGood)).toMatchObject({ a: "3" });
+    await rmdir(join(directory, file));
+    await rename(join(directory, "aside"), join(directory, file));
+    expect(await versions(opened(directory))).toEqual({ a: "1", b: "1", c: "1" });
+    clock.advance(30_000);
+    await expect.poll(() => versions(opened(directory))).toEqual({ a: "3", c: "1" });
+    lastGood.note(CLUSTER_TYPE, [], ["c"]);
+    expect(await versions(lastGood)).toEqual({ a: "3" });
   });
 
   it("is not kept beyond a limit, and secrets are not put on disk", async () => {

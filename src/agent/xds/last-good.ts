@@ -32,13 +32,16 @@ export interface LastGood {
 
 const MOST_BYTES = 64 * 1024 * 1024;
 const COALESCE_MS = 250;
+/** A disk that is full is tried again after so long, or with the next change. */
+const RETRY_MS = 30_000;
 const RESOURCE_FIELD = 2;
 const REMOVED_FIELD = 6;
 
 /**
  * Keeps one file a type. A file is a `DeltaDiscoveryResponse` at all times: what changes is appended, and what comes later in it counts, so a
  * change costs what it is long, memory holds nothing but sizes, and a tail that was cut off by a crash is a change that did not happen. A
- * file that is more than half old is written anew beside and put in its place. Secrets stay in memory: private keys are not put on disk.
+ * file that is more than half old is written anew beside and put in its place. What cannot be written is owed: it stays in memory, the latest of each resource, until
+ * it can be. Secrets stay in memory: private keys are not put on disk.
  */
 export function openLastGood(options: LastGoodOptions): LastGood {
   const secrets = new Map<string, DeltaResource>();
@@ -76,6 +79,8 @@ class TypeFile {
   #live: Map<string, number> | undefined;
   #size = 0;
   #pending: Uint8Array[] = [];
+  /** What could not be written. */
+  #owed: Buffer = Buffer.alloc(0);
   #queue: Promise<void> = Promise.resolve();
   #timer: (() => void) | undefined;
   #faulty = false;
@@ -94,27 +99,39 @@ class TypeFile {
   async read(): Promise<ReadonlyMap<string, DeltaResource>> {
     await this.flush();
     const content = await readFile(this.#path).catch(() => Buffer.alloc(0));
-    return walk(content).resources;
+    return this.#owed.length === 0
+      ? walk(content).resources
+      : walk(Buffer.concat([content.subarray(0, walk(content).end), this.#owed])).resources;
   }
 
   flush(): Promise<void> {
     this.#timer?.();
     this.#timer = undefined;
     this.#queue = this.#queue.then(async () => {
-      const added = Buffer.concat(this.#pending);
+      const added = Buffer.concat([this.#owed, ...this.#pending]);
       this.#pending = [];
       if (added.length === 0) return;
       try {
         await this.#write(added);
         this.#faulty = false;
+        this.#owed = Buffer.alloc(0);
       } catch (error) {
         if (!this.#faulty)
           this.#options.log.error({ file: this.#path, reason: messageOf(error) }, "the last good configuration cannot be kept on disk");
         this.#faulty = true;
         this.#live = undefined;
+        this.#owe(added);
       }
     });
     return this.#queue;
+  }
+
+  #owe(added: Buffer): void {
+    const { resources, removed } = walk(added);
+    const owed = contentOf(resources.values(), removed);
+    // More than is ever kept is not held either.
+    this.#owed = owed.length > (this.#options.mostBytes ?? MOST_BYTES) ? Buffer.alloc(0) : owed;
+    if (this.#owed.length > 0) this.#timer ??= this.#options.clock.after(RETRY_MS, () => void this.flush());
   }
 
   async #write(added: Buffer): Promise<void> {
@@ -140,11 +157,17 @@ class TypeFile {
 
   async #compact(): Promise<void> {
     const { resources } = walk(await readFile(this.#path));
-    const content = Buffer.concat([...resources.values()].flatMap(({ bytes }) => [openField(RESOURCE_FIELD, bytes.length), bytes]));
+    const content = contentOf(resources.values(), []);
     await writeWholeFile(this.#path, content);
     this.#size = content.length;
   }
 }
+
+const contentOf = (resources: Iterable<DeltaResource>, removed: readonly string[]): Buffer =>
+  Buffer.concat([
+    ...[...resources].flatMap(({ bytes }) => [openField(RESOURCE_FIELD, bytes.length), bytes]),
+    ...removed.map((name) => textField(REMOVED_FIELD, name)),
+  ]);
 
 interface Walked {
   readonly resources: Map<string, DeltaResource>;
