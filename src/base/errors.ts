@@ -19,6 +19,7 @@ export type EdgeErrorCode =
   | "state_unwritable"
   | "ca_unusable"
   | "control_plane_unreachable"
+  | "clock_wrong"
   | "envoy_missing"
   | "interception_failed"
   | "kubernetes_unusable"

@@ -18,8 +18,7 @@ interface Rig {
   pass(ms: number): Promise<void>;
 }
 
-function startRig(options: Partial<IdentityOptions> = {}): Rig {
-  const clock = manualClock();
+function startRig(options: Partial<IdentityOptions> = {}, clock: ManualClock = manualClock()): Rig {
   const csrs: string[] = [];
   const ca: { fault: Error | undefined } = { fault: undefined };
   const sign = async (csr: string): Promise<SignedChain> => {
@@ -86,6 +85,36 @@ describe("a workload's identity", () => {
     await rig.pass(40_000);
     await expect.poll(() => rig.identity.certificate()).toBeDefined();
     expect(rig.identity.fault).toBeUndefined();
+  });
+
+  it("is renewed in time, and not all the time, whatever becomes of this machine's clock", async () => {
+    const shift = { ms: 0 };
+    const hands = manualClock();
+    const rig = startRig({ clock: { ...hands, now: () => hands.now() + shift.ms } }, hands);
+    await expect.poll(() => rig.identity.current).toBeDefined();
+    /** Signing takes time of its own, in which the hands stand still. */
+    const renewedAfter = async (ms: number): Promise<void> => {
+      const before = rig.identity.current?.serial;
+      await rig.pass(ms);
+      await expect.poll(() => rig.identity.current?.serial).not.toBe(before);
+    };
+    shift.ms = -200_000; // Back to before the start.
+    await renewedAfter(31_000);
+    await rig.pass(10_000);
+    expect(rig.csrs).toHaveLength(2);
+    shift.ms -= 5_000; // Back, but not as far: the certificate ends when it ends.
+    await renewedAfter(41_000);
+    expect(rig.csrs).toHaveLength(3);
+    shift.ms = 40_000_000; // Ahead of the CA by hours.
+    await rig.pass(120_000);
+    expect(rig.csrs.length).toBeLessThan(20);
+    await expect
+      .poll(() => rig.identity.fault)
+      .toBe("by this machine's clock a certificate that was just signed has ended (set the clock)");
+    shift.ms = 0;
+    await rig.pass(31_000);
+    await expect.poll(() => rig.identity.fault).toBeUndefined();
+    expect(rig.identity.certificate()).toBeDefined();
   });
 
   it("tells of new roots once, and joins those of the CA with those it is told of", async () => {

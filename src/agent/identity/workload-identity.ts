@@ -73,8 +73,15 @@ export function createWorkloadIdentity(options: IdentityOptions): WorkloadIdenti
     log.info({ name, serial, ends: new Date(endsAt).toISOString() }, "the workload has a certificate");
     tell();
   };
-  const waitFor = async (at: number, signal: AbortSignal): Promise<void> => {
-    for (let left = at - clock.now(); left > 0; left = at - clock.now()) await clock.sleep(Math.min(left, LOOK_MS), signal);
+  /** Whatever becomes of this machine's clock meanwhile: the CA's goes on, and one that was set back to before the start says nothing. */
+  const waitFor = async (one: WorkloadCertificate, signal: AbortSignal): Promise<void> => {
+    const { at, most } = renewalTime(one, options);
+    const began = clock.monotonic();
+    for (;;) {
+      const left = Math.min(at - clock.now(), began + most - clock.monotonic());
+      if (left <= 0 || clock.now() < one.createdAt) return;
+      await clock.sleep(Math.min(left, LOOK_MS), signal);
+    }
   };
   return {
     get current() {
@@ -98,8 +105,13 @@ export function createWorkloadIdentity(options: IdentityOptions): WorkloadIdenti
       while (!signal.aborted) {
         try {
           await renew();
+          if (current === undefined) continue;
+          if (current.endsAt <= clock.now())
+            throw new EdgeError("clock_wrong", "by this machine's clock a certificate that was just signed has ended", {
+              hint: "set the clock",
+            });
           backOff.reset();
-          if (current !== undefined) await waitFor(renewalTime(current, options), signal);
+          await waitFor(current, signal);
         } catch (error) {
           if (signal.aborted) return;
           const delay = backOff.next();
@@ -117,9 +129,15 @@ function certificateOf({ chain, key }: ClientCertificate, now: number): Workload
   return { chain, key, createdAt: now, endsAt: leaf.validToDate.getTime(), serial: leaf.serialNumber, name: leaf.subjectAltName ?? "" };
 }
 
-function renewalTime({ createdAt, endsAt }: WorkloadCertificate, { renewAt, jitter }: IdentityOptions): number {
+/** When a certificate is renewed by this machine's clock, and after how long at the latest, by any. */
+function renewalTime(
+  { createdAt, endsAt }: WorkloadCertificate,
+  { renewAt, jitter, ttlMs }: IdentityOptions,
+): { readonly at: number; readonly most: number } {
   const left = Math.min(0.95, Math.max(0.05, renewAt + (Math.random() * 2 - 1) * jitter));
-  return Math.max(createdAt + LEAST_WAIT_MS, endsAt - (endsAt - createdAt) * left);
+  const life = endsAt - createdAt;
+  const most = Math.max(LEAST_WAIT_MS, Math.min(life, ttlMs) * (1 - left));
+  return { at: Math.max(createdAt + LEAST_WAIT_MS, endsAt - life * left), most };
 }
 
 /** One bundle without repetitions. */
