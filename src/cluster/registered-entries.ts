@@ -171,8 +171,8 @@ export class RegisteredEntries implements RegistrationBoard {
     if (conditions === undefined) return;
     const { resourceVersion, uid } = held.metadata;
     const body = { metadata: { resourceVersion, uid }, status: { conditions } };
-    const options = { as: "merge", fieldManager: "istiod-health", signal: this.#signal } as const;
-    await this.#options.client.patch(ENTRIES, { ...place, subresource: "status" }, body, options);
+    const patch = { as: "merge", body, fieldManager: "istiod-health", signal: this.#signal } as const;
+    await this.#options.client.patch(ENTRIES, { ...place, subresource: "status" }, patch);
   }
 
   async #get(place: EntryPlace): Promise<KubeObject | undefined> {

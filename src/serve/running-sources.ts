@@ -98,11 +98,9 @@ export function createRunningSources({ make, own, store, log, staged }: SourcesO
 
   const start = (address: SourceAddress): Running | undefined => {
     const source = make(address);
-    if (source === undefined) {
-      if (!address.assumed) log.warn({ source: address.address }, "this program has no source of that kind; it is left out");
-      return undefined;
-    }
-    return begin(address.address, source);
+    if (source !== undefined) return begin(address.address, source);
+    if (!address.assumed) log.warn({ source: address.address }, "this program has no source of that kind; it is left out");
+    return undefined;
   };
 
   const all = (): readonly Running[] => [...running, ...attached.values()];

@@ -73,16 +73,6 @@ export function createWorkloadIdentity(options: IdentityOptions): WorkloadIdenti
     log.info({ name, serial, ends: new Date(endsAt).toISOString() }, "the workload has a certificate");
     tell();
   };
-  /** Whatever becomes of this machine's clock meanwhile: the CA's goes on, and one that was set back to before the start says nothing. */
-  const waitFor = async (one: WorkloadCertificate, signal: AbortSignal): Promise<void> => {
-    const { at, most } = renewalTime(one, options);
-    const began = clock.monotonic();
-    for (;;) {
-      const left = Math.min(at - clock.now(), began + most - clock.monotonic());
-      if (left <= 0 || clock.now() < one.createdAt) return;
-      await clock.sleep(Math.min(left, LOOK_MS), signal);
-    }
-  };
   return {
     get current() {
       return current;
@@ -106,12 +96,9 @@ export function createWorkloadIdentity(options: IdentityOptions): WorkloadIdenti
         try {
           await renew();
           if (current === undefined) continue;
-          if (current.endsAt <= clock.now())
-            throw new EdgeError("clock_wrong", "by this machine's clock a certificate that was just signed has ended", {
-              hint: "set the clock",
-            });
+          assertLasts(current, clock);
           backOff.reset();
-          await waitFor(current, signal);
+          await untilDue(current, options, signal);
         } catch (error) {
           if (signal.aborted) return;
           const delay = backOff.next();
@@ -127,6 +114,23 @@ export function createWorkloadIdentity(options: IdentityOptions): WorkloadIdenti
 function certificateOf({ chain, key }: ClientCertificate, now: number): WorkloadCertificate {
   const leaf = new X509Certificate(chain);
   return { chain, key, createdAt: now, endsAt: leaf.validToDate.getTime(), serial: leaf.serialNumber, name: leaf.subjectAltName ?? "" };
+}
+
+function assertLasts({ endsAt }: WorkloadCertificate, clock: Clock): void {
+  if (endsAt > clock.now()) return;
+  throw new EdgeError("clock_wrong", "by this machine's clock a certificate that was just signed has ended", { hint: "set the clock" });
+}
+
+/** Waits for a renewal, whatever becomes of this machine's clock: the CA's goes on, and one that was set back to before the start says nothing. */
+async function untilDue(one: WorkloadCertificate, options: IdentityOptions, signal: AbortSignal): Promise<void> {
+  const { clock } = options;
+  const { at, most } = renewalTime(one, options);
+  const began = clock.monotonic();
+  for (;;) {
+    const left = Math.min(at - clock.now(), began + most - clock.monotonic());
+    if (left <= 0 || clock.now() < one.createdAt) return;
+    await clock.sleep(Math.min(left, LOOK_MS), signal);
+  }
 }
 
 /** When a certificate is renewed by this machine's clock, and after how long at the latest, by any. */

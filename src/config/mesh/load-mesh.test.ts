@@ -1,13 +1,10 @@
 import { mkdir, mkdtemp, rm, symlink, truncate, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { MeshConfig_OutboundTrafficPolicy_Mode, MeshConfigSchema } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
-import { PROCESS_FIELDS } from "../../settings/process-fields.ts";
+import { MeshConfig_OutboundTrafficPolicy_Mode } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import type { Env } from "../../settings/read-settings.ts";
-import { judgeMesh, type LoadedMesh, loadMesh } from "./load-mesh.ts";
-import type { JsonMap } from "./merge-layers.ts";
+import { type LoadedMesh, loadMesh } from "./load-mesh.ts";
 import { meshProblemsSentence, meshProblemText } from "./mesh-problems.ts";
 
 let base = "";
@@ -374,24 +371,6 @@ describe("meshProblemsSentence", () => {
     await put("etc/istio/mesh.yaml", "noSuch: 1\nnorThis: 1\nnorThat: 1\n");
     const three = await loadMesh(base, {});
     expect(three.ok ? "" : meshProblemsSentence(three.problems)).toMatch(/"noSuch" \(and 2 more problems\)$/);
-  });
-});
-
-describe("judgeMesh", () => {
-  it("never throws, whatever the files hold", () => {
-    const key = fc.oneof(
-      fc.constantFrom(...Object.keys(PROCESS_FIELDS.fields), ...MeshConfigSchema.fields.map((field) => field.jsonName), "meshNetworks"),
-      fc.string(),
-    );
-    const content = fc.dictionary(key, fc.jsonValue({ maxDepth: 4 })).map((value) => value as JsonMap);
-    const file = content.map((value) => ({ path: "mesh.yaml", content: value, lineOf: () => 1 }));
-    fc.assert(
-      fc.property(file, file, file, (main, include, networks) => {
-        const load = judgeMesh({ layers: [main, include], networks, faults: [], paths: [], hash: "" }, { baseDir: "/", env: {} });
-        expect(load.ok || load.problems.length > 0).toBe(true);
-      }),
-      { numRuns: 300 },
-    );
   });
 });
 
