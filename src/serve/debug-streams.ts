@@ -1,20 +1,19 @@
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
-import { type DiscoveryRequest, readDeltaRequest, readSotwRequest } from "../wire/discovery-request.ts";
+import { type DiscoveryRequest, readDeltaRequest, readSotwRequest, requestedType } from "../wire/discovery-request.ts";
 import type { DiscoveryStream, DiscoveryStreamEvents } from "../wire/discovery-stream.ts";
 import type { Encoded } from "../wire/encoded.ts";
 import { GRPC_STATUS } from "../wire/grpc-status.ts";
 import { deltaResponse, sotwResponse } from "../wire/response-frame.ts";
 import { SharedBlocks } from "../wire/shared-blocks.ts";
 import { StreamRefusal } from "../xds/refusal.ts";
+import type { OpenStream } from "../xds/server.ts";
 import type { Callers } from "./authenticated-streams.ts";
 
 /** What somebody wants to know: the type of the question, and what it names. */
 export type DebugQuestion = Pick<DiscoveryRequest, "typeUrl" | "names">;
 
 export interface DebugStreamsOptions {
-  /** Serves all other streams. */
-  accept(stream: DiscoveryStream): DiscoveryStreamEvents;
   readonly callers: Callers;
   /** Of the control plane: who is of it is told everything. */
   readonly namespace: string;
@@ -34,20 +33,18 @@ const SAYS_WITHIN_MS = 2_000;
  * Takes streams on which Istio's tools ask about the control plane (`istio.io/debug…`) out of those of proxies. Who asks has proved who it is, but stands for no
  * proxy, so its node is not looked at. Each question is answered once.
  */
-export function debugStreams(options: DebugStreamsOptions): (stream: DiscoveryStream) => DiscoveryStreamEvents {
-  return (stream) => {
-    if (stream.typeUrl !== undefined) return options.accept(stream);
+export function debugStreams(options: DebugStreamsOptions): OpenStream {
+  return (stream, asProxy) => {
+    if (stream.typeUrl !== undefined) return asProxy();
     let events: DiscoveryStreamEvents | undefined;
-    const asProxy = (): DiscoveryStreamEvents => {
-      events ??= options.accept(stream);
-      return events;
-    };
-    const cancel = options.clock.after(SAYS_WITHIN_MS, asProxy);
+    const cancel = options.clock.after(SAYS_WITHIN_MS, () => {
+      events ??= asProxy();
+    });
     return {
       message(bytes) {
         if (events === undefined) {
           cancel();
-          events = isQuestion(stream, bytes) ? questions(stream, options) : asProxy();
+          events = requestedType(bytes, stream.variant).startsWith(PREFIX) ? questions(stream, options) : asProxy();
         }
         events.message(bytes);
       },
@@ -61,14 +58,6 @@ export function debugStreams(options: DebugStreamsOptions): (stream: DiscoverySt
 
 const read = ({ variant }: DiscoveryStream, bytes: Uint8Array): DiscoveryRequest =>
   variant === "delta" ? readDeltaRequest(bytes) : readSotwRequest(bytes);
-
-function isQuestion(stream: DiscoveryStream, bytes: Uint8Array): boolean {
-  try {
-    return read(stream, bytes).typeUrl.startsWith(PREFIX);
-  } catch {
-    return false;
-  }
-}
 
 function questions(stream: DiscoveryStream, options: DebugStreamsOptions): DiscoveryStreamEvents {
   let answers = 0;

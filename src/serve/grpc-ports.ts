@@ -40,17 +40,17 @@ export function createGrpcPorts(parts: Parts, early: EarlyPorts): GrpcPorts {
     settings: { keepaliveMs, keepaliveTimeoutMs, maxRequestBytes, maxStreams },
   };
   const refusals = limitedLog(log, clock, REFUSALS_PER_SECOND);
+  const questions = debugStreams({
+    callers,
+    namespace: mesh.current.settings.podNamespace,
+    answer: debugAnswers({ xds, routes: () => pages(parts) }),
+    controlPlane: controlPlaneName(mesh.current.settings.podName || parts.options.program),
+    clock,
+  });
   const accept = authenticatedStreams({
     authenticate: identity.authenticate,
     callers,
-    accept: debugStreams({
-      accept: xds.accept,
-      callers,
-      namespace: mesh.current.settings.podNamespace,
-      answer: debugAnswers({ xds, routes: () => pages(parts) }),
-      controlPlane: controlPlaneName(mesh.current.settings.podName || parts.options.program),
-      clock,
-    }),
+    accept: (stream) => xds.accept(stream, questions),
     refused(peer, error) {
       metrics.identity.refused("xds", error.reason);
       refusals.info({ peer: peer.address, reason: error.message }, "a proxy was turned away");

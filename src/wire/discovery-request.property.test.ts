@@ -2,7 +2,7 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { DeltaDiscoveryRequestSchema, DiscoveryRequestSchema } from "../gen/envoy/service/discovery/v3/discovery_pb.js";
-import { type DiscoveryRequest, deltaAck, readDeltaRequest, readSotwRequest } from "./discovery-request.ts";
+import { type DiscoveryRequest, deltaAck, readDeltaRequest, readSotwRequest, requestedType } from "./discovery-request.ts";
 
 const RUNS = 500;
 const READERS = { delta: readDeltaRequest, sotw: readSotwRequest };
@@ -63,6 +63,7 @@ describe("discovery requests", () => {
         const { node: _, ...rest } = one;
         expect(plain(readDeltaRequest(deltaBytes(one)))).toEqual(rest);
         expect(plain(readSotwRequest(sotwBytes(one)))).toEqual({ ...rest, unsubscribe: [], versions: {} });
+        expect([requestedType(deltaBytes(one), "delta"), requestedType(sotwBytes(one), "sotw")]).toEqual([rest.typeUrl, rest.typeUrl]);
       }),
       { numRuns: RUNS },
     );
@@ -79,6 +80,7 @@ describe("discovery requests", () => {
       );
       fc.assert(
         fc.property(noise, (bytes) => {
+          expect(typeof requestedType(bytes, variant === "delta" ? "delta" : "sotw")).toBe("string");
           try {
             const request = read(bytes);
             for (const value of [request.typeUrl, request.nonce, ...request.names]) expect(typeof value).toBe("string");

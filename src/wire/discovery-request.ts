@@ -63,6 +63,23 @@ export function readDeltaRequest(bytes: Uint8Array, lists: RequestLists = plainL
   };
 }
 
+const TYPE_URL = { sotw: 4, delta: 2 } as const;
+
+/** The type a request is for, without reading anything else; empty where it says none or cannot be read. */
+export function requestedType(bytes: Uint8Array, variant: keyof typeof TYPE_URL): string {
+  const reader = new BinaryReader(bytes);
+  try {
+    while (reader.pos < reader.len) {
+      const [field, wireType] = reader.tag();
+      if (field === TYPE_URL[variant]) return reader.string();
+      reader.skip(wireType, field);
+    }
+  } catch {
+    return "";
+  }
+  return "";
+}
+
 /**
  * The `DeltaDiscoveryRequest` by which a client accepts a response. Fields in the order of their numbers, as every implementation writes them: most requests
  * are these very bytes, and are known without being read.

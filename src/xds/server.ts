@@ -47,10 +47,13 @@ export interface XdsServerOptions {
   pushed?(summary: RoundSummary): void;
 }
 
+/** Takes in a stream that was let in: as a proxy's, by `asProxy`, or as something else. */
+export type OpenStream = (stream: DiscoveryStream, asProxy: () => DiscoveryStreamEvents) => DiscoveryStreamEvents;
+
 /** The discovery server: names and versions, not meaning. */
 export interface XdsServer {
-  /** Serves a stream; given to the gRPC server. */
-  accept(stream: DiscoveryStream): DiscoveryStreamEvents;
+  /** Serves a stream; given to the gRPC server. Where `open` is given it decides, when the stream is let in, whether it is a proxy's. */
+  accept(stream: DiscoveryStream, open?: OpenStream): DiscoveryStreamEvents;
   /** Inputs were committed: every stream is sent what differs from what it holds. `reason` goes into the summary. Gives the number of the push. */
   push(reason: string): number;
   state(): readonly StreamState[];
@@ -109,8 +112,8 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
   const { begin, stop } = createSessions(works);
   let draining = false;
   return {
-    accept(stream) {
-      const entrant = new WaitingStream(stream, admission, begin);
+    accept(stream, open = (_, asProxy) => asProxy()) {
+      const entrant = new WaitingStream(stream, admission, (one) => open(one, () => begin(one)));
       if (draining) entrant.turnAway(GRPC_STATUS.UNAVAILABLE, GOODBYE);
       else if (!entrant.enter()) deps.metrics.turnedAway();
       return entrant;
