@@ -2,6 +2,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Contestant, startOurs, startPeer } from "./contestant.ts";
+import { floors } from "./floors.ts";
 import { round } from "./measurement.ts";
 import { type Compared, compare, FIGURES, type Run, type RunName } from "./peer-figures.ts";
 import { type LoadClient, type LoadLine, type LoadShape, loadClient } from "./xdsload.ts";
@@ -29,9 +30,6 @@ const MODES = {
   restart: "init,restart",
 } as const satisfies Record<RunName, string>;
 
-/** How many times what a bare server needs for the same bytes ours may take. */
-const FLOOR_TIMES = 1.5;
-
 /** Measures ours, and a peer where there is one, one after the other with the same client and the same files. */
 export async function comparePeer(
   command: string | undefined,
@@ -45,7 +43,7 @@ export async function comparePeer(
     const start = (scene: string, directory: string) => startPeer(command ?? "", scene, directory);
     const peer: ReadonlyMap<RunName, Run> =
       command === undefined ? new Map() : await runAll(["plain", "restart"], { client, extent, work, start });
-    const rows = [...FIGURES.flatMap((figure) => compare(figure, ours, peer) ?? []), ...(await floors(client, ours, extent.scene))];
+    const rows = [...FIGURES.flatMap((figure) => compare(figure, ours, peer) ?? []), ...(await floors(client, ours, extent.scene.proxies))];
     for (const row of rows) told(row);
     return rows;
   } finally {
@@ -94,47 +92,6 @@ async function runOne(name: RunName, { client, extent, work, start, calls = inPl
 }
 
 const byMode = (lines: readonly LoadLine[]): ReadonlyMap<string, LoadLine> => new Map(lines.map((line) => [line.mode, line]));
-
-/** What a server that only sends bytes needs for those that ours sent. */
-async function floors(client: LoadClient, ours: ReadonlyMap<RunName, Run>, { proxies }: LoadShape): Promise<readonly Compared[]> {
-  const lines = ours.get("plain")?.lines;
-  const rows: Compared[] = [];
-  for (const { scenario, mode, cpu, received } of [
-    {
-      scenario: "all proxies initialised",
-      mode: "init",
-      cpu: lines?.get("init")?.srv_cpu_until_init_s,
-      received: lines?.get("init")?.received?.total,
-    },
-    {
-      scenario: "route change",
-      mode: "route-change",
-      cpu: lines?.get("route-change")?.srv_cpu_s_per_change,
-      received: lines?.get("route-change")?.iterations?.at(-1)?.received?.total,
-    },
-  ]) {
-    if (cpu === undefined || received === undefined) continue;
-    const messages = Math.max(1, Math.round(received.messages / proxies));
-    const bytes = Math.round(received.bytes / proxies / messages);
-    const args = ["--proxies", String(proxies), "--bytes", String(bytes), "--messages", String(messages), "--node", process.execPath];
-    const [floor] = await client.run("floor", [...args, "--script", join(client.restartScript, "../floor.mjs"), "--label", mode]);
-    if (floor?.server === undefined) continue;
-    const { send_cpu_s, accept_cpu_s } = floor.server;
-    const needed = mode === "init" ? send_cpu_s + accept_cpu_s : send_cpu_s;
-    const ratio = cpu / needed;
-    const goal = `at most ${FLOOR_TIMES}×`;
-    rows.push({
-      scenario: `${scenario}, ours against the floor`,
-      unit: "CPU s of the floor",
-      ours: cpu,
-      peer: needed,
-      ratio,
-      goal,
-      ok: ratio <= FLOOR_TIMES,
-    });
-  }
-  return rows;
-}
 
 /** The JSON line of a row. */
 export const comparedLine = (row: Compared, bench = "peer"): string =>
