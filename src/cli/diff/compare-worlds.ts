@@ -61,7 +61,8 @@ interface Alike {
 export function compareWorlds({ current, change, registry, proxies }: ComparisonInput): Comparison {
   const { world, leftOut } = current;
   const asker = createAsker(world, registry);
-  const ask = ({ facts, watches }: Alike): Offered => asker.offered(world.view(facts), watches);
+  // What a proxy says of its pod is left aside: before there is an object of it there is no such proxy.
+  const ask = ({ facts, watches }: Alike): Offered => asker.offered({ ...world.view(facts), claim: "" }, watches);
   const now = proxies ?? meshProxies(world);
   const before = new Map([...alikeOf(now, now)].map(([id, alike]) => [id, ask(alike)]));
   const known = { problems: world.problems.all(), leftOut: leftOut.length };

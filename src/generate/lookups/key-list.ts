@@ -1,4 +1,6 @@
 import { contentHash } from "../../base/hash.ts";
+import { serviceKey } from "../../model/service.ts";
+import type { ScopedService } from "../context.ts";
 
 const ids = new WeakMap<readonly string[], string>();
 
@@ -6,5 +8,16 @@ const ids = new WeakMap<readonly string[], string>();
 export function keyListId(keys: readonly string[]): string {
   const known = ids.get(keys) ?? contentHash(keys.join("\n"));
   ids.set(keys, known);
+  return known;
+}
+
+const serviceListIds = new WeakMap<readonly ScopedService[], string>();
+
+/** A list of services in short. Namespaces that see the same have the same list. */
+export function serviceListId(services: readonly ScopedService[]): string {
+  const known =
+    serviceListIds.get(services) ??
+    contentHash(services.map((service) => `${serviceKey(service)}|${service.ports?.join() ?? ""}`).join("\n"));
+  serviceListIds.set(services, known);
   return known;
 }

@@ -1,10 +1,9 @@
-import { contentHash } from "../../base/hash.ts";
 import type { Query } from "../../engine/index.ts";
 import { type EncodedDomains, sharedDomains, withDistinctDomains } from "../../envoy/route/route-table.ts";
 import { isHttp } from "../../model/protocol.ts";
 import { serviceKey } from "../../model/service.ts";
 import { type EgressScope, type GenerateContext, type Scope, type ScopedService, type ScopeKey, scopeId } from "../context.ts";
-import { keyListId } from "../lookups/key-list.ts";
+import { keyListId, serviceListId } from "../lookups/key-list.ts";
 import { compareText } from "../lookups/precedence.ts";
 import { type Addressing, addressingId, homeOf, nearnessOf, splitDomain } from "./domains.ts";
 import { type Claimant, claimantOf, claimsOf, type Imports } from "./host-claims.ts";
@@ -210,17 +209,6 @@ function withoutNames(host: PlannedHost, full: ReadonlySet<string>): PlannedHost
   const { names } = host.domains;
   const own = names.filter((name) => name === host.host || !full.has(name));
   return own.length === names.length ? host : { ...host, domains: sharedDomains(own) };
-}
-
-const serviceListIds = new WeakMap<readonly ScopedService[], string>();
-
-/** A list of services in short. Namespaces that see the same have the same list. */
-function serviceListId(services: readonly ScopedService[]): string {
-  const known =
-    serviceListIds.get(services) ??
-    contentHash(services.map((service) => `${serviceKey(service)}|${service.ports?.join() ?? ""}`).join("\n"));
-  serviceListIds.set(services, known);
-  return known;
 }
 
 /**

@@ -1,6 +1,7 @@
 import { contentHash } from "../../../base/hash.ts";
 import type { Query } from "../../../engine/index.ts";
 import { type EgressScope, type GenerateContext, type ScopeKey, scopeId } from "../../context.ts";
+import { serviceListId } from "../../lookups/key-list.ts";
 import { definePrepareFirst } from "../../prepare-first.ts";
 import { type PlacementTraits, type Slot, type SlotQuery, slotQueries } from "./slots.ts";
 
@@ -54,7 +55,8 @@ export function defineListenerIndex(
       same: (a, b) => a.id === b.id,
       compute: ({ scope, ...placement }) => {
         const egress = lookups.scope(scope).egress.map(({ port, bind, captureMode, services }) => ({ port, bind, captureMode, services }));
-        return { id: contentHash(JSON.stringify([egress, placement])), egress, placement };
+        const imports = egress.map(({ services, ...listener }) => [serviceListId(services), listener]);
+        return { id: contentHash(JSON.stringify([imports, placement])), egress, placement };
       },
     }),
     names: engine.query<IndexKey, readonly string[]>({
