@@ -1,7 +1,7 @@
 import { BinaryReader } from "@bufbuild/protobuf/wire";
 import { eachField } from "./field-reader.ts";
 import { textField } from "./field-writer.ts";
-import { noteRanges, plainLists, type RequestLists } from "./request-lists.ts";
+import { noteRanges, plainLists, RangeNotes, type RequestLists } from "./request-lists.ts";
 
 /** A discovery request of either variant. Read by hand: a node that repeats itself is skipped, and nothing is built twice. */
 export interface DiscoveryRequest {
@@ -27,7 +27,7 @@ export interface RequestError {
 /** Reads an `envoy.service.discovery.v3.DiscoveryRequest`. Throws on malformed bytes. */
 export function readSotwRequest(bytes: Uint8Array, lists: RequestLists = plainLists): DiscoveryRequest {
   const request = emptyRequest();
-  const names: number[] = [];
+  const { names } = startedNotes();
   eachField(bytes, (field, reader) => {
     if (field === 2) request.node = reader.bytes();
     else if (field === 3) noteRanges(bytes, { field, reader }, names);
@@ -37,13 +37,13 @@ export function readSotwRequest(bytes: Uint8Array, lists: RequestLists = plainLi
     else return false;
     return true;
   });
-  return { ...request, names: lists.names(bytes, names), unsubscribe: [], initialVersions: NO_VERSIONS };
+  return { ...request, names: lists.names(bytes, names.take()), unsubscribe: [], initialVersions: NO_VERSIONS };
 }
 
 /** Reads an `envoy.service.discovery.v3.DeltaDiscoveryRequest`. Throws on malformed bytes. */
 export function readDeltaRequest(bytes: Uint8Array, lists: RequestLists = plainLists): DiscoveryRequest {
   const request = emptyRequest();
-  const [names, unsubscribe, versions]: [number[], number[], number[]] = [[], [], []];
+  const { names, unsubscribe, versions } = startedNotes();
   eachField(bytes, (field, reader) => {
     if (field === 1) request.node = reader.bytes();
     else if (field === 2) request.typeUrl = reader.string();
@@ -57,9 +57,9 @@ export function readDeltaRequest(bytes: Uint8Array, lists: RequestLists = plainL
   });
   return {
     ...request,
-    names: lists.names(bytes, names),
-    unsubscribe: lists.names(bytes, unsubscribe),
-    initialVersions: lists.versions(bytes, versions),
+    names: lists.names(bytes, names.take()),
+    unsubscribe: lists.names(bytes, unsubscribe.take()),
+    initialVersions: lists.versions(bytes, versions.take()),
   };
 }
 
@@ -85,6 +85,14 @@ export function requestedType(bytes: Uint8Array, variant: keyof typeof TYPE_URL)
  * are these very bytes, and are known without being read.
  */
 export const deltaAck = (typeUrl: string, nonce: string): Buffer => Buffer.concat([textField(2, typeUrl), textField(6, nonce)]);
+
+const notes = { names: new RangeNotes(), unsubscribe: new RangeNotes(), versions: new RangeNotes() };
+
+/** Notes of what is read now; those of a request that could not be read to its end are gone. */
+function startedNotes(): typeof notes {
+  for (const one of Object.values(notes)) one.take();
+  return notes;
+}
 
 interface Draft {
   typeUrl: string;

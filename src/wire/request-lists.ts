@@ -2,7 +2,35 @@ import type { BinaryReader } from "@bufbuild/protobuf/wire";
 import { eachField } from "./field-reader.ts";
 
 /** Where entries of a repeated field stand in a message: from, to, from, to … */
-export type Ranges = readonly number[];
+export type Ranges = ArrayLike<number>;
+
+/** Longer lists are not waited for again. */
+const KEPT_NUMBERS = 64 * 1024;
+
+/** Notes ranges of one message after the other without leaving anything behind: every proxy that comes sends thousands of entries. */
+export class RangeNotes {
+  #numbers = new Int32Array(256);
+  #length = 0;
+
+  add(from: number, to: number): void {
+    if (this.#length === this.#numbers.length) {
+      const larger = new Int32Array(2 * this.#length);
+      larger.set(this.#numbers);
+      this.#numbers = larger;
+    }
+    this.#numbers[this.#length] = from;
+    this.#numbers[this.#length + 1] = to;
+    this.#length += 2;
+  }
+
+  /** What was noted since the last call. Good until more is noted. */
+  take(): Ranges {
+    const ranges = this.#numbers.subarray(0, this.#length);
+    this.#length = 0;
+    if (this.#numbers.length > KEPT_NUMBERS) this.#numbers = new Int32Array(256);
+    return ranges;
+  }
+}
 
 /** Reads the long lists of discovery requests. Throws on malformed bytes. */
 export interface RequestLists {
@@ -105,14 +133,14 @@ function sumOf(bytes: Uint8Array, ranges: Ranges, [first = 0, second = 0, third 
 export function noteRanges(
   bytes: Uint8Array,
   { field, reader }: { readonly field: number; readonly reader: BinaryReader },
-  ranges: number[],
+  notes: RangeNotes,
 ): void {
   const tag = (field << 3) | 2;
   do {
     const length = reader.uint32();
     const from = reader.pos;
     if (from + length > reader.len) throw new RangeError("a field goes beyond the end of its message");
-    ranges.push(from, from + length);
+    notes.add(from, from + length);
     reader.pos = from + length;
   } while (isNext(bytes, reader, tag));
 }

@@ -119,7 +119,8 @@ function chooserFor(
   const { own } = rulesIn(clientNamespace);
   const exportedBy = (namespace: string, host: string): readonly RuleGroup[] => {
     const groups = mostSpecific(rulesIn(namespace).exported, host);
-    return groups.length === 0 ? groups : groups.filter(({ exportTo }) => isVisible(exportTo, clientNamespace));
+    const isSeen = ({ exportTo }: RuleGroup): boolean => isVisible(exportTo, clientNamespace);
+    return groups.every(isSeen) ? groups : groups.filter(isSeen);
   };
   return ({ host, namespace }) => {
     const mine = mostSpecific(own, host);

@@ -21,6 +21,8 @@ export interface PlacedScope extends PlacementTraits {
 export interface SlotGroup {
   readonly id: string;
   readonly slots: readonly Slot[];
+  /** All of them are: rules for connections do not concern it. */
+  readonly isHttp: boolean;
 }
 
 /** Which services stand on which outbound listener of a scope. */
@@ -70,7 +72,7 @@ export function defineListenerIndex(
       same: (a, b) => a.id === b.id,
       compute: ({ index: key, name }) => {
         const slots = index(key)[name] ?? [];
-        return { id: contentHash(JSON.stringify(slots)), slots };
+        return { id: contentHash(JSON.stringify(slots)), slots, isHttp: slots.every(({ kind }) => kind === "http") };
       },
     }),
     ofEndpoints: engine.query<IndexKey, readonly { readonly address: string; readonly name: string }[]>({

@@ -18,7 +18,7 @@ interface ListenerKey {
   readonly traits: OutboundTraits;
   readonly name: string;
   readonly group: SlotGroup;
-  /** Keys of the VirtualServices with TCP or TLS rules for each slot, in the order of the slots. */
+  /** Keys of the VirtualServices with TCP or TLS rules for each slot, in the order of the slots; none where all are HTTP. */
   readonly rules: readonly (readonly string[])[];
 }
 
@@ -26,7 +26,8 @@ interface ListenerKey {
 const VIRTUAL_OUTBOUND = "virtualOutbound";
 const HTTP_PROXY = "http_proxy";
 const isService = (name: string): boolean => name !== VIRTUAL_OUTBOUND && name !== HTTP_PROXY;
-const NO_SLOTS: SlotGroup = { id: "", slots: [] };
+const NO_SLOTS: SlotGroup = { id: "", slots: [], isHttp: true };
+const NO_RULES: ListenerKey["rules"] = [];
 
 /** The outbound listeners of scopes. */
 export interface Outbound {
@@ -66,9 +67,12 @@ export function defineOutbound(tools: ListenerTools): Outbound {
       traits,
       name,
       group,
-      rules: group.slots.map((slot) =>
-        slot.kind === "http" ? [] : rules.forHost({ ...traits.scope, egress: slot.egress }, slot.service.host),
-      ),
+      // Thousands of HTTP services share a listener, and every proxy asks for it.
+      rules: group.isHttp
+        ? NO_RULES
+        : group.slots.map((slot) =>
+            slot.kind === "http" ? [] : rules.forHost({ ...traits.scope, egress: slot.egress }, slot.service.host),
+          ),
     };
   };
   return {
