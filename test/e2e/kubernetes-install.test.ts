@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { existsSync } from "node:fs";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { connect } from "node:tls";
@@ -19,6 +20,13 @@ import { eventually } from "../support/wait.ts";
 
 const reason = nodeClusterImpossible();
 if (reason !== undefined) console.warn(`skipped: ${reason}`);
+
+/** Istio's own samples, where they lie beside the project. */
+const SAMPLES = join(import.meta.dirname, "../../../shared/conformance/samples");
+if (!existsSync(SAMPLES)) console.warn(`skipped: Istio's samples are not at ${SAMPLES}`);
+const sample = (file: string): Promise<string> => readFile(join(SAMPLES, file), "utf8");
+/** What stands for the programs of samples: it says which pod was called. */
+const reviewsImage = { ...echoImage, args: ["--http", "9080"] };
 
 const workload = (name: string, { image = "echo", version = "v1", namespace = "shop" } = {}): string => `
 ---
@@ -98,7 +106,15 @@ describe.skipIf(reason !== undefined)("deploy/istiod.yaml on a cluster whose pod
   let istiods: readonly Pod[];
 
   beforeAll(async () => {
-    const images = { echo: echoImage, idle: idleImage, proxyv2: programImage("istio-agent"), pilot: programImage("istiod") };
+    const images = {
+      echo: echoImage,
+      idle: idleImage,
+      proxyv2: programImage("istio-agent"),
+      pilot: programImage("istiod"),
+      "examples-bookinfo-reviews-v1": reviewsImage,
+      "examples-bookinfo-reviews-v2": reviewsImage,
+      "examples-bookinfo-reviews-v3": reviewsImage,
+    };
     cluster = await startNodeCluster({ images });
     // The strictest of Kubernetes' standards for pods is enforced.
     const labels = "{pod-security.kubernetes.io/enforce: restricted}";
@@ -174,6 +190,28 @@ ${workload("catalog")}${workload("catalog", { version: "v2" })}${workload("clien
 
     const agent = cluster.node.logs(name, "istio-proxy");
     expect(agent).not.toMatch(/EROFS|EACCES|is not known and ignored/);
+  });
+
+  it.skipIf(!existsSync(SAMPLES))("routes between Deployments of Istio's samples as its sample says, over mutual TLS", async () => {
+    const namespace = "bookinfo";
+    await cluster.client.apply(`{apiVersion: v1, kind: Namespace, metadata: {name: ${namespace}, labels: {istio-injection: enabled}}}`);
+    for (const file of [
+      "ambient-argo/application/reviews.yaml",
+      "bookinfo/networking/destination-rule-reviews.yaml",
+      "bookinfo/networking/virtual-service-reviews-jason-v2-v3.yaml",
+    ])
+      await cluster.client.apply(await sample(file), { namespace });
+    await cluster.client.apply(workload("client", { image: "idle", namespace }));
+    const [client] = await cluster.node.readyPods(namespace, "app=client");
+    for (const version of ["v2", "v3"]) await cluster.node.readyPods(namespace, `app=reviews,version=${version}`);
+    const call = (...flags: readonly string[]): Promise<Echoed> =>
+      callFrom(`${namespace}/${client?.metadata.name}`, ...flags, "http://reviews:9080/reviews/0");
+    const asJason = await eventually("an answer of v2", () => call("-H", "end-user: jason"));
+    expect(asJason.pod).toMatch(/^reviews-v2-/);
+    expect(asJason.headers["x-forwarded-client-cert"]).toContain("By=spiffe://cluster.local/ns/bookinfo/sa/bookinfo-reviews");
+    await eventually("an answer of v3", () => call());
+    for (let turn = 0; turn < 5; turn++) expect((await call()).pod).toMatch(/^reviews-v3-/);
+    await cluster.client.delete("Namespace", namespace);
   });
 
   it("refuses a bad VirtualService with a message that says what to change", async () => {

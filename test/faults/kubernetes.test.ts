@@ -49,7 +49,9 @@ describe.skipIf(reason !== undefined)("a cluster that fails", () => {
     const [told, clusters] = [watchEndpoints(istiod.grpcPort, WEB), watchClusters(istiod.grpcPort)];
     await eventually("the endpoint is served", () => told().length > 0 && clusters.names().includes(WEB));
     await cluster.killApiServer();
-    await eventually("the loss is told", async () => /stale for \d+ s/.test(await ready(istiod)));
+    const awayFor = async (): Promise<number> => Number(/stale for (\d+) s/.exec(await ready(istiod))?.[1] ?? 0);
+    await eventually("the loss is told", async () => (await awayFor()) > 0);
+    await eventually("it is away for a minute", async () => (await awayFor()) >= 60, LONG_MS);
     expect((await fetch(`http://127.0.0.1:${istiod.httpPort}/ready`)).status).toBe(200);
     const late = watchEndpoints(istiod.grpcPort, WEB, { id: "sidecar~10.9.9.8~late.shop~shop.svc.cluster.local" });
     await eventually("one who comes meanwhile is served what was known", () => late().at(-1)?.join() === "10.1.0.1:8080");
