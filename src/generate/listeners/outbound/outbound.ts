@@ -5,7 +5,7 @@ import type { Encoded, ResourceSet } from "../../../wire/encoded.ts";
 import { createCollector, policiesBehind, sameResourceSet } from "../../resource-set.ts";
 import type { ListenerTools } from "../listener-source.ts";
 import { boundFamilies, lookupFamily, type SettingsTraits } from "../traits.ts";
-import { defineL4Rules } from "./l4-rules.ts";
+import { defineL4Rules, type L4Rules } from "./l4-rules.ts";
 import { defineListenerIndex, type IndexKey, type SlotGroup } from "./listener-index.ts";
 import { outboundListener } from "./outbound-listener.ts";
 import { type OutboundTraits, outboundTraits } from "./outbound-traits.ts";
@@ -63,17 +63,7 @@ export function defineOutbound(tools: ListenerTools): Outbound {
   const listener = defineListener(tools);
   const listenerKey = (traits: OutboundTraits, name: string): ListenerKey => {
     const group = isService(name) ? index.group({ index: keyOf(traits), name }) : NO_SLOTS;
-    return {
-      traits,
-      name,
-      group,
-      // Thousands of HTTP services share a listener, and every proxy asks for it.
-      rules: group.isHttp
-        ? NO_RULES
-        : group.slots.map((slot) =>
-            slot.kind === "http" ? [] : rules.forHost({ ...traits.scope, egress: slot.egress }, slot.service.host),
-          ),
-    };
+    return { traits, name, group, rules: rulesOf(group, traits.scope, rules) };
   };
   return {
     traitsOf: (view, settings) => outboundTraits({ ctx, sourceLabelKeys: rules.sourceLabelKeys }, view, settings),
@@ -113,6 +103,14 @@ export function defineOutbound(tools: ListenerTools): Outbound {
         .map(({ name }) => name),
   };
 }
+
+/** Thousands of HTTP services share a listener, and every proxy asks for it: then nothing is looked up. */
+const rulesOf = (
+  { slots, isHttp }: SlotGroup,
+  scope: OutboundTraits["scope"],
+  { forHost }: Pick<L4Rules, "forHost">,
+): ListenerKey["rules"] =>
+  isHttp ? NO_RULES : slots.map((slot) => (slot.kind === "http" ? [] : forHost({ ...scope, egress: slot.egress }, slot.service.host)));
 
 function defineListener(tools: ListenerTools): Query<ListenerKey, Encoded | undefined> {
   return tools.ctx.engine.query<ListenerKey, Encoded | undefined>({
