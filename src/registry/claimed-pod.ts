@@ -1,7 +1,6 @@
 import type { Labels } from "../base/labels.ts";
 import { inCluster } from "../config/object.ts";
-import { NO_LOCALITY } from "../model/locality.ts";
-import { type Member, memberMaker } from "./member.ts";
+import { type Member, memberMaker, NOTHING_KNOWN } from "./member.ts";
 
 /** What a proxy says of a pod that no object tells of. */
 export interface PodClaim {
@@ -25,14 +24,7 @@ export function claimedPod(
     labels,
     namespace: at.namespace,
     workload: "",
-    serviceAccount: "",
-    network: "",
-    nodeName: "",
-    hostname: "",
-    subdomain: "",
-    locality: NO_LOCALITY,
-    weight: 1,
-    health: "healthy",
+    ...NOTHING_KNOWN,
     objectKey: `Pod/${at.namespace}/${at.address}${inCluster(at.cluster)}`,
   });
 }

@@ -1,6 +1,6 @@
 import type { Labels } from "../base/labels.ts";
 import type { Endpoint, Health } from "../model/endpoint.ts";
-import type { Locality } from "../model/locality.ts";
+import { type Locality, NO_LOCALITY } from "../model/locality.ts";
 import type { DeclaredPort } from "./declaration.ts";
 
 /**
@@ -34,6 +34,18 @@ export interface RawMember {
   readonly health: Health;
   readonly objectKey: string;
 }
+
+/** What is to be said of a workload of which nothing else is known. */
+export const NOTHING_KNOWN = {
+  serviceAccount: "",
+  network: "",
+  nodeName: "",
+  hostname: "",
+  subdomain: "",
+  locality: NO_LOCALITY,
+  weight: 1,
+  health: "healthy",
+} as const satisfies Partial<RawMember>;
 
 const UNIX = "unix://";
 

@@ -4,11 +4,10 @@ import type { ConfigObject } from "../config/object.ts";
 import { objectKey } from "../config/object.ts";
 import { type ServiceEntry, ServiceEntry_Location, ServiceEntry_Resolution } from "../gen/istio/networking/v1alpha3/service_entry_pb.js";
 import type { WorkloadEntry } from "../gen/istio/networking/v1alpha3/workload_entry_pb.js";
-import { NO_LOCALITY } from "../model/locality.ts";
 import { parseProtocol } from "../model/protocol.ts";
 import type { Resolution } from "../model/service.ts";
 import type { Declaration, DeclarationDefaults } from "./declaration.ts";
-import type { RawMember } from "./member.ts";
+import { NOTHING_KNOWN, type RawMember } from "./member.ts";
 import { type Placement, placeWorkload } from "./placement.ts";
 import { trafficDistributionOf } from "./traffic-distribution.ts";
 
@@ -126,14 +125,7 @@ export function hostMember(declaration: Declaration, host: string): RawMember {
     labels: NO_LABELS,
     namespace: declaration.namespace,
     workload: declaration.name,
-    serviceAccount: "",
-    network: "",
-    nodeName: "",
-    hostname: "",
-    subdomain: "",
-    locality: NO_LOCALITY,
-    weight: 1,
-    health: "healthy",
+    ...NOTHING_KNOWN,
     objectKey: declaration.objectKey,
   };
 }

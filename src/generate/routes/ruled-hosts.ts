@@ -85,7 +85,7 @@ function clientFor(ctx: GenerateContext, asked: Questions, client: RouteClient):
 }
 
 /** The services that clients of a namespace see, by host, whatever a Sidecar lets some of them import. */
-export function seenFrom(ctx: GenerateContext, namespace: string): ReadonlyMap<string, SeenService> {
+function seenFrom(ctx: GenerateContext, namespace: string): ReadonlyMap<string, SeenService> {
   const outlooks = outlooksOf(ctx);
   return outlooks.byHost(outlooks.of({ namespace, sidecar: undefined, labels: undefined }));
 }
