@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { systemClock } from "../src/base/clock.ts";
 import { type Emit, median } from "./measurement.ts";
 import { writeScene } from "./scene.ts";
-import { startServer } from "./server.ts";
+import { type MeasuredServer, startServer } from "./server.ts";
 import type { Extent } from "./shapes.ts";
 
 /** As quick as Istio's own control plane is with the same on disk. */
@@ -26,21 +26,21 @@ export async function measureStart({ shape, starts }: Extent, emit: Emit): Promi
   const home = await mkdtemp(join(tmpdir(), "bench-"));
   try {
     const measure = async (bench: string, limit?: number): Promise<void> => {
-      const readies: number[] = [];
-      const atReady = { cpuMs: 0, rssMb: 0, peakMb: 0 };
+      const measured: { readonly ms: number; readonly atReady: MeasuredServer["atReady"] }[] = [];
       for (let turn = 0; turn < starts; turn++) {
         const server = await startServer(home);
-        readies.push(server.readyMs);
-        Object.assign(atReady, server.atReady);
+        measured.push({ ms: server.readyMs, atReady: server.atReady });
         await server.stop();
       }
+      const readies = measured.map(({ ms }) => ms);
+      const middle = (of: keyof MeasuredServer["atReady"]): number => median(measured.map(({ atReady }) => atReady[of]));
       const details = {
         starts,
         min: Math.min(...readies),
         max: Math.max(...readies),
-        cpu_ms: atReady.cpuMs,
-        rss_mb: atReady.rssMb,
-        peak_mb: atReady.peakMb,
+        cpu_ms: middle("cpuMs"),
+        rss_mb: middle("rssMb"),
+        peak_mb: middle("peakMb"),
       };
       emit({ bench, value: median(readies), unit: "ms", ...(limit !== undefined && { limit }), details });
     };

@@ -13,7 +13,8 @@ export function generateCode(root) {
   mkdirSync(join(work, "proto"), { recursive: true });
   copyEnvoyProtos(root, join(work, "proto"));
   applyOverlay(root, join(work, "proto"));
-  for (const own of ["istio", "opentelemetry", "envoy"]) cpSync(join(root, "proto", own), join(work, "proto", own), { recursive: true });
+  for (const own of ["istio", "opentelemetry", "envoy", "grpc"])
+    cpSync(join(root, "proto", own), join(work, "proto", own), { recursive: true });
   writeFileSync(join(work, "buf.yaml"), "version: v2\nmodules:\n  - path: proto\n");
   writeFileSync(join(work, "buf.gen.yaml"), bufTemplate());
   const paths = rootPaths(root, join(work, "proto")).flatMap((path) => ["--path", join("proto", path)]);
@@ -156,7 +157,7 @@ function withEnumValue(text, name, value) {
 function rootPaths(root, out) {
   const roots = meaningfulLines(join(root, "proto/envoy-roots.txt"));
   for (const path of roots) if (!existsSync(join(out, path))) throw new Error(`proto/envoy-roots.txt: ${path} is not in @grpc/grpc-js-xds`);
-  return [...roots, "istio"];
+  return [...roots, "istio", "grpc"];
 }
 
 function meaningfulLines(file) {

@@ -9,7 +9,8 @@ const here = dirname(fileURLToPath(import.meta.url));
 
 /**
  * Stands in for the modules of Node until somebody uses one of their names: some hold handles of the running process and cannot be part of a
- * snapshot (`node:http`, `node:http2`), others read the environment. An `import` binds names without reading them, so it loads nothing.
+ * snapshot (`node:http`, `node:http2`), others read the environment. An `import` binds names without reading them, so it loads nothing. The names
+ * are inherited, since esbuild copies a module's own ones for each module that imports it, and lets the copy inherit the others.
  */
 const lateBuiltins = (names) => ({
   name: "late-builtins",
@@ -20,11 +21,10 @@ const lateBuiltins = (names) => ({
     });
     build.onLoad({ filter: /.*/, namespace: "builtin" }, ({ path }) => ({
       contents: `let loaded;
+        const late = {};
         for (const name of ${JSON.stringify(names[path])})
-          Object.defineProperty(exports, name, {
-            enumerable: true,
-            get: () => (loaded ??= process.getBuiltinModule(${JSON.stringify(path)}))[name],
-          });`,
+          Object.defineProperty(late, name, { get: () => (loaded ??= process.getBuiltinModule(${JSON.stringify(path)}))[name] });
+        module.exports = Object.create(late);`,
     }));
   },
 });
@@ -72,9 +72,12 @@ export async function snapshot({ root, out, program, build }) {
     define: { "process.env.BUF_BIGINT_DISABLE": '""' },
     plugins: [lateBuiltins(namesOfBuiltins(node)), lateDefaultMetrics],
   });
+  // Without compiled code of all of Node's own modules: a process holds the blob as long as it runs, and most of them it never loads.
+  const config = join(work, `${program}.json`);
+  writeFileSync(config, JSON.stringify({ builder: script, withoutCodeCache: true }));
   const blob = join(out, `${program}.blob`);
   try {
-    execFileSync(node, ["--snapshot-blob", `${blob}.tmp`, "--build-snapshot", script], { cwd: root, stdio: "pipe" });
+    execFileSync(node, ["--snapshot-blob", `${blob}.tmp`, "--build-snapshot-config", config], { cwd: root, stdio: "pipe" });
   } catch ({ stderr }) {
     // Without the line of the script, which is all of the program.
     const lines = String(stderr).split("\n");

@@ -4,11 +4,14 @@ import { readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { tempDir } from "../../test/support/cleanup.ts";
+import { documentServer } from "../../test/support/document-server.ts";
 import { manualClock } from "../../test/support/manual-clock.ts";
 import { systemClock } from "../base/clock.ts";
 import { silentLog } from "../base/log.ts";
 import type { EnvoyProcess } from "./envoy-process.ts";
 import { activeConnections, createEnvoySupervisor } from "./envoy-supervisor.ts";
+
+const STATS = "/stats?filter=downstream_cx_active$";
 
 /** Processes that the test ends; they answer nothing. */
 function fakeEnvoys() {
@@ -83,6 +86,73 @@ describe("an Envoy that is looked after", () => {
     ).rejects.toThrow("no Envoy");
   });
 
+  it("is waited for no longer than at first where it ran for long", async () => {
+    const clock = manualClock();
+    const waits: number[] = [];
+    const stop = new AbortController();
+    let starts = 0;
+    const start = async (): Promise<EnvoyProcess> => {
+      if (starts++ === 4) stop.abort();
+      const end = async (): Promise<number> => {
+        if (starts === 4) clock.advance(61_000); // It ran for more than a minute.
+        return 11;
+      };
+      return { exited: Promise.resolve().then(end), pid: 1, stop: async () => {} } as unknown as EnvoyProcess;
+    };
+    await createEnvoySupervisor({
+      start,
+      adminPort: 1,
+      pidFile: join(await tempDir(), "envoy.pid"),
+      drain: { inboundOnly: true, forMs: 0, untilIdle: undefined },
+      clock: { ...clock, sleep: async (ms: number) => void waits.push(ms) },
+      log: silentLog,
+    }).run(stop.signal, stop.signal);
+    expect(waits[2]).toBeGreaterThanOrEqual(400);
+    expect(waits[3]).toBeLessThanOrEqual(200);
+  });
+
+  it.for([
+    [true, "/drain_listeners?inboundonly&graceful&skip_exit"],
+    [false, "/drain_listeners?graceful&skip_exit"],
+  ] as const)("is drained of clients alone where that is wanted (%s)", async ([inboundOnly, asked]) => {
+    const admin = await documentServer();
+    for (const path of ["/healthcheck/fail", asked]) admin.documents.set(path, "OK");
+    const { running, start } = fakeEnvoys();
+    const stop = new AbortController();
+    const options = { start, adminPort: admin.port, pidFile: join(await tempDir(), "envoy.pid"), clock: systemClock, log: silentLog };
+    const done = createEnvoySupervisor({ ...options, drain: { inboundOnly, forMs: 10, untilIdle: undefined } }).run(
+      stop.signal,
+      new AbortController().signal,
+    );
+    await expect.poll(() => running.length).toBe(1);
+    stop.abort();
+    await done;
+    expect(admin.asked).toEqual(["/healthcheck/fail", asked]);
+  });
+
+  it("is ended when the last connection is gone, where that is wanted, and not before the least time", async () => {
+    const admin = await documentServer();
+    const counts = ["2", "1", "1", "0", "0"];
+    for (const path of ["/healthcheck/fail", "/drain_listeners?inboundonly&graceful&skip_exit"]) admin.documents.set(path, "OK");
+    admin.documents.set(STATS, (_, response) => void response.end(`listener.0.0.0.0_15006.downstream_cx_active: ${counts.shift()}\n`));
+    const waits: number[] = [];
+    const { running, start } = fakeEnvoys();
+    const stop = new AbortController();
+    const done = createEnvoySupervisor({
+      start,
+      adminPort: admin.port,
+      pidFile: join(await tempDir(), "envoy.pid"),
+      clock: { ...systemClock, sleep: async (ms: number) => void waits.push(ms) },
+      log: silentLog,
+      drain: { inboundOnly: true, forMs: 1, untilIdle: { leastMs: 5_000, ignoredPorts: [] } },
+    }).run(stop.signal, new AbortController().signal);
+    await expect.poll(() => running.length).toBe(1);
+    stop.abort();
+    await done;
+    expect(admin.asked.slice(2)).toEqual([STATS, STATS, STATS, STATS]);
+    expect(waits).toEqual([5_000, 500, 500, 500]);
+  });
+
   it("ends quietly where it was not yet started", async () => {
     const { stop, run } = await startSupervisor(
       () => new Promise((_, reject) => stop.signal.addEventListener("abort", () => reject(new Error("too late")))),
@@ -110,7 +180,7 @@ describe("an Envoy that is looked after", () => {
     await writeFile(again.pidFile, String(stranger.pid));
     again.stop.abort();
     await again.run();
-    expect(stranger.exitCode).toBeNull();
+    expect(await readFile(`/proc/${stranger.pid}/cmdline`, "utf8")).toContain("sleep");
   });
 });
 

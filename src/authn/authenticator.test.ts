@@ -69,6 +69,31 @@ describe("a client certificate", () => {
   });
 });
 
+describe("a token", () => {
+  it("of an issuer that is named twice is believed by either, and by nobody who is not its issuer's", async () => {
+    const asked: string[] = [];
+    const verifier = (name: string, issuer: string, answer: string | AuthnError) => ({
+      judges: (one: string) => one === issuer,
+      async verify() {
+        asked.push(name);
+        if (answer instanceof AuthnError) throw answer;
+        return { namespace: "bank", serviceAccount: answer };
+      },
+    });
+    const audience = new AuthnError("token audience", "for another audience");
+    const signature = new AuthnError("token signature", "not signed");
+    const callers = (...verifiers: readonly ReturnType<typeof verifier>[]) =>
+      createAuthenticator({ clock, verifiers: () => verifiers, trustDomains: () => ["cluster.local"] }).authenticate({
+        certificate: undefined,
+        authorization: TOKEN,
+      });
+    const both = await callers(verifier("one", "x", audience), verifier("other", "y", "no"), verifier("two", "x", "teller"));
+    expect([both.identity.serviceAccount, asked]).toEqual(["teller", ["one", "two"]]);
+    await expect(callers(verifier("one", "x", audience), verifier("two", "x", signature))).rejects.toBe(audience);
+    await expect(callers(verifier("other", "y", "no"))).rejects.toMatchObject({ reason: "token issuer" });
+  });
+});
+
 describe("nothing at all", () => {
   it("is no identity, from wherever it comes", async () => {
     expect(await fault({})).toMatchObject({ reason: "no credentials" });

@@ -2,9 +2,9 @@ import type { Clock } from "../base/clock.ts";
 import { type Certificate, readCertificate, workloadOf } from "../pki/certificate.ts";
 import { identityFault, type WorkloadIdentity } from "../pki/spiffe.ts";
 import { AuthnError } from "./authn-error.ts";
-import { readToken } from "./json-web-token.ts";
+import { readToken, type SignedToken } from "./json-web-token.ts";
 import { RememberedTokens } from "./remembered-tokens.ts";
-import type { BoundPod, SingleUse, TokenVerifier } from "./token-verifier.ts";
+import type { BoundPod, SaidByCaller, SingleUse, TokenVerifier, Vouched } from "./token-verifier.ts";
 
 /** Somebody who has proved who it is. */
 export interface Caller {
@@ -28,6 +28,8 @@ export interface Credentials {
   readonly authorization: string | undefined;
   /** The cluster it says its token is of (`clusterid`, as agents send it). */
   readonly cluster?: string | undefined;
+  /** From where it calls, without a port. */
+  readonly address?: string;
 }
 
 export interface AuthenticatorOptions {
@@ -53,10 +55,10 @@ const BEARER = /^Bearer +(\S+)$/i;
 export function createAuthenticator(options: AuthenticatorOptions): Authenticator {
   const remembered = new RememberedTokens();
   return {
-    async authenticate({ certificate, certificateFault, authorization, cluster = "" }) {
+    async authenticate({ certificate, certificateFault, authorization, cluster = "", address = "" }) {
       const byCertificate = certificate === undefined ? undefined : certificateCaller(certificate, options);
       if (byCertificate !== undefined && !(byCertificate instanceof AuthnError)) return byCertificate;
-      if (authorization !== undefined) return tokenCaller({ authorization, cluster }, options, remembered);
+      if (authorization !== undefined) return tokenCaller({ authorization, cluster, address }, options, remembered);
       if (byCertificate !== undefined) throw byCertificate;
       if (certificateFault !== undefined)
         throw new AuthnError("certificate", `the client certificate was not accepted: ${certificateFault}`);
@@ -82,18 +84,31 @@ function certificateCaller(der: Uint8Array, { clock, trustDomains }: Authenticat
 }
 
 async function tokenCaller(
-  { authorization, cluster: said }: { readonly authorization: string; readonly cluster: string },
+  { authorization, ...said }: SaidByCaller & { readonly authorization: string },
   { verifiers, trustDomains }: AuthenticatorOptions,
   remembered: RememberedTokens,
 ): Promise<Caller> {
   const token = remembered.get(authorization) ?? readToken(BEARER.exec(authorization)?.[1] ?? "");
-  const issuer = token.claims.iss;
-  const verifier = typeof issuer === "string" ? verifiers().find((one) => one.judges(issuer)) : undefined;
-  if (verifier === undefined) throw new AuthnError("token issuer", "tokens of this issuer are not accepted");
-  const { namespace, serviceAccount, ...vouched } = await verifier.verify(token, { cluster: said });
+  const { namespace, serviceAccount, ...vouched } = await vouch(token, said, verifiers());
   remembered.add(authorization, token);
   const identity = { trustDomain: trustDomains()[0] ?? "", namespace, serviceAccount };
   const fault = identityFault(identity);
   if (fault !== undefined) throw new AuthnError("identity", fault);
   return { identity, by: "token", ...vouched };
+}
+
+/** An issuer may be named more than once, for other audiences or claims: the first who believes the token counts, and the first refusal where nobody does. */
+async function vouch(token: SignedToken, said: SaidByCaller, verifiers: readonly TokenVerifier[]): Promise<Vouched> {
+  const issuer = token.claims.iss;
+  let refusal = new AuthnError("token issuer", "tokens of this issuer are not accepted");
+  const judging = typeof issuer === "string" ? verifiers.filter((one) => one.judges(issuer)) : [];
+  for (const [index, verifier] of judging.entries()) {
+    try {
+      return await verifier.verify(token, said);
+    } catch (error) {
+      if (!(error instanceof AuthnError)) throw error;
+      if (index === 0) refusal = error;
+    }
+  }
+  throw refusal;
 }

@@ -10,6 +10,7 @@ export type AuthnReason =
   | "token expired"
   | "token audience"
   | "token used"
+  | "too many tokens"
   | "certificate"
   | "identity";
 

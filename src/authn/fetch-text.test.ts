@@ -1,5 +1,7 @@
+import { lookup } from "node:dns/promises";
 import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
+import { hostname } from "node:os";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { createCertificateIssuer } from "../../test/support/certificates.ts";
 import { documentServer } from "../../test/support/document-server.ts";
@@ -7,6 +9,12 @@ import { webProxy } from "../../test/support/web-proxy.ts";
 import { createFetchText } from "./fetch-text.ts";
 
 const isBlocked = (): boolean => false;
+
+const self = hostname();
+const isKnown = await lookup(self).then(
+  () => true,
+  () => false,
+);
 
 describe("a small document", () => {
   it("comes over TLS, verified with the platform's roots and those that are added", async () => {
@@ -38,6 +46,16 @@ describe("a small document", () => {
     ).rejects.toThrow("407");
     expect(asked).toEqual(["CONNECT keys.test:443", "CONNECT other.test:443", "CONNECT keys.test:443"]);
   });
+
+  it.skipIf(!isKnown)(
+    "is not asked of a proxy by a name that stands for what is not called (skipped where this machine's name is not known)",
+    async () => {
+      const { url, asked } = await webProxy(1);
+      const fetchText = createFetchText({ isBlocked: () => true, proxies: { httpProxy: "", httpsProxy: url, noProxy: "" } });
+      await expect(fetchText(`https://${self}/keys`)).rejects.toThrow("which is not called");
+      expect(asked).toEqual([]);
+    },
+  );
 
   it("comes in plain text through a proxy too", async () => {
     const server = await documentServer();

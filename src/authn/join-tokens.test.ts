@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import type { Clock } from "../base/clock.ts";
 import { systemClock } from "../base/clock.ts";
+import { generateKeys, privateKeyPem } from "../pki/keys.ts";
 import { type Authenticator, createAuthenticator } from "./authenticator.ts";
 import { ensureJoinKey, joinKeyPath } from "./join-key.ts";
 import { issueJoinToken, joinFault } from "./join-token.ts";
@@ -142,8 +143,20 @@ describe("the files of join tokens", () => {
     await rm(file);
     await mkdir(file);
     await expect(openUsedTokens(file, systemClock)).rejects.toThrow("used join tokens");
-    await writeFile(joinKeyPath(home), "no key");
-    await expect(ensureJoinKey(home)).rejects.toMatchObject({ hint: expect.stringContaining("remove it") });
+    const other = privateKeyPem((await generateKeys("RSA-2048")).privateKey);
+    for (const text of ["no key", other]) {
+      await writeFile(joinKeyPath(home), text);
+      await expect(ensureJoinKey(home)).rejects.toMatchObject({ hint: expect.stringContaining("remove it") });
+    }
+  });
+
+  it("hold no more uses than can be remembered: beyond that none is taken rather than one forgotten", async () => {
+    const { home, file } = await rig();
+    await mkdir(join(file, ".."), { recursive: true });
+    await writeFile(file, JSON.stringify(Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`id-${i}`, START + HOUR]))));
+    const { issue, show, used } = await rig(home);
+    await expect((await show(issue().token)).once?.take()).rejects.toThrow("too many join tokens");
+    expect(used.isUsed("id-0")).toBe(true);
   });
 
   it("that cannot be written refuse the use", async () => {

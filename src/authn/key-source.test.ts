@@ -90,16 +90,26 @@ describe("addresses that are never called", () => {
     "::ffff:127.0.0.1",
     "::ffff:7f00:1",
     "::127.0.0.1",
+    "192.0.0.192",
     "64:ff9b::a9fe:a9fe",
+    "64:ff9b:1::7f00:1",
+    "64:ff9b:1:2::169.254.169.254",
+    "::ffff:0:127.0.0.1",
     "2002:7f00:1::",
     "fe80::1",
     "ff02::1",
+    "fe80::1%eth0",
     "fd00:ec2::254",
+    "fd00:ec2::23",
+    "fd20:ce::254",
+    "fd00:c1::a9fe:a9fe",
+    "fd00:42::42",
     "not an address",
   ])("%s", (address) => expect(isBlockedAddress(address)).toBe(true));
 
-  it.for(["10.0.0.1", "192.168.1.1", "8.8.8.8", "2001:db8::1", "fd12::1", "64:ff9b::808:808"])("but %s is", (address) =>
-    expect(isBlockedAddress(address)).toBe(false),
+  it.for(["10.0.0.1", "192.168.1.1", "8.8.8.8", "2001:db8::1", "fd12::1", "64:ff9b::808:808", "64:ff9b:1::808:808"])(
+    "but %s is",
+    (address) => expect(isBlockedAddress(address)).toBe(false),
   );
 });
 

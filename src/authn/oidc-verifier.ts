@@ -55,9 +55,9 @@ async function checkSignature(token: SignedToken, source: KeySource): Promise<vo
   for (const fresh of [false, true]) {
     const keys = candidates(await keysOf(source, fresh), token);
     if (isSigned(token, keys)) return;
-    if (keys.length > 0) break;
+    if (keys.length > 0) throw new AuthnError("token signature", "the token is not signed by its issuer");
   }
-  throw new AuthnError("token signature", "the token is not signed by its issuer");
+  throw new AuthnError("token keys", "the token names a key that its issuer is not known to have");
 }
 
 async function keysOf(source: KeySource, fresh: boolean): ReturnType<KeySource["keys"]> {

@@ -9,10 +9,12 @@ export interface TokenVerifier {
   verify(token: SignedToken, said?: SaidByCaller): Promise<Vouched>;
 }
 
-/** What a caller says of itself beside its token. It decides whom to ask, never what is believed. */
+/** What is known of a caller beside its token. It decides whom to ask and how often, never what is believed. */
 export interface SaidByCaller {
   /** The cluster it says it is in: several clusters may issue tokens under one name, each with keys of its own. */
   readonly cluster: string;
+  /** From where it calls, without a port. */
+  readonly address: string;
 }
 
 /** Whom a token stands for. */

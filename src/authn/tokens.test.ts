@@ -1,4 +1,4 @@
-import { createHmac } from "node:crypto";
+import { createHmac, generateKeyPairSync, sign } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { manualClock } from "../../test/support/manual-clock.ts";
@@ -14,6 +14,7 @@ const clock = manualClock();
 const NOW = Math.floor(clock.now() / 1_000);
 const good = { iss: ISSUER, aud: "istio-ca", exp: NOW + 600, iat: NOW, sub: "system:serviceaccount:shop:cart" };
 const keys = tokenKeys("ES256");
+const stranger = tokenKeys("ES256");
 
 function callerOf(
   token: string,
@@ -108,6 +109,7 @@ describe("tokens that are refused", () => {
     "no object": [`${Buffer.from("[]").toString("base64url")}.AAAA.AAAA`, "token malformed"],
     nothing: ["", "token malformed"],
     "critical extensions": [makeToken(keys, good, { crit: ["exp"] }), "token malformed"],
+    "a payload that is not encoded": [makeToken(keys, good, { b64: false }), "token malformed"],
     "a key id that is no text": [makeToken(keys, good, { kid: 7 }), "token malformed"],
     "too much": [`${"a".repeat(LONGEST_TOKEN)}.b.c`, "token too large"],
     "another issuer": [makeToken(keys, { ...good, iss: "https://evil.example.com" }), "token issuer"],
@@ -115,18 +117,45 @@ describe("tokens that are refused", () => {
     expired: [makeToken(keys, { ...good, exp: NOW }), "token expired"],
     "never to expire": [makeToken(keys, { ...good, exp: undefined }), "token expired"],
     "an expiry that is text": [makeToken(keys, { ...good, exp: "9999999999" }), "token expired"],
+    "an expiry that is a list": [makeToken(keys, { ...good, exp: [NOW + 600] }), "token expired"],
     "from the future": [makeToken(keys, { ...good, nbf: NOW + 3_600 }), "token expired"],
+    "issued in the future": [makeToken(keys, { ...good, iat: NOW + 61 }), "token expired"],
+    "a beginning that is text": [makeToken(keys, { ...good, nbf: "0" }), "token expired"],
     "another audience": [makeToken(keys, { ...good, aud: "vault" }), "token audience"],
+    "a list of other audiences": [makeToken(keys, { ...good, aud: ["vault", 7, null, ["istio-ca"]] }), "token audience"],
+    "an audience that only begins so": [makeToken(keys, { ...good, aud: "istio-ca.example.com" }), "token audience"],
     "no audience": [makeToken(keys, { ...good, aud: undefined }), "token audience"],
     "another signer": [makeToken(tokenKeys("ES256"), good), "token signature"],
-    "an unknown key": [makeToken(tokenKeys("ES256", "k2"), good), "token signature"],
-    "a key of another kind": [makeToken(tokenKeys("RS256"), good), "token signature"],
+    "keys of the sender's own, in its header or where that points": [
+      makeToken(stranger, good, {
+        jwk: stranger.jwk,
+        jku: "https://evil.example.com/keys",
+        x5u: "https://evil.example.com/x5u",
+        x5c: ["AAAA"],
+      }),
+      "token signature",
+    ],
+    "a signature of nothing but zeros": [`${makeToken(keys, good).split(".").slice(0, 2).join(".")}.${"A".repeat(86)}`, "token signature"],
+    "a key id that is a path": [makeToken(keys, good, { kid: "../../dev/null" }), "token keys"],
+    "an unknown key": [makeToken(tokenKeys("ES256", "k2"), good), "token keys"],
+    "a key of another kind": [makeToken(tokenKeys("RS256"), good), "token keys"],
     "a namespace with a slash": [makeToken(keys, { ...good, sub: "system:serviceaccount:a/sa/b:c" }), "identity"],
     "no identity": [makeToken(keys, { ...good, sub: "alice" }), "identity"],
   };
   it.for(Object.keys(cases))("%s", async (name) => {
     const [token = "", reason = ""] = cases[name] ?? [];
     expect(await reasonOf(token)).toBe(reason);
+  });
+
+  it("a second word on a claim: what counts is one and the same everywhere, the last", async () => {
+    const claims = JSON.stringify({ ...good, sub: "system:serviceaccount:shop:admin" }).replace(
+      /}$/,
+      `,"sub":${JSON.stringify(good.sub)}}`,
+    );
+    const [header = ""] = makeToken(keys, good).split(".");
+    const signed = `${header}.${Buffer.from(claims).toString("base64url")}`;
+    const signature = sign("sha256", Buffer.from(signed), { key: keys.privateKey, dsaEncoding: "ieee-p1363" }).toString("base64url");
+    expect((await callerOf(`${signed}.${signature}`)).identity.serviceAccount).toBe("cart");
   });
 
   it("claims that are not texts, and claims of the prototype", async () => {
@@ -175,7 +204,22 @@ describe("key sets", () => {
     const token = makeToken(keys, good);
     expect(await reasonOf(token, { source: set({ kty: "oct", k: "AAAA" }, 7, null, use(keys.jwk, {})) })).toBe("accepted");
     expect(await reasonOf(token, { source: set(use(keys.jwk, { use: "enc" })) })).toBe("token keys");
-    expect(await reasonOf(token, { source: set(use(keys.jwk, { alg: "ES384" })) })).toBe("token signature");
+    expect(await reasonOf(token, { source: set(use(keys.jwk, { alg: "ES384" })) })).toBe("token keys");
+    const other = tokenKeys("ES256", "k2");
+    expect(await reasonOf(makeToken(other, good), { source: set(keys.jwk, other.jwk) })).toBe("accepted");
+    expect(await reasonOf(makeToken(other, good, { kid: "k1" }), { source: set(keys.jwk, other.jwk) })).toBe("token signature");
     expect(await reasonOf(token, { source: set(...Array(101).fill(keys.jwk)) })).toBe("token keys");
+  });
+
+  it("are not used where they are weak, or of another curve than the algorithm's", async () => {
+    const weak = generateKeyPairSync("rsa", { modulusLength: 1024 });
+    const short: TokenKeys = {
+      algorithm: "RS256",
+      privateKey: weak.privateKey,
+      jwk: { ...weak.publicKey.export({ format: "jwk" }), kid: "k1" },
+    };
+    expect(await reasonOf(makeToken(short, good), { source: set(short.jwk) })).toBe("token keys");
+    const large = tokenKeys("ES384");
+    expect(await reasonOf(makeToken({ ...large, algorithm: "ES256" }, good), { source: set(large.jwk) })).toBe("token keys");
   });
 });

@@ -12,16 +12,20 @@ const BLOCKED: readonly Cidr[] = [
   "::/127",
   "fe80::/10",
   "ff00::/8",
-  "fd00:ec2::254/128", // metadata, AWS
+  "fd00:ec2::/32", // metadata and credentials of pods, AWS
   "fd20:ce::254/128", // metadata, Google Cloud
+  "fd00:c1::a9fe:a9fe/128", // metadata, Oracle Cloud
+  "fd00:42::42/128", // metadata, Scaleway
 ].flatMap((range) => parseCidr(range) ?? []);
 
-/** IPv6 ranges that carry an IPv4 address: how many bits stand after it. */
+/** IPv6 ranges that carry an IPv4 address (RFC 4291, 6052, 8215, 7915, 3056): how many bits stand after it. */
 const CARRIERS: readonly (readonly [range: Cidr, shift: bigint])[] = (
   [
     ["::ffff:0:0/96", 0n],
     ["::/96", 0n],
     ["64:ff9b::/96", 0n],
+    ["64:ff9b:1::/48", 0n],
+    ["::ffff:0:0:0/96", 0n],
     ["2002::/16", 80n],
   ] as const
 ).flatMap(([range, shift]) => {

@@ -20,5 +20,7 @@ export function sharedText(text: string): string {
   return own;
 }
 
-/** Half a surrogate pair, which JSON may escape, has no bytes in UTF-8. */
-const ownText = (text: string): string => (text.length < SHORTEST_VIEW || !text.isWellFormed() ? text : Buffer.from(text).toString());
+/** The same text, which keeps nothing of the one that it may have been cut from. */
+export const ownText = (text: string): string =>
+  // Half a surrogate pair, which JSON may escape, has no bytes in UTF-8.
+  text.length < SHORTEST_VIEW || !text.isWellFormed() ? text : Buffer.from(text).toString();

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process";
-import { X509Certificate } from "node:crypto";
+import { generateKeyPairSync, X509Certificate } from "node:crypto";
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -8,7 +8,9 @@ import { manualClock } from "../../test/support/manual-clock.ts";
 import { holds } from "../../test/support/wait.ts";
 import { systemClock } from "../base/clock.ts";
 import { silentLog } from "../base/log.ts";
-import { generateKeys } from "../pki/keys.ts";
+import { buildCertificate } from "../pki/build-certificate.ts";
+import { generateKeys, privateKeyPem } from "../pki/keys.ts";
+import { writePem } from "../pki/pem.ts";
 import { createAuthority, SigningError } from "./authority.ts";
 import { caTexts, makeCa, type TestCa } from "./ca-fixture.ts";
 import { CA_FILES, type CaMaterial, type CaTexts, readCaMaterial } from "./ca-material.ts";
@@ -122,8 +124,20 @@ describe("a set of certificates", () => {
       [{ "cert-chain.pem": good["ca-key.pem"] }, "beside certificates"],
       [caTexts(old), "ended on"],
       [caTexts(early), "not valid before"],
+      [{ "ca-crl.pem": good["ca-cert.pem"] }, "ca-crl.pem: it holds no revocation list"],
     ];
     for (const [change, reason] of cases) expect(readCaMaterial({ ...good, ...change }, now)).toContain(reason);
+    const ed = generateKeyPairSync("ed25519");
+    const edInfo = ed.publicKey.export({ type: "spki", format: "der" });
+    const edCa = buildCertificate({
+      use: { is: "ca" },
+      keyInfo: edInfo,
+      organization: "ed",
+      ...valid(),
+      issuer: { key: ed.privateKey, keyInfo: edInfo },
+    });
+    const edTexts = { "ca-cert.pem": writePem("CERTIFICATE", edCa), "ca-key.pem": privateKeyPem(ed.privateKey), "cert-chain.pem": "" };
+    expect(readCaMaterial({ ...edTexts, "root-cert.pem": edTexts["ca-cert.pem"] }, now)).toContain("Envoy verifies no Ed25519");
     const leaf = await createAuthority({ material: material(good, now), clock: systemClock, defaultTtlMs: DAY, maxTtlMs: DAY }).sign({
       identity: ID,
       keyInfo: other.certificate.keyInfo,
@@ -134,6 +148,9 @@ describe("a set of certificates", () => {
     );
   });
 });
+
+/** As much of a list as is looked at: its frame, and that it is a sequence. */
+const REVOKED = `-----BEGIN X509 CRL-----\n${Buffer.from([0x30, 0x00]).toString("base64")}\n-----END X509 CRL-----\n`;
 
 describe("new files", () => {
   it("take effect while running; a set half written or wrong leaves the last good in force and is told", async () => {
@@ -152,6 +169,22 @@ describe("new files", () => {
     const [, news] = told;
     expect(news && "material" in news && news.material.certificate.raw.equals(next.certificate.raw)).toBe(true);
     expect(first.certificate.raw.equals(next.certificate.raw)).toBe(false);
+    stop();
+  });
+
+  it("may say what was revoked, now or later, and no more", async () => {
+    const at = join(dir, "cacerts");
+    const store = storeIn(at);
+    expect((await store.load()).revoked).toBe("");
+    const told: RootNews[] = [];
+    const stop = store.follow((news) => told.push(news));
+    writeFileSync(join(at, "ca-crl.pem"), REVOKED);
+    await holds(() => expect(told).toHaveLength(1));
+    expect(told[0]).toMatchObject({ material: { revoked: REVOKED.trim() } });
+    expect((await storeIn(at).load()).revoked).toBe(REVOKED.trim());
+    rmSync(join(at, "ca-crl.pem"));
+    await holds(() => expect(told).toHaveLength(2));
+    expect(told[1]).toMatchObject({ material: { revoked: "" } });
     stop();
   });
 });
@@ -178,6 +211,9 @@ describe("signing", () => {
     expect(leaf.subjectAltName).toBe("URI:spiffe://cluster.local/ns/shop/sa/cart");
     expect(leaf.checkPrivateKey(keys.privateKey)).toBe(true);
     expect(leaf.validFromDate.getTime()).toBeLessThan(now - 60_000);
+    const young = await makeCa("young", { ...valid(), notBefore: Math.floor(now / 1_000) * 1_000 - 5_000 });
+    const early = await authorityOf(material(caTexts(young), now)).sign({ identity: ID, keyInfo: young.certificate.keyInfo, ttlMs: 0 });
+    expect(new X509Certificate(early.certificate).validFromDate.getTime()).toBe(young.certificate.notBefore);
   });
 
   it("lasts a day unless asked otherwise, never longer than the limit or the issuer", async () => {
@@ -206,10 +242,18 @@ describe("the end of the CA", () => {
     const clock = manualClock();
     const lines: string[] = [];
     const note = (_: unknown, text?: string): void => void lines.push(text ?? "");
-    const endsAt = clock.now() + 40 * DAY;
-    const stop = warnOfExpiry({ clock, log: { ...silentLog, warn: note, error: note }, endings: () => [{ name: "root", endsAt }] });
+    let endsAt = clock.now() + 40 * DAY;
+    const { look, stop } = warnOfExpiry({
+      clock,
+      log: { ...silentLog, warn: note, error: note },
+      endings: () => [{ name: "root", endsAt }],
+    });
     for (let day = 0; day < 42; day++) clock.advance(DAY);
+    endsAt = clock.now() + 3 * DAY;
+    look();
+    look();
     stop();
+    clock.advance(DAY * 10);
     expect(lines).toEqual([
       "the certificate ends in 30 days",
       "the certificate ends in 7 days",
@@ -217,6 +261,7 @@ describe("the end of the CA", () => {
       "the certificate has ended: nothing it signed is valid",
       "the certificate has ended: nothing it signed is valid",
       "the certificate has ended: nothing it signed is valid",
+      "the certificate ends in 3 days",
     ]);
   });
 });

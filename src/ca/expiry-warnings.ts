@@ -18,8 +18,15 @@ export interface ExpiryOptions {
   endings(): readonly Ending[];
 }
 
-/** Warns 30, 7 and 1 days before certificates end, once for each step and certificate, and daily after the end. Gives a stop function. */
-export function warnOfExpiry({ clock, log, endings }: ExpiryOptions): () => void {
+/** Looks every hour. */
+export interface ExpiryWarnings {
+  /** Looks now: other certificates are in force. */
+  look(): void;
+  stop(): void;
+}
+
+/** Warns 30, 7 and 1 days before certificates end, once for each step and certificate, and daily after the end. */
+export function warnOfExpiry({ clock, log, endings }: ExpiryOptions): ExpiryWarnings {
   const told = new Map<string, number>();
   let cancel: () => void = () => {};
   const look = (): void => {
@@ -33,10 +40,11 @@ export function warnOfExpiry({ clock, log, endings }: ExpiryOptions): () => void
       if (days <= 0) log.error(at, "the certificate has ended: nothing it signed is valid");
       else log[step === 1 ? "error" : "warn"](at, `the certificate ends in ${Math.ceil(days)} ${days <= 1 ? "day" : "days"}`);
     }
+    cancel();
     cancel = clock.after(LOOK_MS, look);
   };
   look();
-  return () => cancel();
+  return { look, stop: () => cancel() };
 }
 
 /** Whether an operator should act: a month is left, or less. */

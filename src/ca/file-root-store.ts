@@ -5,7 +5,7 @@ import type { Clock } from "../base/clock.ts";
 import { EdgeError, messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { followPemFiles, type PemFiles, readPemFiles } from "../pki/pem-files.ts";
-import { CA_FILES, type CaMaterial, type CaTexts, readCaMaterial } from "./ca-material.ts";
+import { CA_FILES, type CaMaterial, type CaTexts, REVOKED_FILE, readCaMaterial } from "./ca-material.ts";
 import { makeRoot } from "./make-root.ts";
 import type { RootStore } from "./root-store.ts";
 
@@ -19,7 +19,9 @@ export interface FileRootOptions {
   readonly log: Log;
 }
 
-/** The CA in four files of a directory, as Istio's plug-in certificates have them; they may be replaced at any time. */
+const NAMES = [...CA_FILES, REVOKED_FILE];
+
+/** The CA in four files of a directory, as Istio's plug-in certificates have them, and what it revoked in a fifth; they may be replaced at any time. */
 export function fileRootStore(options: FileRootOptions): RootStore {
   const { directory, clock, log } = options;
   let loaded: PemFiles | undefined;
@@ -27,11 +29,11 @@ export function fileRootStore(options: FileRootOptions): RootStore {
   return {
     place: directory,
     async load() {
-      let files = await readPemFiles(directory, CA_FILES);
+      let files = await readPemFiles(directory, NAMES);
       if (files.texts.size === 0 && files.unreadable.length === 0) {
         await makeInPlace(options);
         log.info({ directory }, "a new root certificate was made; keep its key safe");
-        files = await readPemFiles(directory, CA_FILES);
+        files = await readPemFiles(directory, NAMES);
       }
       const material = judge(files);
       if (typeof material === "string") throw unusable(directory, material);
@@ -44,14 +46,15 @@ export function fileRootStore(options: FileRootOptions): RootStore {
         const material = judge(files);
         news(typeof material === "string" ? { fault: material } : { material });
       };
-      return followPemFiles({ directory, names: CA_FILES, clock, since: loaded, changed });
+      return followPemFiles({ directory, names: NAMES, clock, since: loaded, changed });
     },
   };
 }
 
-function incomplete(directory: string, { absent, unreadable }: PemFiles): string | undefined {
-  const [first] = unreadable;
+function incomplete(directory: string, files: PemFiles): string | undefined {
+  const [first] = files.unreadable;
   if (first !== undefined) return first;
+  const absent = files.absent.filter((name) => name !== REVOKED_FILE);
   return absent.length === 0
     ? undefined
     : `${absent.join(", ")} ${absent.length === 1 ? "is" : "are"} missing in ${directory}, where other files of a CA are`;
@@ -64,6 +67,7 @@ const textsOf = ({ texts }: PemFiles): CaTexts => {
     "ca-key.pem": text("ca-key.pem"),
     "cert-chain.pem": text("cert-chain.pem"),
     "root-cert.pem": text("root-cert.pem"),
+    "ca-crl.pem": text("ca-crl.pem"),
   };
 };
 

@@ -1,9 +1,12 @@
+import { execFileSync } from "node:child_process";
 import { mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { manualClock } from "../../test/support/manual-clock.ts";
 import { silentLog } from "../base/log.ts";
+import { generateKeys } from "../pki/keys.ts";
+import { createAuthority } from "./authority.ts";
 import { caTexts, makeCa } from "./ca-fixture.ts";
 import { CA_FILES } from "./ca-material.ts";
 import { fileRootStore } from "./file-root-store.ts";
@@ -48,6 +51,8 @@ describe("replacing a root", () => {
     expect(switched.certificate.raw).toEqual(begun.roots[1]?.raw);
     expect(switched.roots.map(({ raw }) => raw)).toEqual(begun.roots.map(({ raw }) => raw));
     expect(await readdir(join(directory, "next"))).toEqual(["rotation.json"]);
+    expect(begun.intermediates).toEqual([]);
+    expect(switched.endsAt).toBe(switched.certificate.notAfter);
 
     await expect(finishRotation(options)).rejects.toThrow("too early");
     clock.advance(DAY);
@@ -55,8 +60,29 @@ describe("replacing a root", () => {
     const finished = await now();
     expect(finished.certificate.raw).toEqual(switched.certificate.raw);
     expect(finished.roots).toHaveLength(1);
+    expect(finished.intermediates).toEqual([]);
     expect((await readdir(directory)).sort()).toEqual([...CA_FILES].sort());
     expect(await rotationOf(options)).toEqual({ step: "none", since: 0 });
+  });
+
+  it("leads those to the new one who know the old one only, by what goes with each certificate until the end", async () => {
+    const { directory, clock, old, options, now } = one;
+    await beginRotation(options);
+    await switchRoot({ ...options, waitMs: 0 });
+    const switched = await now();
+    const authority = createAuthority({ material: switched, clock, defaultTtlMs: DAY, maxTtlMs: DAY });
+    const keyInfo = (await generateKeys("P-256")).publicKey.export({ type: "spki", format: "der" });
+    const identity = { trustDomain: "cluster.local", namespace: "shop", serviceAccount: "cart" };
+    const { certificate, intermediates } = await authority.sign({ identity, keyInfo, ttlMs: 0 });
+    const files = { leaf: certificate, chain: intermediates.join(""), old: old.certificate.pem, new: switched.certificate.pem };
+    for (const [name, text] of Object.entries(files)) await writeFile(join(directory, name), text);
+    const at = String(Math.floor(clock.now() / 1_000));
+    for (const root of ["old", "new"]) {
+      const words = ["verify", "-x509_strict", "-attime", at, "-no-CApath", "-no-CAfile", "-CAfile", root, "-untrusted", "chain", "leaf"];
+      expect(execFileSync("openssl", words, { cwd: directory, encoding: "utf8", stdio: "pipe" })).toContain("leaf: OK");
+    }
+    await writeFile(join(directory, "root-cert.pem"), switched.certificate.pem);
+    expect((await now()).intermediates).toEqual([]);
   });
 
   it("goes step by step", async () => {

@@ -3,7 +3,8 @@ import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { EdgeError, messageOf } from "../base/errors.ts";
 import { writeWholeFile } from "../base/whole-file.ts";
-import { readCertificates } from "../pki/certificate.ts";
+import { type Certificate, readCertificates } from "../pki/certificate.ts";
+import { makeBridge } from "./bridge.ts";
 import { CA_FILES, type CaMaterial, type CaTexts, readCaMaterial } from "./ca-material.ts";
 import { makeRoot } from "./make-root.ts";
 
@@ -36,7 +37,7 @@ export async function rotationOf({ directory }: Pick<RotationOptions, "directory
   }
 }
 
-/** First step: a new root is made, kept aside, and trusted beside the old one. Nothing is signed by it yet. */
+/** First step: a new root is made, signed by the old one too, kept aside, and trusted beside the old one. Nothing is signed by it yet. */
 export async function beginRotation(
   options: RotationOptions & { readonly trustDomain: string; readonly rootTtlMs: number },
 ): Promise<Rotation> {
@@ -47,7 +48,8 @@ export async function beginRotation(
   if (!material.certificate.isSelfSigned)
     throw refusal("this CA is signed by another one, which decides about the root", "replace the files as docs/identity.md says");
   const next = (await makeRoot({ trustDomain: options.trustDomain, now: clock.now(), ttlMs: options.rootTtlMs })).reveal();
-  for (const name of SIGNING_FILES) await writeWholeFile(join(nextIn(directory), name), next[name]);
+  const chain = `${next["cert-chain.pem"]}${bridgeTo(next["ca-cert.pem"], material, options.trustDomain)}`;
+  for (const name of SIGNING_FILES) await writeWholeFile(join(nextIn(directory), name), name === "cert-chain.pem" ? chain : next[name]);
   await writeWholeFile(join(directory, "root-cert.pem"), `${texts["root-cert.pem"].trimEnd()}\n${next["root-cert.pem"]}`);
   return record(directory, { step: "begun", since: clock.now() });
 }
@@ -77,7 +79,7 @@ export async function finishRotation(options: RotationOptions & { readonly waitM
   const { directory, clock, waitMs } = options;
   await ready(options, "switched", waitMs);
   const { material } = await caIn(directory, clock.now());
-  await writeWholeFile(join(directory, "root-cert.pem"), material.certificate.pem);
+  for (const name of ["root-cert.pem", "cert-chain.pem"]) await writeWholeFile(join(directory, name), material.certificate.pem);
   await rm(nextIn(directory), { recursive: true, force: true });
   return NO_ROTATION;
 }
@@ -93,6 +95,12 @@ export async function cancelRotation(options: RotationOptions): Promise<Rotation
   await writeWholeFile(join(directory, "root-cert.pem"), kept.map(({ pem }) => pem).join(""));
   await rm(nextIn(directory), { recursive: true, force: true });
   return NO_ROTATION;
+}
+
+function bridgeTo(next: string, old: CaMaterial, organization: string): string {
+  const [certificate] = certificatesIn(next);
+  if (certificate === undefined) throw refusal("the new root cannot be read");
+  return makeBridge(old, certificate, organization);
 }
 
 async function ready(options: RotationOptions, step: Rotation["step"], waitMs: number): Promise<void> {
@@ -126,9 +134,12 @@ async function textsIn<N extends keyof CaTexts>(directory: string, names: readon
 }
 
 /** Whether the first certificate of `pem` is among those of the bundle. */
-function holds(bundle: string, pem: string): boolean {
-  const [all, one] = [readCertificates(bundle), readCertificates(pem)];
-  return typeof all !== "string" && typeof one !== "string" && all.some(({ raw }) => one[0]?.raw.equals(raw) === true);
+const holds = (bundle: string, pem: string): boolean =>
+  certificatesIn(bundle).some(({ raw }) => certificatesIn(pem)[0]?.raw.equals(raw) === true);
+
+function certificatesIn(pem: string): readonly Certificate[] {
+  const read = readCertificates(pem);
+  return typeof read === "string" ? [] : read;
 }
 
 const nextIn = (directory: string): string => join(directory, "next");

@@ -1,12 +1,12 @@
 import { join } from "node:path";
+import { ageOf } from "../base/age.ts";
 import type { Clock } from "../base/clock.ts";
-import { EdgeError, messageOf } from "../base/errors.ts";
 import type { LoadedMesh } from "../config/mesh/load-mesh.ts";
-import { findKubeAccess, type KubeAccess } from "../kube/kube-access.ts";
+import type { KubeAccess } from "../kube/kube-access.ts";
 import { createKubeClient, type KubeClient } from "../kube/kube-client.ts";
 import type { ClusterContext, ClusterLink } from "../serve/cluster-link.ts";
 import { createClusterSnapshot } from "../sources/kubernetes/cluster-snapshot.ts";
-import { ageOf, type KubernetesSource, kubernetesSource } from "../sources/kubernetes/kubernetes-source.ts";
+import { type KubernetesSource, kubernetesSource } from "../sources/kubernetes/kubernetes-source.ts";
 import { REMOTE_KINDS, type WatchedKind } from "../sources/kubernetes/watched-kinds.ts";
 import { clusterCertificates } from "./cluster-certificates.ts";
 import { followInjector } from "./cluster-injector.ts";
@@ -25,11 +25,9 @@ import { TokenFacts } from "./token-facts.ts";
 /** Outside of a pod a cluster that does not answer is waited for this long; then files and what it said before are served. */
 const PATIENCE_MS = 5_000;
 
-/** Finds the cluster, says which it is and what may be done to it, and begins to follow it. */
-export async function connectCluster(options: ClusterContext): Promise<ClusterLink | undefined> {
+/** Says which cluster it is and what may be done to it, and begins to follow it. */
+export async function connectCluster(options: ClusterContext, access: KubeAccess): Promise<ClusterLink> {
   const { baseDir, clock, config, log } = options;
-  const access = await usableAccess(options);
-  if (access === undefined) return undefined;
   const writes = config.process.clusterWrites;
   const { cluster, context, server } = access;
   log.info({ cluster, context, server, mode: writes ? "reads and writes" : "reads only" }, "using the Kubernetes cluster");
@@ -128,23 +126,6 @@ function remoteKinds({ settings }: LoadedMesh): readonly WatchedKind[] {
 const audiencesOf = ({ settings }: LoadedMesh): readonly string[] => settings.tokenAudiences.split(",").map((one) => one.trim());
 
 const stateDir = (baseDir: string): string => join(baseDir, "var/lib/istio");
-
-/** A kubeconfig that is merely lying around must not keep a control plane from starting on files; one that is asked for must be right. */
-async function usableAccess({ env, clock, demanded, log }: ClusterContext): Promise<KubeAccess | undefined> {
-  const inPod = (env.KUBERNETES_SERVICE_HOST ?? "") !== "";
-  try {
-    const access = await findKubeAccess({ env, clock });
-    if (access === undefined && demanded)
-      throw new EdgeError("kubernetes_unusable", "k8s:// is configured, but there is no cluster", {
-        hint: "run in a pod, or set KUBECONFIG to a file that is there",
-      });
-    return access;
-  } catch (error) {
-    if (demanded || inPod) throw error;
-    log.warn({ reason: messageOf(error) }, "the kubeconfig cannot be used; going on without Kubernetes");
-    return undefined;
-  }
-}
 
 /** `POD_NAMESPACE`, else that of the context, else `istio-system`. */
 const ownNamespace = ({ env, config }: ClusterContext, access: KubeAccess): string =>

@@ -21,16 +21,18 @@ describe("tokens of several clusters", () => {
     ["east", "eastern", "east"],
     ["west", "western", "west"],
   ] as const)("are judged by the cluster that is named: %j", async ([cluster, serviceAccount, by]) => {
-    expect(await tokens.verify(token(), { cluster })).toEqual({ namespace: "shop", serviceAccount, cluster: by });
+    expect(await tokens.verify(token(), { cluster, address: "" })).toEqual({ namespace: "shop", serviceAccount, cluster: by });
   });
 
   it("are for the mesh to judge where any cluster is their issuer, and refused where the named one is not", async () => {
     expect(["https://north.example.com", ISSUER, "https://example.com"].map(tokens.judges)).toEqual([true, true, false]);
-    await expect(tokens.verify(token("https://north.example.com"), { cluster: "west" })).rejects.toThrow("is not of cluster");
-    expect(await tokens.verify(token("https://north.example.com"), { cluster: "north" })).toMatchObject({ cluster: "north" });
+    await expect(tokens.verify(token("https://north.example.com"), { cluster: "west", address: "" })).rejects.toThrow("is not of cluster");
+    expect(await tokens.verify(token("https://north.example.com"), { cluster: "north", address: "" })).toMatchObject({ cluster: "north" });
   });
 
   it("of a cluster that nobody told of are refused", async () => {
-    await expect(tokens.verify(token(), { cluster: "south" })).rejects.toThrow('"south", which this control plane does not know');
+    await expect(tokens.verify(token(), { cluster: "south", address: "" })).rejects.toThrow(
+      '"south", which this control plane does not know',
+    );
   });
 });

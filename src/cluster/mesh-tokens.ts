@@ -23,7 +23,7 @@ export function meshTokens({ own, remotes }: MeshTokensOptions): TokenVerifier {
         throw new AuthnError("token issuer", `the caller says it is in cluster ${quote(cluster)}, which this control plane does not know`);
       if (typeof token.claims.iss !== "string" || !verifier.judges(token.claims.iss))
         throw new AuthnError("token issuer", `the token is not of cluster ${quote(cluster)}, which its bearer says it is in`);
-      return { ...(await verifier.verify(token)), cluster };
+      return { ...(await verifier.verify(token, said)), cluster };
     },
   };
 }

@@ -8,7 +8,7 @@ import type { KubeObject, ResourceType } from "../kube/resource-type.ts";
 import type { PublishedRoots } from "../serve/cluster-link.ts";
 import { patchInjectorRoots } from "./injector-roots.ts";
 import { keepRootBundle } from "./root-bundle.ts";
-import { keepRootConfigMaps } from "./root-config-maps.ts";
+import { keepRevocationConfigMaps, keepRootConfigMaps } from "./root-config-maps.ts";
 
 export interface RemoteUpkeepOptions {
   /** The cluster that is kept, and the way to it. */
@@ -23,6 +23,8 @@ export interface RemoteUpkeepOptions {
   readonly namespaces: readonly string[];
   /** One ClusterTrustBundle has the roots, instead of a ConfigMap in every namespace. */
   readonly trustBundles: boolean;
+  /** What the CA has revoked is in a ConfigMap of every namespace. */
+  readonly publishRevoked: boolean;
   readonly published: PublishedRoots;
   readonly clock: Clock;
   readonly log: Log;
@@ -50,8 +52,10 @@ export async function keepRemote(options: RemoteUpkeepOptions, signal: AbortSign
     );
     if (term === undefined) return;
     const both = AbortSignal.any([signal, term.signal]);
+    const everywhere = { ...options, client: patchingByAnyMeans(client) };
     if (options.trustBundles) void keepRootBundle(options, both);
-    else void keepRootConfigMaps({ ...options, client: patchingByAnyMeans(client) }, both);
+    else void keepRootConfigMaps(everywhere, both);
+    if (options.publishRevoked) void keepRevocationConfigMaps(everywhere, both);
     void keepInjector(options, both);
   };
   const reflector = new Reflector<boolean>({

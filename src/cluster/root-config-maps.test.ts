@@ -3,14 +3,14 @@ import { manualClock } from "../../test/support/manual-clock.ts";
 import { silentLog } from "../base/log.ts";
 import { KubeError } from "../kube/kube-error.ts";
 import type { KubeObject, ResourceType } from "../kube/resource-type.ts";
-import { hashOfRoots, keepRootConfigMaps } from "./root-config-maps.ts";
+import { hashOfRoots, keepRevocationConfigMaps, keepRootConfigMaps } from "./root-config-maps.ts";
 
 const pem = (body: string): string => `-----BEGIN CERTIFICATE-----\n${body}\n-----END CERTIFICATE-----\n`;
 
 /** A server with these namespaces and no ConfigMap yet; it refuses to write into some. */
-function cluster(namespaces: readonly string[], refuses: readonly string[] = []) {
+function cluster(namespaces: readonly string[], refuses: readonly string[] = [], keep = keepRootConfigMaps) {
   const clock = manualClock();
-  const written: { readonly namespace: string; readonly at: number }[] = [];
+  const written: { readonly namespace: string; readonly at: number; readonly object: KubeObject }[] = [];
   const tried: number[] = [];
   const ending = new AbortController();
   onTestFinished(() => ending.abort());
@@ -29,20 +29,21 @@ function cluster(namespaces: readonly string[], refuses: readonly string[] = [])
         tried.push(clock.monotonic());
         throw new KubeError({ status: 500, reason: "InternalError", message: "not now" });
       }
-      written.push({ namespace, at: clock.monotonic() });
+      written.push({ namespace, at: clock.monotonic(), object });
       return object;
     },
     patch: () => Promise.reject(new Error("nothing is there to be patched")),
   };
-  const published = { roots: () => pem("aaaa"), selectors: () => [] };
-  void keepRootConfigMaps({ client, namespaces: [], published, clock, log: silentLog, random: () => 1 }, ending.signal);
+  const revoked = { text: "" };
+  const published = { roots: () => pem("aaaa"), revoked: () => revoked.text, selectors: () => [] };
+  void keep({ client, namespaces: [], published, clock, log: silentLog, random: () => 1 }, ending.signal);
   const pass = async (ms: number): Promise<void> => {
     for (let step = 0; step < ms; step += 10) {
       clock.advance(10);
       for (let turn = 0; turn < 20; turn++) await Promise.resolve();
     }
   };
-  return { written, tried, pass };
+  return { written, tried, revoked, pass };
 }
 
 describe("ConfigMaps with the roots", () => {
@@ -61,6 +62,24 @@ describe("ConfigMaps with the roots", () => {
     expect(written.map(({ namespace }) => namespace)).toEqual(["fine"]);
     expect(tried.length).toBeGreaterThan(2);
     expect(tried.length).toBeLessThan(8);
+  });
+});
+
+describe("ConfigMaps with lists of revoked certificates", () => {
+  it("are written under Istio's name from when there is such a list, and not before", async () => {
+    const { written, revoked, pass } = cluster(["shop", "kube-public"], [], keepRevocationConfigMaps);
+    await pass(5_000);
+    expect(written).toEqual([]);
+    revoked.text = "a list";
+    await pass(5_000);
+    expect(written.map(({ object }) => object)).toEqual([
+      {
+        apiVersion: "v1",
+        kind: "ConfigMap",
+        metadata: { name: "istio-ca-crl", namespace: "shop", labels: { "istio.io/config": "true" } },
+        data: { "ca-crl.pem": "a list" },
+      },
+    ]);
   });
 });
 

@@ -11,9 +11,38 @@ import { Reflector } from "../kube/reflector.ts";
 import type { KubeObject, ResourceType } from "../kube/resource-type.ts";
 import type { PublishedRoots } from "../serve/cluster-link.ts";
 
+/** What is kept in every namespace: a text that pods mount. */
+interface KeptText {
+  /** Of the ConfigMap. */
+  readonly name: string;
+  readonly key: string;
+  /** What it holds, in words. */
+  readonly about: string;
+  /** Empty as long as there is nothing to be kept. */
+  textOf(published: PublishedRoots): string;
+  /** Equal for texts that say the same. */
+  hashOf(text: string): string;
+}
+
 /** Name and key of the ConfigMap with which pods verify istiod and each other, as in Istio. */
 export const ROOTS_CONFIG_MAP = "istio-ca-root-cert";
-const ROOTS_KEY = "root-cert.pem";
+
+const ROOTS: KeptText = {
+  name: ROOTS_CONFIG_MAP,
+  key: "root-cert.pem",
+  about: "roots",
+  textOf: (published) => published.roots(),
+  hashOf: hashOfRoots,
+};
+
+/** The same for certificates that the CA has revoked: pods mount it where it is there. */
+const REVOKED: KeptText = {
+  name: "istio-ca-crl",
+  key: "ca-crl.pem",
+  about: "lists of revoked certificates",
+  textOf: (published) => published.revoked(),
+  hashOf: (text) => contentHash(text.trim()),
+};
 /** As Istio marks its own. */
 const LABELS = { "istio.io/config": "true" };
 const CONFIG_MAPS: ResourceType = { group: "", version: "v1", plural: "configmaps", namespaced: true };
@@ -45,14 +74,25 @@ export interface RootConfigMapsOptions {
  * roots back each time: that is told, and it is left to it for longer and longer, up to an hour. Only one replica at a time should.
  */
 export async function keepRootConfigMaps(options: RootConfigMapsOptions, signal: AbortSignal): Promise<void> {
-  const keeper = new Keeper(options);
+  await keep(options, ROOTS, signal);
+}
+
+/** The same for what the CA has revoked, from when there is such a list: most meshes have none, and are spared following it. One that is taken away stays as it was last. */
+export async function keepRevocationConfigMaps(options: RootConfigMapsOptions, signal: AbortSignal): Promise<void> {
+  while (!signal.aborted && REVOKED.textOf(options.published) === "") await options.clock.sleep(LOOK_MS, signal).catch(() => undefined);
+  if (!signal.aborted) await keep(options, REVOKED, signal);
+}
+
+async function keep(options: RootConfigMapsOptions, kept: KeptText, signal: AbortSignal): Promise<void> {
+  const keeper = new Keeper(options, kept);
   await Promise.all([...keeper.reflectors.map((reflector) => reflector.run(signal)), keeper.run(signal)]);
 }
 
 class Keeper {
   readonly #options: RootConfigMapsOptions;
+  readonly #kept: KeptText;
   readonly #labels = new Map<string, Labels>();
-  /** Hash of the roots that a namespace has. */
+  /** Hash of what a namespace has. */
   readonly #held = new Map<string, string>();
   readonly #waiting = new Set<string>();
   readonly #failed = new Map<string, { readonly backOff: BackOff; readonly retryAt: number }>();
@@ -66,8 +106,9 @@ class Keeper {
   #fault = "";
   #hasToldOfOther = false;
 
-  constructor(options: RootConfigMapsOptions) {
+  constructor(options: RootConfigMapsOptions, kept: KeptText) {
     this.#options = options;
+    this.#kept = kept;
     const { namespaces } = options;
     for (const name of namespaces) this.#labels.set(name, {});
     const places = namespaces.length === 0 ? [undefined] : namespaces;
@@ -94,17 +135,17 @@ class Keeper {
   }
 
   #tell(fault: string, place: { readonly namespace?: string } = {}): void {
-    if (fault !== this.#fault) this.#options.log.warn({ ...place, reason: fault }, `ConfigMap ${ROOTS_CONFIG_MAP} cannot be kept current`);
+    if (fault !== this.#fault) this.#options.log.warn({ ...place, reason: fault }, `ConfigMap ${this.#kept.name} cannot be kept current`);
     this.#fault = fault;
   }
 
   /** Other roots or selectors concern every namespace. */
   #look(): void {
     const { published, namespaces } = this.#options;
-    const [text, selectors] = [published.roots(), published.selectors()];
+    const [text, selectors] = [this.#kept.textOf(published), published.selectors()];
     const key = JSON.stringify([text, selectors.map(({ matchLabels, matchExpressions }) => ({ matchLabels, matchExpressions }))]);
     if (key === this.#wanted.key) return;
-    this.#wanted = { text, hash: hashOfRoots(text), key };
+    this.#wanted = { text, hash: this.#kept.hashOf(text), key };
     this.#hasToldOfOther = false;
     // Where namespaces are named, their labels may not be ours to read.
     this.#isAdmitted = (name) =>
@@ -162,7 +203,7 @@ class Keeper {
     this.#hasToldOfOther = true;
     log.warn(
       { namespace },
-      `somebody else keeps other roots in ConfigMap ${ROOTS_CONFIG_MAP}: control planes of one cluster are to share a CA (Secret cacerts); it is left to them for longer and longer`,
+      `somebody else keeps other ${this.#kept.about} in ConfigMap ${this.#kept.name}: control planes of one cluster are to share a CA (Secret cacerts); it is left to them for longer and longer`,
     );
   }
 
@@ -173,17 +214,17 @@ class Keeper {
   async #write(namespace: string, signal: AbortSignal): Promise<void> {
     const { client, clock, log } = this.#options;
     const { text, hash } = this.#wanted;
-    const data = { [ROOTS_KEY]: text };
+    const { name, key, about } = this.#kept;
+    const data = { [key]: text };
     const options = { fieldManager: "istiod", signal };
     const before = this.#held.get(namespace);
     this.#held.set(namespace, hash);
     this.#written.set(namespace, clock.monotonic());
-    const correct = (): Promise<KubeObject> =>
-      client.patch(CONFIG_MAPS, { namespace, name: ROOTS_CONFIG_MAP }, { ...options, as: "merge", body: { data } });
+    const correct = (): Promise<KubeObject> => client.patch(CONFIG_MAPS, { namespace, name }, { ...options, as: "merge", body: { data } });
     try {
       if (before !== undefined) await correct();
       else {
-        const object = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: ROOTS_CONFIG_MAP, namespace, labels: LABELS }, data };
+        const object = { apiVersion: "v1", kind: "ConfigMap", metadata: { name, namespace, labels: LABELS }, data };
         await client.create(CONFIG_MAPS, object, options).catch((error: unknown) => {
           if (error instanceof KubeError && error.isConflict) return correct();
           throw error;
@@ -195,7 +236,7 @@ class Keeper {
       if (!isLeaving(error)) throw error;
       return;
     }
-    log.debug({ namespace }, "wrote the ConfigMap with the roots");
+    log.debug({ namespace }, `wrote the ConfigMap with the ${about}`);
   }
 
   #configMaps(namespace: string | undefined): Pick<Reflector<string>, "run" | "state"> {
@@ -203,10 +244,13 @@ class Keeper {
     return new Reflector<string>({
       client,
       type: CONFIG_MAPS,
-      selection: { namespace, fieldSelector: `metadata.name=${ROOTS_CONFIG_MAP}` },
+      selection: { namespace, fieldSelector: `metadata.name=${this.#kept.name}` },
       clock,
       log,
-      shape: rootsHashOf,
+      shape: ({ data }) => {
+        const text = (data as Readonly<Record<string, unknown>> | undefined)?.[this.#kept.key];
+        return this.#kept.hashOf(typeof text === "string" ? text : "");
+      },
       changed: ({ upserts, deletes }) => {
         for (const [key, hash] of upserts) this.#heard(namespaceOf(key), hash);
         for (const key of deletes) this.#held.delete(namespaceOf(key));
@@ -249,11 +293,6 @@ class Keeper {
 }
 
 const namespaceOf = (key: string): string => key.slice(0, key.indexOf("/"));
-
-function rootsHashOf({ data }: KubeObject): string {
-  const text = (data as Readonly<Record<string, unknown>> | undefined)?.[ROOTS_KEY];
-  return hashOfRoots(typeof text === "string" ? text : "");
-}
 
 /** The same for the same certificates, in whatever order and with whatever between them. */
 export function hashOfRoots(text: string): string {

@@ -17,7 +17,7 @@ export const MADE_SECRET: CaSecretName = "istio-ca-secret";
 const TLS_KEYS = { certificate: "tls.crt", key: "tls.key", roots: "ca.crt" } as const;
 
 /**
- * The CA that a Secret holds, in Istio's four entries or in those of a TLS Secret. As in Istio, a chain may be missing, and a certificate without roots beside
+ * The CA that a Secret holds, in Istio's four entries or in those of a TLS Secret, and what it revoked. As in Istio, a chain may be missing, and a certificate without roots beside
  * it is its own root.
  */
 export function caTextsOf({ data }: KubeObject): Secret<CaTexts> {
@@ -33,6 +33,7 @@ export function caTextsOf({ data }: KubeObject): Secret<CaTexts> {
     "ca-key.pem": text(isTls ? TLS_KEYS.key : "ca-key.pem"),
     "cert-chain.pem": isTls ? "" : text("cert-chain.pem"),
     "root-cert.pem": text(isTls ? TLS_KEYS.roots : "root-cert.pem") || certificate,
+    ...(entries["ca-crl.pem"] !== undefined && { "ca-crl.pem": text("ca-crl.pem") }),
   });
 }
 

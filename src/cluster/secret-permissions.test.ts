@@ -26,7 +26,7 @@ function permissions(answers: (boolean | KubeError)[]) {
     clock.advance(ms);
     await new Promise((resolve) => setImmediate(resolve));
   };
-  return { may, pass, asked, changes: () => changes };
+  return { may, pass, asked, held, changes: () => changes };
 }
 
 const away = new KubeError({ status: 0, reason: "Unreachable", message: "no" });
@@ -37,6 +37,13 @@ describe("who may read secrets", () => {
     expect([may(), may()]).toEqual([undefined, undefined]);
     await pass(0);
     expect([may(), changes(), asked]).toEqual([true, 1, ["system:serviceaccount:shop:edge"]]);
+  });
+
+  it("is not asked for without end: beyond so many accounts it is nobody", async () => {
+    const { asked, held } = permissions([true]);
+    const may = (number: number): boolean | undefined => held.mayRead({ namespace: "shop", serviceAccount: `edge-${number}` });
+    for (let number = 0; number < 10_000; number++) may(number);
+    expect([may(10_000), asked.length]).toEqual([false, 10_000]);
   });
 
   it("is asked for anew every minute, and told when it is another", async () => {

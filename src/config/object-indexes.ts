@@ -20,8 +20,11 @@ export const OBJECT_INDEXES = {
   /** ServiceEntries by each host they declare: `api.example.com` */
   host: (object: ConfigObject): readonly string[] => (object.kind === "ServiceEntry" ? (object.spec as ServiceEntry).hosts : NONE),
   /** What names the IP address of a workload, with its namespace: `shop/10.1.2.3`, and `shop/10.1.2.3@` for what is in other clusters */
-  address: (object: ConfigObject): readonly string[] =>
-    ipsOf(object).map((address) => `${object.namespace}/${address}${elsewhere(object)}`),
+  address: (object: ConfigObject): readonly string[] => {
+    // Once for all of them: a key holds the texts that it was put together from.
+    const [head, tail] = [`${object.namespace}/`, elsewhere(object)];
+    return ipsOf(object).map((address) => `${head}${address}${tail}`);
+  },
   /** Other clusters, by the namespaces they have: `west` */
   remoteCluster: (object: ConfigObject): readonly string[] =>
     object.kind === "Namespace" && object.cluster !== undefined ? [object.cluster] : NONE,

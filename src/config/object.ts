@@ -63,8 +63,8 @@ export interface RawObject {
   readonly slot: string;
   /** JSON-shaped content; undefined when the text could not be read (then `fault` says why). */
   readonly content: unknown;
-  /** The content as JSON, where the source holds that anyway: it need not be made and held once more. */
-  readonly json?: string;
+  /** The content as text, JSON or one YAML document, where the source has that anyway: it need not be made once more to be kept. */
+  readonly written?: string | undefined;
   readonly fault?: string;
   /** The cluster it was read from, where that is not this control plane's own. */
   readonly cluster?: string;
@@ -81,11 +81,22 @@ export interface RawObject {
   readonly digest?: string;
 }
 
-/** What a source says. `reset` replaces everything it said before, so a lost watch is healed by sending one. */
+/**
+ * What a source says. `reset` replaces everything it said before, so a lost watch is healed by sending one. It may be all there is: a source may read
+ * each object when it is asked for, so that none outlives its judgement. They can be asked for once.
+ */
 export type SourceEvent =
-  | { readonly type: "reset"; readonly objects: readonly RawObject[] }
+  | { readonly type: "reset"; readonly objects: Iterable<RawObject> | AsyncIterable<RawObject> }
   /** Each scope (for files: a file path) is replaced whole: its objects are now exactly these; none = the scope is gone. */
   | { readonly type: "replace"; readonly scopes: readonly { readonly scope: string; readonly objects: readonly RawObject[] }[] };
+
+/** How a source is doing. A failing one keeps what it said in force. */
+export interface SourceHealth {
+  readonly state: "starting" | "ok" | "failing";
+  readonly message?: string;
+  /** Since when it fails, ms since the epoch. */
+  readonly since?: number;
+}
 
 export interface ConfigSource {
   readonly name: string;
@@ -93,6 +104,6 @@ export interface ConfigSource {
   events(signal: AbortSignal): AsyncIterable<SourceEvent>;
   /** Looks at everything now, where it would look again only after a while. */
   rescan?(): void;
-  /** How the source is doing, where it can tell: a failing one keeps what it said in force. */
-  sourceHealth?(): { readonly state: "starting" | "ok" | "failing"; readonly message?: string };
+  /** Where it can tell. */
+  sourceHealth?(): SourceHealth;
 }

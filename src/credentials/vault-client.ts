@@ -20,9 +20,9 @@ export interface VaultClientOptions {
   access(): Promise<VaultAccess>;
 }
 
-/** One secret: its values by name, and its version. */
+/** One secret: its values by name, and which version of it this is: numbers begin anew where all of a secret was deleted, so the time belongs to it. */
 export interface VaultSecret {
-  readonly version: number;
+  readonly version: string;
   readonly values: Readonly<Record<string, unknown>>;
 }
 
@@ -95,8 +95,10 @@ function ask(url: URL, options: AskOptions): Promise<{ readonly status: number; 
 function secretIn(body: string): VaultSecret | undefined {
   const { data } = objectOf(parsed(body));
   const { data: values, metadata } = objectOf(data);
-  const { version } = objectOf(metadata);
-  return typeof version === "number" && typeof values === "object" && values !== null ? { version, values: objectOf(values) } : undefined;
+  const { version, created_time: since } = objectOf(metadata);
+  return typeof version === "number" && typeof values === "object" && values !== null
+    ? { version: `${version} ${String(since)}`, values: objectOf(values) }
+    : undefined;
 }
 
 /** What Vault says is wrong; it never quotes secrets. */

@@ -65,6 +65,21 @@ describe("credentials in Vault", () => {
     expect(source.keyPair(REF)).toMatchObject({ is: "absent", reason: expect.stringContaining("there is none") });
   });
 
+  it("that were deleted altogether and written anew between two looks are others, though their version is the same", async () => {
+    const [vault, ca] = [await startVaultServer(), await createCertificateIssuer("ca")];
+    const [one, two] = [await ca.issue("DNS:a"), await ca.issue("DNS:a")];
+    vault.put(PATH, { cert: one.cert, key: one.key });
+    const { source, clock, times } = rig(vault);
+    source.keyPair(REF);
+    await times(1);
+    vault.forget(PATH);
+    vault.put(PATH, { cert: two.cert, key: two.key });
+    await holds(() => {
+      clock.advance(MINUTE);
+      expect(chainOf(source)).toBe(two.cert);
+    });
+  });
+
   it("stay as they were while Vault gives no answer, and that is told", async () => {
     const [vault, ca] = [await startVaultServer(), await createCertificateIssuer("ca")];
     const pair = await ca.issue("DNS:a");
@@ -106,6 +121,21 @@ describe("credentials in Vault", () => {
     other.keyPair({ namespace: "shop", name: ".." });
     await holds(() => expect(other.fault).toContain("is no path of a secret"));
     expect(vault.asked).not.toContain("istio/");
+  });
+
+  it("are not read without end, nor followed under any number of names", async () => {
+    const vault = await startVaultServer();
+    vault.put(PATH, { cert: "x".repeat(2 * 1024 * 1024) });
+    const { source } = rig(vault);
+    const reasonOf = (name: string): string => {
+      const looked = source.keyPair({ namespace: "shop", name });
+      return looked.is === "found" ? "found" : looked.reason;
+    };
+    reasonOf(REF.name);
+    await holds(() => expect(reasonOf(REF.name)).toContain("answers with more than"));
+    for (let number = 1; number < 2_000; number++) expect(reasonOf(`name-${number}`)).toContain("not answered yet");
+    expect(reasonOf("one-too-many")).toContain("more than 2000 names");
+    source.stop();
   });
 
   it("are asked for only where no object holds them", () => {

@@ -6,7 +6,7 @@
 /** JSON as it came over the wire. */
 export type Json = string | number | boolean | null | readonly Json[] | { readonly [key: string]: Json };
 
-/** A page of `/debug/list`. */
+/** A page of the index at `/debug`. `/debug/list` has their names alone, as Istio's has. */
 export interface DebugPage {
   readonly path: string;
   readonly about: string;
@@ -34,6 +34,8 @@ export interface SyncStatus {
   readonly endpoint_acked?: string;
   readonly extensionconfig_sent?: string;
   readonly extensionconfig_acked?: string;
+  /** By type URL: the same of all types. */
+  readonly resources: Readonly<Record<string, ResourceStatus>>;
   /** What follows is ours. */
   readonly connection_id: string;
   readonly address: string;
@@ -42,6 +44,14 @@ export interface SyncStatus {
   /** The control plane that serves it. */
   readonly istiod: string;
   readonly types: readonly TypeSync[];
+}
+
+/** One type of one proxy as Istio tells it. */
+export interface ResourceStatus {
+  readonly sent?: string;
+  readonly acked?: string;
+  readonly sentTime?: string;
+  readonly lastError?: string;
 }
 
 /** One type of one proxy, with what went wrong. */
@@ -63,7 +73,7 @@ export interface TypeSync {
 /** `/debug/adsz` and `/debug/connections`. */
 export interface Connections {
   readonly totalClients: number;
-  readonly clients: readonly Connection[];
+  readonly clients: Iterable<Connection>;
 }
 
 export interface Connection {
@@ -74,7 +84,7 @@ export interface Connection {
   /** Only in `adsz`: what the proxy said of itself and how it is seen. */
   readonly metadata?: Json;
   readonly labels?: Readonly<Record<string, string>>;
-  readonly locality?: string;
+  readonly locality?: { readonly region: string; readonly zone: string; readonly sub_zone: string };
   readonly sidecar?: string;
   /** Only in `adsz`: names subscribed to by type URL, `*` for all. */
   readonly watches?: Readonly<Record<string, readonly string[]>>;
@@ -182,7 +192,7 @@ export interface ConfigDump {
 }
 
 /** A section of `/debug/config_dump`, as Envoy's own dump has it. */
-export type ConfigDumpPart = ClustersDump | ListenersDump | RoutesDump | EndpointsDump | SecretsDump;
+export type ConfigDumpPart = ClustersDump | ListenersDump | RoutesDump | EndpointsDump | SecretsDump | ExtensionsDump;
 
 export interface ClustersDump {
   readonly "@type": "type.googleapis.com/envoy.admin.v3.ClustersConfigDump";
@@ -227,6 +237,12 @@ export interface SecretsDump {
   readonly "@type": "type.googleapis.com/envoy.admin.v3.SecretsConfigDump";
   readonly dynamicActiveSecrets?: readonly (DumpedResource & { readonly name: string; readonly secret: Json })[];
   readonly dynamicWarmingSecrets?: readonly (DumpedResource & { readonly name: string; readonly secret: Json })[];
+}
+
+/** Filters that are sent as resources of their own (ECDS). */
+export interface ExtensionsDump {
+  readonly "@type": "type.googleapis.com/envoy.admin.v3.EcdsConfigDump";
+  readonly ecdsFilters?: readonly (DumpedResource & { readonly ecdsFilter: Json })[];
 }
 
 /** Envoy's ClientResourceStatus. `REQUESTED`: on its way. */

@@ -37,9 +37,16 @@ describe("configDump", () => {
     assert.equal(clusters.dynamicActiveClusters?.[1]?.versionInfo, kept.version);
   });
 
-  it("has the five parts of Envoy's dump in its order, empty lists left out", async () => {
+  it("has the six parts of Envoy's dump in its order, empty lists left out", async () => {
     const dump = await configDump({ ...dumpOf(testView(), [], setOf()), types: [] }, undefined, await options());
-    const types = ["ClustersConfigDump", "ListenersConfigDump", "RoutesConfigDump", "EndpointsConfigDump", "SecretsConfigDump"];
+    const types = [
+      "ClustersConfigDump",
+      "ListenersConfigDump",
+      "RoutesConfigDump",
+      "EndpointsConfigDump",
+      "SecretsConfigDump",
+      "EcdsConfigDump",
+    ];
     assert.deepEqual(
       dump.configs,
       types.map((type) => ({ "@type": `type.googleapis.com/envoy.admin.v3.${type}` })),

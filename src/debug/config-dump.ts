@@ -1,8 +1,14 @@
 import type { Registry } from "@bufbuild/protobuf";
 import type { Encoded } from "../wire/encoded.ts";
-import { encodedJson } from "../wire/json.ts";
-import { redacted } from "../wire/redact.ts";
-import { CLUSTER_TYPE, ENDPOINT_TYPE, LISTENER_TYPE, ROUTE_TYPE, SECRET_TYPE, VIRTUAL_HOST_TYPE } from "../wire/type-urls.ts";
+import {
+  CLUSTER_TYPE,
+  ENDPOINT_TYPE,
+  EXTENSION_CONFIG_TYPE,
+  LISTENER_TYPE,
+  ROUTE_TYPE,
+  SECRET_TYPE,
+  VIRTUAL_HOST_TYPE,
+} from "../wire/type-urls.ts";
 import type { StreamDump, StreamState, TypeDump } from "../xds/state.ts";
 import type {
   ClientStatus,
@@ -14,6 +20,7 @@ import type {
   Json,
   ObjectOrigin,
 } from "./api-types.ts";
+import { resourceJson } from "./resource-json.ts";
 
 /** What a dump is made from besides the stream. */
 export interface DumpOptions {
@@ -71,8 +78,8 @@ async function entriesOf(type: TypeDump, rejections: Rejections, options: DumpOp
     const rejection = rejections.get(name);
     entries.push({
       name,
-      held: now && dumped(now, options.registry),
-      offered: same || next === undefined ? undefined : dumped(next, options.registry),
+      held: now && (await dumped(now, options)),
+      offered: same || next === undefined ? undefined : await dumped(next, options),
       status: rejection !== undefined ? "NACKED" : same ? "ACKED" : "REQUESTED",
       error: rejection && { details: rejection.error, versionInfo: rejection.version },
       why: options.why?.(type.typeUrl, name),
@@ -83,10 +90,16 @@ async function entriesOf(type: TypeDump, rejections: Rejections, options: DumpOp
   return entries;
 }
 
-const dumped = (resource: Encoded, registry: Registry): Dumped => ({
-  version: resource.version,
-  json: redacted(encodedJson(registry, resource)) as Json,
-});
+async function dumped(resource: Encoded, { registry, pause }: DumpOptions): Promise<Dumped> {
+  const { json, hosts } = resourceJson(resource, registry);
+  if (hosts === undefined) return { version: resource.version, json };
+  const virtualHosts: Json[] = [];
+  for (const host of hosts) {
+    virtualHosts.push(host);
+    await pause();
+  }
+  return { version: resource.version, json: { ...json, virtualHosts } };
+}
 
 interface Part {
   readonly typeUrl: string;
@@ -150,6 +163,16 @@ const PARTS: readonly Part[] = [
       ...listed(
         "dynamicWarmingSecrets",
         entries.flatMap((entry) => resource(entry, entry.offered, "secret").map((one) => ({ name: entry.name, ...one }))),
+      ),
+    }),
+  },
+  {
+    typeUrl: EXTENSION_CONFIG_TYPE,
+    partOf: (entries) => ({
+      "@type": "type.googleapis.com/envoy.admin.v3.EcdsConfigDump",
+      ...listed(
+        "ecdsFilters",
+        entries.flatMap((entry) => resource(entry, entry.held ?? entry.offered, "ecdsFilter")),
       ),
     }),
   },

@@ -18,8 +18,9 @@ export interface ConfigFilter {
 const DEFS: ReadonlyMap<string, KindDef> = new Map(KINDS.map((def) => [def.kind, def]));
 
 /** Everything in force in Kubernetes' shape (`/debug/configz`), with its origin and whether it is a last good version. Secrets show their keys only. */
-export function configObjects(stored: readonly StoredObject[], filter: ConfigFilter, registry: Registry): readonly ConfigRecord[] {
+export function configObjects(stored: readonly StoredObject[], filter: ConfigFilter, registry: Registry): Iterable<ConfigRecord> {
   return stored
+    .values()
     .filter(({ object }) => filter.type === undefined || isOfType(object, filter.type.toLowerCase()))
     .filter(({ object }) => filter.namespace === undefined || object.namespace === filter.namespace)
     .map(({ object, status }) => configRecord(object, status, registry));
@@ -71,6 +72,11 @@ function contentOf(object: ConfigObject, registry: Registry): Readonly<Record<st
   if (kind === "Secret") return redacted(spec);
   if (isMessage(spec)) return { spec: messageContent(spec, registry) };
   return DEFS.get(kind)?.body === "spec" || READ_FROM_SPEC.has(kind) ? { spec } : { ...(spec as object) };
+}
+
+/** The JSON of a spec without what is secret in it. */
+export function specJson(spec: unknown, registry: Registry): unknown {
+  return isMessage(spec) ? messageContent(spec, registry) : spec;
 }
 
 function messageContent(message: Message, registry: Registry): JsonValue {

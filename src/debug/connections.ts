@@ -1,4 +1,3 @@
-import { formatLocality } from "../model/locality.ts";
 import type { ProxyView } from "../model/proxy.ts";
 import type { StreamDump, StreamState } from "../xds/state.ts";
 import type { Connection, Connections, Json } from "./api-types.ts";
@@ -6,12 +5,12 @@ import { isoTime } from "./object-origin.ts";
 
 /** Who is connected (`/debug/connections`). */
 export function connections(streams: readonly StreamState[]): Connections {
-  return { totalClients: streams.length, clients: streams.map(connectionOf) };
+  return { totalClients: streams.length, clients: streams.values().map(connectionOf) };
 }
 
 /** Who is connected, what they said of themselves and what they watch (`/debug/adsz`). `dumpOf` gives what one stream subscribes to. */
 export function connectionDetails(streams: readonly StreamState[], dumpOf: (id: string) => StreamDump | undefined): Connections {
-  const clients = streams.map((stream) => {
+  const clients = streams.values().map((stream) => {
     const dump = dumpOf(stream.id);
     return {
       ...connectionOf(stream),
@@ -19,7 +18,7 @@ export function connectionDetails(streams: readonly StreamState[], dumpOf: (id: 
       ...(dump !== undefined && { watches: watchesOf(dump) }),
     };
   });
-  return { totalClients: clients.length, clients };
+  return { totalClients: streams.length, clients };
 }
 
 const connectionOf = (stream: StreamState): Connection => ({
@@ -34,7 +33,7 @@ function seenAs(view: ProxyView): Pick<Connection, "metadata" | "labels" | "loca
   return {
     metadata,
     labels: view.labels,
-    locality: formatLocality(view.locality),
+    locality: { region: view.locality.region, zone: view.locality.zone, sub_zone: view.locality.subzone },
     ...(view.sidecar !== undefined && { sidecar: view.sidecar }),
   };
 }

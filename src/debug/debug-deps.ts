@@ -4,6 +4,7 @@ import type { ReloadChange } from "../config/mesh/reload.ts";
 import type { Problem } from "../config/problem.ts";
 import type { ConfigStore } from "../config/store/store-types.ts";
 import type { World } from "../generate/world.ts";
+import type { RoundSummary } from "../xds/rounds.ts";
 import type { XdsServer } from "../xds/server.ts";
 
 /** Mesh configuration as it stands in a running control plane. */
@@ -20,6 +21,8 @@ export interface DebugDeps {
   readonly store: Pick<ConfigStore, "list" | "origin" | "status" | "problems">;
   readonly world: Pick<World, "engine" | "context" | "providers" | "patchReport" | "problems">;
   readonly xds: Pick<XdsServer, "state" | "dump">;
+  /** What came of the last push that is through; undefined where there was none. */
+  lastPush(): RoundSummary | undefined;
   readonly mesh: MeshInForce;
   readonly clock: Pick<Clock, "monotonic">;
   /** Name of this control plane instance, e.g. its pod. */
@@ -32,8 +35,10 @@ export const depsWithin = (deps: DebugDeps, namespace: string): DebugDeps => ({
   xds: { dump: (id) => deps.xds.dump(id), state: () => deps.xds.state().filter(({ view }) => view?.namespace === namespace) },
   store: {
     list: () => deps.store.list().filter(({ object }) => object.namespace === namespace),
-    origin: (key) => (key.split("/")[1] === namespace ? deps.store.origin(key) : undefined),
-    status: (key) => deps.store.status(key),
+    origin: (key) => (namespaceIn(key) === namespace ? deps.store.origin(key) : undefined),
+    status: (key) => (namespaceIn(key) === namespace ? deps.store.status(key) : undefined),
     problems: () => deps.store.problems().filter(({ object }) => object?.namespace === namespace),
   },
 });
+
+const namespaceIn = (key: string): string | undefined => key.split("/")[1];

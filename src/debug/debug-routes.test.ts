@@ -1,19 +1,8 @@
 import assert from "node:assert/strict";
 import { describe, it } from "vitest";
-import { manualClock } from "../../test/support/manual-clock.ts";
-import { PLAIN_SETTINGS } from "../../test/support/mesh-from.ts";
-import { silentLog } from "../base/log.ts";
-import { readDocuments } from "../config/documents/read-documents.ts";
-import { judgeMesh } from "../config/mesh/load-mesh.ts";
-import { readObject } from "../config/read-object.ts";
-import { createStore } from "../config/store/store.ts";
-import { createWorld } from "../generate/world.ts";
-import { CLUSTER_TYPE } from "../wire/type-urls.ts";
+import { debugPagesOf } from "../../test/support/debug-pages.ts";
 import type { ConfigDump, ConfigRecord, MeshState, PortEndpoints, ProblemRecord, RegistryService } from "./api-types.ts";
-import type { DebugDeps } from "./debug-deps.ts";
-import { debugRoutes } from "./debug-routes.ts";
-import type { HttpAnswer } from "./http-route.ts";
-import { dumpOf, streamOf, testView, typeStateOf } from "./stream-fixture.ts";
+import { testView } from "./stream-fixture.ts";
 
 const CONFIG = `apiVersion: networking.istio.io/v1
 kind: ServiceEntry
@@ -38,40 +27,9 @@ type: kubernetes.io/tls
 stringData: {tls.key: hunter2}
 `;
 
-async function control(text = CONFIG) {
-  const clock = manualClock();
-  const world = createWorld({ ...PLAIN_SETTINGS, autoAddressRanges: [] });
-  const load = judgeMesh({ layers: [], networks: undefined, faults: [], paths: [], hash: "" }, { baseDir: "/", env: {} });
-  if (!load.ok) throw new Error("the defaults are good");
-  world.inputs.mesh.set("mesh", load.config.mesh);
-  const store = createStore({ engine: world.engine, inputs: world.inputs, sources: ["files"], readObject, log: silentLog, clock });
-  const say = (content: string) =>
-    store.apply("files", {
-      type: "reset",
-      objects: [...readDocuments(content, { source: "files", file: "conf/shop/a.yaml", scope: "shop/a.yaml", defaultNamespace: "shop" })],
-    });
-  await say(text);
-  const view = testView();
-  const clusters = world.providers
-    .find(({ typeUrl }) => typeUrl === CLUSTER_TYPE)
-    ?.offered(view, { wildcard: true, names: { id: 0, names: new Set() } });
-  const xds: DebugDeps["xds"] = {
-    state: () => [streamOf([typeStateOf({})])],
-    dump: (id) => (id === "1" && clusters !== undefined ? dumpOf(view, [...clusters.resources.values()], clusters) : undefined),
-  };
-  const mesh = { current: load.config, problems: [], waiting: [{ field: "listen.grpcAddr", needsRestart: true, sentence: "later" }] };
-  const routes = debugRoutes({ store, world, xds, mesh, clock, instance: "istiod-0" });
-  const ask = async (path: string): Promise<HttpAnswer> => {
-    const url = new URL(path, "http://host");
-    const route = routes.find((candidate) => candidate.path === url.pathname);
-    assert.ok(route, path);
-    const answer = await route.answer(url.searchParams);
-    return { ...answer, body: JSON.parse(JSON.stringify(answer.body)) };
-  };
-  return { routes, say, page: async <T>(path: string): Promise<T> => (await ask(path)).body as T, ask };
-}
+const control = (text = CONFIG) => debugPagesOf(text);
 
-const ABOUT_ONE_PROXY = ["/debug/config_dump", "/debug/ndsz"];
+const ABOUT_ONE_PROXY = ["config_dump", "cdsz", "ldsz", "edsz", "ecdsz", "ndsz", "sidecarz"].map((name) => `/debug/${name}`);
 
 describe("debugRoutes", () => {
   it("wants the token for every page", async () => {

@@ -7,29 +7,36 @@ import { isoTime } from "./object-origin.ts";
 
 type OriginOf = (key: string) => ObjectOrigin;
 
-/** All services, by namespace and host (`/debug/registryz`). */
-export function registryServices(registry: Registry, originOf: OriginOf): readonly RegistryService[] {
-  return servicesOf(registry).map((service) => registryService(service, originOf));
+/** All services, by namespace and host (`/debug/registryz`), one at a time: there may be thousands. */
+export function* registryServices(registry: Registry, originOf: OriginOf): Generator<RegistryService> {
+  for (const service of servicesOf(registry)) yield registryService(service, originOf);
 }
 
 /** Endpoints of every service port (`/debug/endpointz`); `host` narrows it to one host. */
-export function registryEndpoints(registry: Registry, originOf: OriginOf, host?: string): readonly PortEndpoints[] {
-  return servicesOf(registry)
-    .filter((service) => host === undefined || service.host === host)
-    .flatMap((service) =>
-      service.ports.map(({ name, number }) => ({
+export function* registryEndpoints(registry: Registry, originOf: OriginOf, host?: string): Generator<PortEndpoints> {
+  for (const service of servicesOf(registry)) {
+    if (host !== undefined && service.host !== host) continue;
+    for (const { name, number } of service.ports)
+      yield {
         svc: `${service.host}:${number}`,
         namespace: service.namespace,
         portName: name,
         ep: registry.endpoints(service, number).map((endpoint) => endpointRecord(endpoint, originOf)),
-      })),
-    );
+      };
+  }
 }
 
-const servicesOf = (registry: Registry): readonly Service[] =>
-  registry.namespaces().flatMap((namespace) => registry.servicesIn(namespace).flatMap((ref) => registry.service(ref) ?? []));
+/** All services, by namespace and host. */
+export function* servicesOf(registry: Registry): Generator<Service> {
+  for (const namespace of registry.namespaces())
+    for (const ref of registry.servicesIn(namespace)) {
+      const service = registry.service(ref);
+      if (service !== undefined) yield service;
+    }
+}
 
-function registryService(service: Service, originOf: OriginOf): RegistryService {
+/** One service in the shape of Istio's. */
+export function registryService(service: Service, originOf: OriginOf): RegistryService {
   return {
     Attributes: {
       Name: service.name,

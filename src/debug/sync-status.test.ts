@@ -33,6 +33,12 @@ describe("syncStatus", () => {
     assert.deepEqual([status?.listener_sent, status?.listener_acked], ["l2", "l1"]);
     assert.deepEqual([status?.route_sent, status?.route_acked], ["unchanged", "unchanged"]);
     assert.equal(status?.endpoint_sent, undefined);
+    const sentTime = "2023-11-14T22:13:20.000Z";
+    assert.deepEqual(status?.resources, {
+      [CLUSTER_TYPE]: { sent: "c2", acked: "c2", sentTime },
+      [LISTENER_TYPE]: { sent: "l2", acked: "l1", sentTime },
+      [ROUTE_TYPE]: { sent: "unchanged", acked: "unchanged", sentTime },
+    });
   });
 
   it("counts a proxy once that has a stream for its secrets beside the other", () => {

@@ -8,7 +8,7 @@ import {
   shortTypeName,
 } from "../wire/type-urls.ts";
 import type { StreamState, TypeState } from "../xds/state.ts";
-import type { SyncState, SyncStatus, TypeSync } from "./api-types.ts";
+import type { ResourceStatus, SyncState, SyncStatus, TypeSync } from "./api-types.ts";
 import { isoTime } from "./object-origin.ts";
 
 /** Prefixes of Istio's `…_sent` and `…_acked` fields. */
@@ -62,6 +62,7 @@ function statusOf(stream: StreamState, instance: string): SyncStatus {
     proxy_type: stream.view?.type ?? "",
     istio_version: stream.view?.istioVersion ?? "",
     ...Object.fromEntries(stream.types.flatMap(nonces)),
+    resources: Object.fromEntries(stream.types.map((type) => [type.typeUrl, resourceStatus(type)])),
     connection_id: stream.id,
     address: stream.peer,
     protocol: stream.variant,
@@ -71,18 +72,22 @@ function statusOf(stream: StreamState, instance: string): SyncStatus {
   };
 }
 
+function resourceStatus(type: TypeState): ResourceStatus {
+  const sent = type.sentNonce ?? (type.inSync ? NOTHING_TO_SEND : undefined);
+  const acked = type.inSync ? sent : type.ackedNonce;
+  return {
+    ...(sent !== undefined && { sent }),
+    ...(acked !== undefined && { acked }),
+    ...(type.sentAt !== undefined && { sentTime: isoTime(type.sentAt) }),
+    ...(type.lastError !== undefined && { lastError: type.lastError }),
+  };
+}
+
 function nonces(type: TypeState): [string, string][] {
   const field = FIELD_OF_TYPE.get(type.typeUrl);
-  if (field === undefined) return [];
-  if (type.sentNonce === undefined)
-    return type.inSync
-      ? [
-          [`${field}_sent`, NOTHING_TO_SEND],
-          [`${field}_acked`, NOTHING_TO_SEND],
-        ]
-      : [];
-  const acked = type.inSync ? type.sentNonce : type.ackedNonce;
-  return [[`${field}_sent`, type.sentNonce], ...(acked === undefined ? [] : [[`${field}_acked`, acked] as [string, string]])];
+  const { sent, acked } = resourceStatus(type);
+  if (field === undefined || sent === undefined) return [];
+  return [[`${field}_sent`, sent], ...(acked === undefined ? [] : [[`${field}_acked`, acked] as [string, string]])];
 }
 
 function typeSync(type: TypeState): TypeSync {

@@ -1,7 +1,7 @@
 import { invariant } from "./errors.ts";
 import { Graph } from "./graph.ts";
 import { InputTable, type TableHost } from "./input-table.ts";
-import { createLease } from "./lease.ts";
+import { PinningLease } from "./lease.ts";
 import { Failure, type Family, familyOf } from "./nodes.ts";
 import { Overlay } from "./overlay.ts";
 import { inputsBelow } from "./provenance.ts";
@@ -57,7 +57,7 @@ export function createEngine(options: EngineOptions = {}): Engine {
     get revision() {
       return graph.revision;
     },
-    lease: (label) => createLease(graph, label),
+    lease: (label) => new PinningLease(graph, label),
     sweep: (limit = Number.POSITIVE_INFINITY) => graph.sweep(limit),
     provenance(of, key) {
       graph.assertIdle("provenance");

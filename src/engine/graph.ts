@@ -56,9 +56,10 @@ export class Graph {
   }
 
   /** Throws unless no query is being computed and no overlay is active: `what` would change the base under it. */
-  assertIdle(what: string): void {
-    invariant(this.#stack.depth === 0 && this.#rechecking === 0, `${what} inside a query`);
-    invariant(this.overlay === undefined, `${what} inside an overlay`);
+  assertIdle(what: string, name = ""): void {
+    if (this.#stack.depth === 0 && this.#rechecking === 0 && this.overlay === undefined) return; // asked at every step: nothing is to be made for it
+    invariant(this.#stack.depth === 0 && this.#rechecking === 0, `${what}${name} inside a query`);
+    invariant(this.overlay === undefined, `${what}${name} inside an overlay`);
   }
 
   /** Whether reads of inputs are recorded now. */

@@ -22,57 +22,72 @@ const noReads = (complete: boolean): Reads => ({ results: [], byNode: undefined,
 
 const FEW = 16;
 
-/** Makes a lease: a set of pinned nodes. A node is pinned as it is read, so a sweep meanwhile is safe. */
-export function createLease(graph: Graph, label: string): Lease {
-  let held = noReads(false);
-  const collecting = <T>(into: Reads, fn: () => T): T => {
-    graph.assertIdle(`lease ${label}`);
-    return collect(graph, into, fn);
-  };
-  const unpin = ({ results }: Reads): void => {
-    for (const { node } of results) if (--node.pins === 0) graph.suspect(node);
-  };
-  return {
-    label,
-    run(fn) {
-      const now = noReads(true);
-      try {
-        return collecting(now, fn);
-      } finally {
-        const before = held; // looked up only now: `fn` may have used this lease itself
-        held = now;
-        unpin(before);
-      }
-    },
-    extend: (fn) => collecting(held, fn),
-    release() {
-      const before = held;
-      held = noReads(false);
-      unpin(before);
-    },
-    renewed() {
-      const changed = held.complete ? changedLast(held.results) : undefined;
-      if (changed === undefined) return undefined;
-      changed.outcome = changed.node.outcome;
-      return changed.outcome;
-    },
-    *refresh() {
-      for (const { node } of held.results) {
-        if ((node.flags & STALE) !== 0) yield* graph.settling(node);
-      }
-    },
-    get current() {
-      if (!held.complete) return false;
-      if (held.currentAt === graph.revision) return true;
-      const { results } = held;
-      for (let at = 0; at < results.length; at++) {
-        const result = results[at];
-        if (result !== undefined && isOther(result)) return false;
-      }
-      held.currentAt = graph.revision;
-      return true;
-    },
-  };
+/** A set of pinned nodes. A node is pinned as it is read, so a sweep meanwhile is safe. A class, since each proxy has several for each type. */
+export class PinningLease implements Lease {
+  readonly label: string;
+  readonly #graph: Graph;
+  #held = noReads(false);
+
+  constructor(graph: Graph, label: string) {
+    this.#graph = graph;
+    this.label = label;
+  }
+
+  run<T>(fn: () => T): T {
+    const now = noReads(true);
+    try {
+      return this.#collecting(now, fn);
+    } finally {
+      const before = this.#held; // looked up only now: `fn` may have used this lease itself
+      this.#held = now;
+      this.#unpin(before);
+    }
+  }
+
+  extend<T>(fn: () => T): T {
+    return this.#collecting(this.#held, fn);
+  }
+
+  release(): void {
+    const before = this.#held;
+    this.#held = noReads(false);
+    this.#unpin(before);
+  }
+
+  renewed(): unknown {
+    const changed = this.#held.complete ? changedLast(this.#held.results) : undefined;
+    if (changed === undefined) return undefined;
+    changed.outcome = changed.node.outcome;
+    return changed.outcome;
+  }
+
+  *refresh(): Iterable<void> {
+    for (const { node } of this.#held.results) {
+      if ((node.flags & STALE) !== 0) yield* this.#graph.settling(node);
+    }
+  }
+
+  get current(): boolean {
+    const held = this.#held;
+    if (!held.complete) return false;
+    if (held.currentAt === this.#graph.revision) return true;
+    const { results } = held;
+    for (let at = 0; at < results.length; at++) {
+      const result = results[at];
+      if (result !== undefined && isOther(result)) return false;
+    }
+    held.currentAt = this.#graph.revision;
+    return true;
+  }
+
+  #collecting<T>(into: Reads, fn: () => T): T {
+    this.#graph.assertIdle("lease ", this.label);
+    return collect(this.#graph, into, fn);
+  }
+
+  #unpin({ results }: Reads): void {
+    for (const { node } of results) if (--node.pins === 0) this.#graph.suspect(node);
+  }
 }
 
 /** Notes and pins what `fn` reads. What is read of inputs, or not to the end, is not noted: then it is not all. */

@@ -11,13 +11,17 @@ export interface IndexMove {
 /** Where a row stands of which an index knows nothing, as most indexes do of most rows. */
 const NO_PLACE: ReadonlySet<string> = new Set();
 
-/** One named index of a table: index key → bucket, and the sorted set of index keys that have rows. */
+/**
+ * One named index of a table: index key → bucket, and the sorted set of index keys that have rows. Both are made for those who read: of ten thousand index
+ * keys most have one row and no reader, and then the key of that row stands in place of the bucket.
+ */
 export class TableIndex<V> {
   readonly name: string;
   readonly #rows: ReadonlyMap<string, V>;
   readonly #keysOf: (value: V, key: string) => readonly string[];
-  readonly #buckets = new Map<string, Bucket<V>>();
-  readonly #nonEmpty = new SortedKeys();
+  readonly #buckets = new Map<string, Bucket<V> | string>();
+  /** Undefined until somebody asks. */
+  #nonEmpty: SortedKeys | undefined;
   node: InputNode | undefined;
 
   constructor(name: string, rows: ReadonlyMap<string, V>, keysOf: (value: V, key: string) => readonly string[]) {
@@ -34,8 +38,14 @@ export class TableIndex<V> {
   /** Follows a write; tells which nodes to mark. */
   apply(key: string, { before, after }: IndexMove, mark: (node: InputNode | undefined) => void): void {
     for (const at of before) {
+      const stays = after.has(at);
+      const held = this.#buckets.get(at);
+      if (held === key) {
+        if (!stays) this.#empty(at, mark);
+        continue;
+      }
       const bucket = this.bucket(at);
-      if (after.has(at)) bucket.touch(key);
+      if (stays) bucket.touch(key);
       else {
         bucket.remove(key);
         mark(bucket.keysNode);
@@ -43,38 +53,32 @@ export class TableIndex<V> {
       }
       mark(bucket.listNode);
     }
-    for (const at of after) {
-      if (before.has(at)) continue;
-      const bucket = this.bucket(at);
-      if (bucket.size === 0) {
-        this.#nonEmpty.add(at);
-        mark(this.node);
-      }
-      bucket.add(key);
-      mark(bucket.listNode);
-      mark(bucket.keysNode);
-    }
+    for (const at of after) if (!before.has(at)) this.#add(at, key, mark);
   }
 
   /** The bucket of an index key, made if there is none: for those who will leave a row or a node in it. */
   bucket(at: string): Bucket<V> {
-    let bucket = this.#buckets.get(at);
-    if (bucket === undefined) {
-      bucket = new Bucket(this.#rows);
-      this.#buckets.set(at, bucket);
-    }
+    const held = this.#buckets.get(at);
+    if (typeof held === "object") return held;
+    const bucket = new Bucket(this.#rows);
+    if (held !== undefined) bucket.add(held);
+    this.#buckets.set(at, bucket);
     return bucket;
   }
 
   values(at: string): readonly V[] {
-    return this.#buckets.get(at)?.values() ?? NOTHING;
+    return this.#buckets.has(at) ? this.bucket(at).values() : NOTHING;
   }
 
   keys(at: string): readonly string[] {
-    return this.#buckets.get(at)?.keys() ?? NOTHING;
+    return this.#buckets.has(at) ? this.bucket(at).keys() : NOTHING;
   }
 
   indexKeys(): readonly string[] {
+    if (this.#nonEmpty === undefined) {
+      this.#nonEmpty = new SortedKeys();
+      for (const [at, held] of this.#buckets) if (typeof held === "string" || held.size > 0) this.#nonEmpty.add(at);
+    }
     return this.#nonEmpty.toArray();
   }
 
@@ -82,8 +86,8 @@ export class TableIndex<V> {
   nodesAt(keys: Iterable<string>): readonly (InputNode | undefined)[] {
     const nodes = [this.node];
     for (const key of keys) {
-      const bucket = this.#buckets.get(key);
-      nodes.push(bucket?.listNode, bucket?.keysNode);
+      const held = this.#buckets.get(key);
+      if (typeof held === "object") nodes.push(held.listNode, held.keysNode);
     }
     return nodes;
   }
@@ -91,22 +95,41 @@ export class TableIndex<V> {
   /** How many reads of it somebody depends on. */
   get watched(): number {
     let count = this.node === undefined ? 0 : 1;
-    for (const { listNode, keysNode } of this.#buckets.values()) {
-      count += (listNode === undefined ? 0 : 1) + (keysNode === undefined ? 0 : 1);
+    for (const held of this.#buckets.values()) {
+      if (typeof held === "object") count += (held.listNode === undefined ? 0 : 1) + (held.keysNode === undefined ? 0 : 1);
     }
     return count;
   }
 
   /** Drops a bucket that holds neither rows nor nodes. */
   tidy(at: string): void {
-    if (this.#buckets.get(at)?.idle === true) this.#buckets.delete(at);
+    const held = this.#buckets.get(at);
+    if (typeof held === "object" && held.idle) this.#buckets.delete(at);
+  }
+
+  /** A row comes to an index key. */
+  #add(at: string, key: string, mark: (node: InputNode | undefined) => void): void {
+    const held = this.#buckets.get(at);
+    if (held === undefined || (typeof held === "object" && held.size === 0)) {
+      this.#nonEmpty?.add(at);
+      mark(this.node);
+    }
+    if (held === undefined) {
+      this.#buckets.set(at, key);
+      return;
+    }
+    const bucket = this.bucket(at);
+    bucket.add(key);
+    mark(bucket.listNode);
+    mark(bucket.keysNode);
   }
 
   /** The last row at an index key has gone. */
   #empty(at: string, mark: (node: InputNode | undefined) => void): void {
-    this.#nonEmpty.remove(at);
+    this.#nonEmpty?.remove(at);
     mark(this.node);
-    this.tidy(at);
+    if (typeof this.#buckets.get(at) === "string") this.#buckets.delete(at);
+    else this.tidy(at);
   }
 
   #place(key: string, value: V | undefined): ReadonlySet<string> {

@@ -17,7 +17,7 @@ export class WriteLog {
 
   /** Writes one row. */
   write(table: AnyTable, key: string, value: unknown): void {
-    this.#graph.assertIdle(`write to table ${table.name}`);
+    this.#graph.assertIdle("write to table ", table.name);
     const before = table.row(key);
     if (!table.apply(key, value)) return;
     if (this.#originals === undefined) this.#graph.revision++;

@@ -22,7 +22,7 @@ export const anyNameDnsCache = (family: DnsCacheInput["family"]): DnsCacheInput 
 /** Protocols whose first bytes name the host. */
 export const namesHost = (protocol: Protocol): boolean => ["HTTP", "HTTP2", "GRPC", "TLS"].includes(protocol);
 
-/** Discovery by name. Where SNI and the verified name do not both follow the request, Envoy wants to hear that this is meant, in plain text too. */
+/** Discovery by name. Where SNI and the verified name do not both follow the request, Envoy wants to hear that this is meant. */
 export const byName = (
   cache: DnsCacheInput,
   { autoSni, autoSanValidation }: Pick<ClientTls, "autoSni" | "autoSanValidation">,

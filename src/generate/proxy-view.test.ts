@@ -81,4 +81,15 @@ describe("node metadata", () => {
     const all = { ENVOY_STATUS_PORT: 1, ENVOY_PROMETHEUS_PORT: "2", ENVOY_SECURE_METRICS_PORT: 3, ENVOY_SECURE_MERGED_METRICS_PORT: 4 };
     expect(metadataOf(all)?.bootstrapPorts).toEqual([1, 2, 3, 4]);
   });
+
+  it("switches on by what Go reads as true, but HTTP/1.0 by 1 alone, as in Istio", () => {
+    expect(["1", "t", "True", "yes", "0"].map((UNPRIVILEGED_POD) => metadataOf({ UNPRIVILEGED_POD })?.unprivilegedPod)).toEqual([
+      true,
+      true,
+      true,
+      false,
+      false,
+    ]);
+    expect(["1", "true", "0"].map((HTTP10) => metadataOf({ HTTP10 })?.http10)).toEqual([true, false, false]);
+  });
 });

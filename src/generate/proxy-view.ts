@@ -153,7 +153,8 @@ function metadataOf(
     bootstrapPorts: bootstrapPorts(metadata),
     idleTimeout: optional(metadata.IDLE_TIMEOUT),
     unprivilegedPod: flag(metadata.UNPRIVILEGED_POD),
-    http10: flag(metadata.HTTP10),
+    // A number, as in Istio: `true` is none.
+    http10: text(metadata.HTTP10) === "1",
     exactBalance: { inbound: flag(metadata.INBOUND_LISTENER_EXACT_BALANCE), outbound: flag(metadata.OUTBOUND_LISTENER_EXACT_BALANCE) },
     systemRoots: optional(metadata.SYSTEM_ROOTS),
     requestedNetworkView: text(metadata.REQUESTED_NETWORK_VIEW)
@@ -186,7 +187,7 @@ const interceptionOf = (mode: string): Interception => (mode === "TPROXY" || mod
 const text = (value: JsonValue | undefined): string =>
   typeof value === "string" ? value : typeof value === "number" || typeof value === "boolean" ? String(value) : "";
 
-const flag = (value: JsonValue | undefined): boolean => ["true", "1"].includes(text(value).toLowerCase());
+const flag = (value: JsonValue | undefined): boolean => ["true", "t", "1"].includes(text(value).toLowerCase());
 
 function stringMap(value: JsonValue | undefined): Readonly<Record<string, string>> {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return {};

@@ -38,9 +38,9 @@ export const CLUSTER_RULES: readonly AccessRule[] = [
     verbs: READ,
   },
   { apiGroups: ["discovery.k8s.io"], resources: ["endpointslices"], verbs: READ },
-  // The roots, in a ConfigMap of every namespace.
+  // The roots and what the CA revoked, in ConfigMaps of every namespace.
   { apiGroups: [""], resources: ["configmaps"], verbs: ["create"] },
-  { apiGroups: [""], resources: ["configmaps"], resourceNames: ["istio-ca-root-cert"], verbs: ["patch"] },
+  { apiGroups: [""], resources: ["configmaps"], resourceNames: ["istio-ca-root-cert", "istio-ca-crl"], verbs: ["patch"] },
   // Whose token it is, and who may read a gateway's credentials.
   { apiGroups: ["authentication.k8s.io"], resources: ["tokenreviews"], verbs: ["create"] },
   { apiGroups: ["authorization.k8s.io"], resources: ["subjectaccessreviews"], verbs: ["create"] },

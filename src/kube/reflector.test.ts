@@ -1,9 +1,9 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { eventually } from "../../test/support/wait.ts";
-import { systemClock } from "../base/clock.ts";
+import { type Clock, systemClock } from "../base/clock.ts";
 import { silentLog } from "../base/log.ts";
 import type { WatchEvent } from "./answer-body.ts";
-import type { KubeClient, ListOptions } from "./kube-client.ts";
+import type { KubeClient, ListOptions, WatchOptions } from "./kube-client.ts";
 import { KubeError } from "./kube-error.ts";
 import type { ListHead } from "./list-reader.ts";
 import { Reflector, type ReflectorTimes } from "./reflector.ts";
@@ -29,6 +29,9 @@ class Server implements Pick<KubeClient, "listEach" | "watch"> {
   /** A page breaks after its first object. */
   breaks: (continuedAt: string) => boolean = () => false;
   readonly watchedFrom: string[] = [];
+  readonly timeouts: (number | undefined)[] = [];
+  /** Names of which nothing is read any more. */
+  readonly unread = new Set<string>();
   #send: ((events: readonly WatchEvent[] | KubeError | undefined) => void) | undefined;
 
   async listEach(_type: unknown, options: ListOptions, take: (object: KubeObject) => void): Promise<ListHead> {
@@ -47,9 +50,10 @@ class Server implements Pick<KubeClient, "listEach" | "watch"> {
     return { continue: end < this.objects.length ? String(end) : "", resourceVersion: this.version };
   }
 
-  async *watch(_type: unknown, { resourceVersion, signal }: { readonly resourceVersion: string; readonly signal: AbortSignal }) {
+  async *watch(_type: unknown, { resourceVersion, timeoutSeconds, signal }: WatchOptions) {
     if (this.fault !== undefined) throw this.fault;
     this.watchedFrom.push(resourceVersion);
+    this.timeouts.push(timeoutSeconds);
     yield [];
     for (;;) {
       const next = await new Promise<readonly WatchEvent[] | KubeError | undefined>((resolve, reject) => {
@@ -75,15 +79,21 @@ afterEach(() => {
   for (const stop of stops.splice(0)) stop.abort();
 });
 
-function follow(server: Server, times: Partial<ReflectorTimes> = {}) {
+function follow(
+  server: Server,
+  times: Partial<ReflectorTimes> = {},
+  more: { readonly random?: () => number; readonly clock?: Clock } = {},
+) {
   const held = new Map<string, string>();
   const changes: string[] = [];
   const reflector = new Reflector<string>({
     client: server,
     type: { group: "", version: "v1", plural: "things", namespaced: true },
     clock: systemClock,
+    ...more,
     log: silentLog,
-    shape: ({ metadata }) => (metadata.name.startsWith("hidden") ? undefined : metadata.resourceVersion),
+    shape: ({ metadata: { name, resourceVersion } }) =>
+      name.startsWith("hidden") || server.unread.has(name) ? undefined : resourceVersion,
     changed: ({ upserts, deletes, first }) => {
       changes.push(`${first ? "first " : ""}+${[...upserts.keys()].join()} -${deletes.join()}`);
       for (const [key, value] of upserts) held.set(key, value);
@@ -200,6 +210,45 @@ describe("a reflector", () => {
     const { changes, held } = follow(server);
     await eventually("the first list", () => changes.length === 1);
     expect([...held.keys()]).toEqual(["shop/a"]);
+    await server.send([event("MODIFIED", "hidden-2", "2"), event("ADDED", "b", "3")]);
+    await eventually("the events", () => changes.length === 2);
+    expect([...held.keys()]).toEqual(["shop/a", "shop/b"]);
+    server.unread.add("a");
+    await server.send([event("MODIFIED", "a", "4")]);
+    await eventually("it is taken away by an event", () => !held.has("shop/a"));
+    server.unread.add("b");
+    server.objects = [object("hidden-1", "1"), object("a", "4"), object("b", "5")];
+    await server.send(gone);
+    await eventually("and by a list", () => held.size === 0);
+  });
+
+  it("asks for watches that end at times of their own, between once and twice as late as it must", async () => {
+    for (const [random, seconds] of [
+      [0, 300],
+      [0.5, 450],
+      [0.999, 600],
+    ] as const) {
+      const server = new Server();
+      follow(server, {}, { random: () => random });
+      await eventually("a watch is open", () => server.timeouts.length === 1);
+      expect(server.timeouts).toEqual([seconds]);
+    }
+  });
+
+  it("waits a time of its own before it tries again, longer each time", async () => {
+    const server = new Server();
+    server.fault = refused;
+    const waits: number[] = [];
+    const clock: Clock = {
+      ...systemClock,
+      sleep(ms, signal) {
+        waits.push(ms);
+        return systemClock.sleep(1, signal);
+      },
+    };
+    follow(server, { firstRetry: 1_000, mostRetry: 8_000 }, { random: () => 0.5, clock });
+    await eventually("it has tried", () => waits.length >= 5);
+    expect(waits.slice(0, 5)).toEqual([750, 1_500, 3_000, 6_000, 6_000]);
   });
 
   it("finds an event that never came by comparing", async () => {

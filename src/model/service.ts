@@ -9,6 +9,8 @@ export interface ServicePort {
   readonly protocol: Protocol;
   /** Port that connections go on to, where clients choose the address themselves (resolution "none") and the entry names another port. */
   readonly upstreamPort?: number;
+  /** Those of the service's addresses that serve it, where several objects declare the host with addresses of their own; absent where all do. */
+  readonly addresses?: readonly string[];
 }
 
 /** Names a service: several namespaces may declare the same host. */
@@ -56,6 +58,8 @@ export interface Service extends ServiceRef {
   readonly nodeLocal: boolean;
   readonly trafficDistribution: "any" | "preferClose" | "preferSameNode";
   readonly publishNotReadyAddresses: boolean;
+  /** All that comes from one client address goes to one endpoint (sessionAffinity ClientIP); absent where it may go to any. */
+  readonly clientAffinity?: true;
   /** Of all addresses its name resolves to, the first that takes a connection is used (annotation istio.io/connect-strategy). */
   readonly raceConnects: boolean;
   /** `namespace/account` of workloads that are not known one by one (annotations alpha.istio.io/*-serviceaccounts). */
@@ -68,6 +72,10 @@ export const addressesIn = (
   { addresses, remoteAddresses }: Pick<Service, "addresses" | "remoteAddresses">,
   cluster: string,
 ): readonly string[] => remoteAddresses?.[cluster] ?? addresses;
+
+/** A service as clients of one of its ports know it: by the addresses that serve the port. */
+export const servedAt = (service: Service, { addresses }: ServicePort): Service =>
+  addresses === undefined ? service : { ...service, addresses };
 
 /** Names a service among those of its namespace. */
 export const hostKey = ({ host, edition }: ServiceRef): string => (edition === undefined ? host : `${host}#${edition}`);

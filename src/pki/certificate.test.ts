@@ -140,6 +140,16 @@ describe("chains", () => {
 });
 
 describe("what is no certificate", () => {
+  it("is one with two lists of names, of which readers might take either", async () => {
+    const { certificate } = await issue({ is: "workload", uri: URI });
+    const raw = Buffer.from(certificate.raw);
+    // The authority's key id becomes a second list: both names of extensions take three bytes.
+    const at = raw.indexOf(Buffer.from("0603551d23", "hex"));
+    expect(at).toBeGreaterThan(0);
+    Buffer.from("0603551d11", "hex").copy(raw, at);
+    expect(readCertificate(raw)).toContain("two lists of names");
+  });
+
   it("is refused with a sentence", () => {
     const { privateKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
     expect(readCertificates("")).toBe("it holds no certificate in PEM");

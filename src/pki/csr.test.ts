@@ -1,12 +1,12 @@
 import { execFileSync } from "node:child_process";
-import { createPublicKey, generateKeyPairSync } from "node:crypto";
+import { createPublicKey, generateKeyPairSync, randomBytes } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { buildCsr, CsrError, LONGEST_CSR, readCsr } from "./csr.ts";
-import { generateKeys } from "./keys.ts";
+import { generateKeys, keyFault } from "./keys.ts";
 import { readPem, writePem } from "./pem.ts";
 
 const ID = "spiffe://cluster.local/ns/shop/sa/cart";
@@ -69,6 +69,19 @@ describe("certificate requests", () => {
     ],
   ] as const)("with %s are refused", async ([, words, reason]) => {
     await expect(readCsr(opensslCsr(...words))).rejects.toThrow(new RegExp(reason));
+  });
+
+  it.for([
+    ["more than 8192 bits", { n: randomBytes(1_025).fill(0xff, 0, 1), e: Buffer.from([1, 0, 1]) }, "at most 8192 bits"],
+    ["an exponent of one", { n: randomBytes(256).fill(0xff, 0, 1), e: Buffer.from([1]) }, "exponent is out of range"],
+    [
+      "an exponent that takes for ever",
+      { n: randomBytes(256).fill(0xff, 0, 1), e: randomBytes(200).fill(0xff, 0, 1) },
+      "exponent is out of range",
+    ],
+  ] as const)("with an RSA key of %s are refused before it is used", ([, { n, e }, reason]) => {
+    const jwk = { kty: "RSA", n: n.toString("base64url"), e: e.toString("base64url") };
+    expect(keyFault(createPublicKey({ key: jwk, format: "jwk" }))).toContain(reason);
   });
 
   it("that are not signed with their own key are refused", async () => {

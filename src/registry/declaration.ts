@@ -52,25 +52,37 @@ export function contributors(declarations: readonly Declaration[]): readonly Dec
 
 /**
  * One service out of all that declare its host in its namespace, in order of precedence. The first declaration decides everything; ports
- * and addresses that only later ServiceEntries have are added (Istio does so for ports). A Kubernetes Service is taken as it is, with the addresses
+ * and addresses that only later ServiceEntries have are added, and each port is served at the addresses of those that declare it. A Kubernetes Service is taken as it is, with the addresses
  * that it has in other clusters beside its own.
  */
 export function mergeDeclarations(host: string, declarations: readonly [Declaration, ...Declaration[]]): Omit<Service, "autoAddresses"> {
   const { hosts: _hosts, wantsAddress: _wantsAddress, ...first } = declarations[0];
   const remoteAddresses = first.source === "Kubernetes" ? addressesElsewhere(declarations) : [];
-  const ports = new Map<number, ServicePort>();
-  const addresses = new Set<string>();
-  for (const part of first.source === "Kubernetes" ? [first] : contributors(declarations)) {
-    for (const { targetPort: _, ...port } of part.ports) if (!ports.has(port.number)) ports.set(port.number, port);
-    for (const address of part.addresses) addresses.add(address);
-  }
+  const parts = first.source === "Kubernetes" ? [first] : contributors(declarations);
+  const addresses = [...new Set(parts.flatMap((part) => part.addresses))];
+  const ports = Map.groupBy(
+    parts.flatMap((part) => part.ports.map(({ targetPort: _, ...port }) => ({ port, at: part.addresses }))),
+    ({ port }) => port.number,
+  );
   return {
     ...first,
     host,
-    ports: [...ports.values()],
-    addresses: [...addresses],
+    ports: [...ports.values()].flatMap((declared) => servedPort(declared, addresses)),
+    addresses,
     ...(remoteAddresses.length > 0 && { remoteAddresses: Object.fromEntries(remoteAddresses) }),
   };
+}
+
+interface PlacedPort {
+  readonly port: ServicePort;
+  readonly at: readonly string[];
+}
+
+/** One port out of those of a number: the first counts, at the addresses of all. */
+function servedPort([first, ...others]: readonly PlacedPort[], all: readonly string[]): readonly ServicePort[] {
+  if (first === undefined) return [];
+  const addresses = others.length === 0 ? first.at : [...new Set([first, ...others].flatMap(({ at }) => at))];
+  return [addresses.length === all.length ? first.port : { ...first.port, addresses }];
 }
 
 /** The addresses that other clusters have given to a Service, by cluster. */

@@ -36,6 +36,7 @@ export function declareKubernetesService(object: ConfigObject<ServiceSpec>, doma
       namespace: defaults.distribution,
     }),
     publishNotReadyAddresses: spec.publishNotReadyAddresses === true,
+    ...(spec.sessionAffinity === "ClientIP" && { clientAffinity: true }),
     raceConnects: false,
     declaredAccounts: listOf(object.annotations["alpha.istio.io/kubernetes-serviceaccounts"]).map((name) => `${object.namespace}/${name}`),
     createdAt: object.createdAt,

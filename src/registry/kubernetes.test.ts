@@ -53,6 +53,7 @@ spec:
   internalTrafficPolicy: Local
   trafficDistribution: PreferClose
   publishNotReadyAddresses: true
+  sessionAffinity: ClientIP
   ports:
   - {name: http, port: 80}
   - {port: 90}
@@ -69,7 +70,7 @@ spec:
       ["static", false, [".", "bank"], true, "preferClose"],
     );
     assert.deepEqual([service?.source, service?.objectKey, service?.selector], ["Kubernetes", "Service/shop/web", { app: "web" }]);
-    assert.equal(service?.publishNotReadyAddresses, true);
+    assert.deepEqual([service?.publishNotReadyAddresses, service?.clientAffinity], [true, true]);
   });
 
   it("knows headless Services and ExternalNames", () => {

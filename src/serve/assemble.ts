@@ -11,6 +11,7 @@ import { openStore } from "./open-store.ts";
 import { openStreams } from "./open-streams.ts";
 import { createPatchLog } from "./patch-log.ts";
 import { checksOf } from "./plane-checks.ts";
+import { createProfiler } from "./profiler.ts";
 import { observe, sweepRegularly } from "./upkeep.ts";
 
 export interface Assembled {
@@ -30,7 +31,7 @@ export async function assemble(options: ControlPlaneOptions, mesh: MeshState, li
   const opened = await openStore(shared);
   const { world, store, documents, credentials } = opened;
   const streams = await openStreams({ ...shared, world, store, settled: () => later.settled() });
-  const { xds, identity, registrations, leases, receipts, callers } = streams;
+  const { xds, identity, registrations, leases, receipts, callers, lastPush } = streams;
   later.push = (reason) => void xds.push(reason);
   const { sources, outside, problemReport, reports, debounce, loaded } = followSources({
     ...shared,
@@ -44,7 +45,7 @@ export async function assemble(options: ControlPlaneOptions, mesh: MeshState, li
   const laterChecks: Parts["laterChecks"] = [];
   const memory = guardMemory({ options, mesh, world, xds, leases, metrics });
   const checks = (): readonly HealthCheck[] => [
-    ...checksOf({ sources, mesh, store, serving }),
+    ...checksOf({ sources, mesh, store, serving, clock: options.clock }),
     ...identity.checks(),
     ...credentials.checks(),
     memory.check(),
@@ -53,7 +54,15 @@ export async function assemble(options: ControlPlaneOptions, mesh: MeshState, li
   ];
   const parts: Parts = {
     ...{ options, mesh, world, store, sources, xds, metrics, leases, identity, registrations, callers, outside, problemReport, reports },
-    ...{ serving, checks, laterChecks, injection: { shown: () => undefined }, commitSoon: () => debounce.note() },
+    ...{
+      lastPush,
+      profiler: createProfiler(options.clock),
+      serving,
+      checks,
+      laterChecks,
+      injection: { shown: () => undefined },
+      commitSoon: () => debounce.note(),
+    },
   };
   if (link !== undefined) void loaded.then(() => link.keepStatus(statusSource(reports, link.source.name, metrics.status)));
   observe(parts);

@@ -13,7 +13,7 @@ const lineOf = (start: string, options: Partial<BannerOptions>): string =>
 
 describe("what is printed at ready", () => {
   it("has a link that opens the pages for the person who started it", () => {
-    expect(lines({})).toContain("http://127.0.0.1:8080/debug/list?token=not-for-others");
+    expect(lines({})).toContain("http://127.0.0.1:8080/debug?token=not-for-others");
   });
 
   it("keeps the token out of what a pod prints", () => {

@@ -18,8 +18,7 @@ export function bannerOf({ program, baseDir, env, plane }: BannerOptions): reado
       .states()
       .map(({ address }) => address)
       .join(", ") || "none";
-  const dashboard =
-    http === undefined ? "off (listen.httpAddr is empty)" : linkTo(`http://127.0.0.1:${http.port}/debug/list`, { env, plane });
+  const dashboard = http === undefined ? "off (listen.httpAddr is empty)" : linkTo(`http://127.0.0.1:${http.port}/debug`, { env, plane });
   return [
     `${program} is ready: configuration in ${join(baseDir, "etc/istio")}`,
     `sources: ${sources}`,

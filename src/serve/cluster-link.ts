@@ -67,6 +67,8 @@ export interface ClusterRoot {
 export interface PublishedRoots {
   /** In PEM; empty as long as there are none. */
   roots(): string;
+  /** Lists of certificates that the CA has revoked, in PEM; empty as long as there are none. */
+  revoked(): string;
   /** Namespaces that count (MeshConfig `discoverySelectors`). */
   selectors(): readonly LabelSelector[];
 }

@@ -6,6 +6,8 @@ export interface ClusterState {
   readonly syncStatus: "synced" | "syncing" | "timeout";
   /** Why it cannot be read now; what it said stays in force. */
   readonly failure?: string;
+  /** Since when what it said may be out of date. */
+  readonly staleSince?: string;
 }
 
 const SCHEME = "k8s://";
@@ -14,9 +16,10 @@ const SCHEME = "k8s://";
 export function clusterStates(states: readonly SourceState[], ownId: string): readonly ClusterState[] {
   return states
     .filter(({ address }) => address.startsWith(SCHEME))
-    .map(({ address, loaded, failure }) => ({
+    .map(({ address, loaded, failure, failingSince }) => ({
       id: address.slice(SCHEME.length) || ownId,
       syncStatus: failure !== undefined ? "timeout" : loaded ? "synced" : "syncing",
       ...(failure !== undefined && { failure }),
+      ...(failingSince !== undefined && { staleSince: new Date(failingSince).toISOString() }),
     }));
 }

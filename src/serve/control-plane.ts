@@ -7,6 +7,7 @@ import type { ConfigStore } from "../config/store/store-types.ts";
 import type { World } from "../generate/world.ts";
 import type { HostPort } from "../settings/host-port.ts";
 import type { Peer } from "../wire/discovery-stream.ts";
+import type { RoundSummary } from "../xds/rounds.ts";
 import type { XdsServer } from "../xds/server.ts";
 import { type Assembled, assemble } from "./assemble.ts";
 import { type ClusterLink, type ConnectCluster, linkCluster } from "./cluster-link.ts";
@@ -24,6 +25,7 @@ import { openRest } from "./open-rest.ts";
 import { putMesh } from "./open-store.ts";
 import type { Outside } from "./outside.ts";
 import type { ProblemReport } from "./problem-report.ts";
+import type { Profiler } from "./profiler.ts";
 import type { Registrations } from "./registrations.ts";
 import type { RunningSources, SourceMaker } from "./running-sources.ts";
 import { openWebhooks } from "./webhooks.ts";
@@ -68,6 +70,8 @@ export interface Parts {
   readonly store: ConfigStore;
   readonly sources: RunningSources;
   readonly xds: XdsServer;
+  /** What came of the last push that is through. */
+  readonly lastPush: () => RoundSummary | undefined;
   readonly metrics: ControlPlaneMetrics;
   readonly leases: ProxyLeases;
   readonly identity: Identity;
@@ -86,6 +90,7 @@ export interface Parts {
   readonly outside: Outside;
   readonly problemReport: ProblemReport;
   readonly reports: ObjectReports;
+  readonly profiler: Profiler;
 }
 
 const DRAIN_MS = 3_000;
@@ -103,11 +108,11 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
   const watch = watchMesh({ baseDir, env, clock, since: load, cluster: () => link?.mesh() });
   link?.meshChanged(watch.rescan);
   const abort = new AbortController();
-  const grpc = createGrpcPorts(parts, early);
+  const ownNamespace = link?.namespace ?? load.config.settings.podNamespace;
+  const grpc = createGrpcPorts(parts, { early, ownNamespace });
   const opened: Server[] = [];
   try {
     parts.sources.set(load.config.process.configSources);
-    const ownNamespace = link?.namespace ?? load.config.settings.podNamespace;
     const pagePorts = await openPages(parts, opened, { debugToken, ownNamespace });
     await loaded; // A proxy that came back would take a world that is half read for the removal of all the rest.
     await waitAtMost(clock, FIRST_ANSWERS_MS, parts.outside.asked());

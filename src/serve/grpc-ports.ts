@@ -1,6 +1,14 @@
 import { limitedLog } from "../base/limited-log.ts";
 import type { DiscoveryStream, DiscoveryStreamEvents, Peer } from "../wire/discovery-stream.ts";
-import { createGrpcServer, DELTA_SECRETS_METHOD, type GrpcServer, SECRETS_METHOD, type UnaryMethod } from "../wire/grpc-server.ts";
+import {
+  createGrpcServer,
+  DELTA_SECRETS_METHOD,
+  type GrpcServer,
+  HEALTH_METHOD,
+  SECRETS_METHOD,
+  SOTW_METHOD,
+  type UnaryMethod,
+} from "../wire/grpc-server.ts";
 import { GRPC_STATUS } from "../wire/grpc-status.ts";
 import type { Misbehaviour } from "../wire/misbehaviour.ts";
 import { authenticatedStreams } from "./authenticated-streams.ts";
@@ -11,6 +19,7 @@ import type { EarlyPorts } from "./early-ports.ts";
 import { forwardedPeer } from "./front/forwarded-peer.ts";
 import { VERSION } from "./generate-settings.ts";
 import { pages } from "./pages.ts";
+import { reflection } from "./reflection.ts";
 import { isLocal } from "./view-of-node.ts";
 
 /** The two gRPC servers. */
@@ -25,11 +34,17 @@ export interface GrpcPorts {
   readonly closing: (() => Promise<void>)[];
 }
 
+export interface GrpcPortsOptions {
+  readonly early: EarlyPorts;
+  /** Of the control plane: callers of it are shown everything there is to see. */
+  readonly ownNamespace: string;
+}
+
 /** Lines about callers that were turned away, which anybody can cause. */
 const REFUSALS_PER_SECOND = 20;
 
 /** Makes the servers; they serve nobody yet. */
-export function createGrpcPorts(parts: Parts, early: EarlyPorts): GrpcPorts {
+export function createGrpcPorts(parts: Parts, { early, ownNamespace }: GrpcPortsOptions): GrpcPorts {
   const { mesh, xds, identity, callers, metrics, sources } = parts;
   const { clock, log } = parts.options;
   const { keepaliveMs, keepaliveTimeoutMs, maxRequestBytes, maxStreams } = mesh.current.settings;
@@ -42,8 +57,8 @@ export function createGrpcPorts(parts: Parts, early: EarlyPorts): GrpcPorts {
   const refusals = limitedLog(log, clock, REFUSALS_PER_SECOND);
   const questions = debugStreams({
     callers,
-    namespace: mesh.current.settings.podNamespace,
-    answer: debugAnswers({ xds, routes: () => pages(parts) }),
+    namespace: ownNamespace,
+    answer: debugAnswers({ xds, routes: () => pages(parts), clock }),
     controlPlane: controlPlaneName(mesh.current.settings.podName || parts.options.program),
     clock,
   });
@@ -62,15 +77,21 @@ export function createGrpcPorts(parts: Parts, early: EarlyPorts): GrpcPorts {
     path,
     (request, peer) => method(request, behind(peer)),
   ]);
+  const discovers = mesh.current.process.services.xds;
   return {
     early,
     closing: [],
     plain: createGrpcServer({ ...shared, accept: (stream) => (isLocal(stream.peer.address) ? xds.accept(stream) : accept(stream)) }),
     secure: createGrpcServer({
       ...shared,
-      accept: mesh.current.process.services.xds ? (stream) => accept({ ...stream, peer: behind(stream.peer) }) : notServed,
+      accept: discovers ? (stream) => accept({ ...stream, peer: behind(stream.peer) }) : notServed,
       discoveryPaths: { [SECRETS_METHOD]: "sotw", [DELTA_SECRETS_METHOD]: "delta" },
       methods: Object.fromEntries(methods),
+      dialogues: reflection({
+        methods: [...(discovers ? [SOTW_METHOD, SECRETS_METHOD] : []), ...Object.keys(identity.methods), HEALTH_METHOD],
+        authenticate: (peer) => identity.authenticate(behind(peer)),
+        refused: (error) => metrics.identity.refused("reflection", error.reason),
+      }),
     }),
   };
 }

@@ -1,10 +1,12 @@
 import { timingSafeEqual } from "node:crypto";
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server } from "node:http";
 import { hostPort } from "../base/address.ts";
+import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import { listenError } from "../base/listen-error.ts";
 import type { Log } from "../base/log.ts";
 import type { HttpAnswer, HttpRoute } from "../debug/http-route.ts";
+import { sendAnswer } from "./send-answer.ts";
 
 export type { HttpAnswer, HttpRoute };
 
@@ -17,6 +19,7 @@ export interface HttpServerOptions {
   readonly callers?: PageCallers;
   /** Names under which protected pages may be asked for, besides loopback names: against pages of other sites that resolve to us. */
   readonly allowedHosts: readonly string[];
+  readonly clock: Pick<Clock, "monotonic">;
   readonly log: Log;
 }
 
@@ -24,8 +27,8 @@ export interface HttpServerOptions {
 export interface PageCallers {
   /** Of the control plane. */
   readonly ownNamespace: string;
-  /** The namespace that the bearer of this `Authorization` has proved to be of; undefined where it has proved nothing. */
-  namespaceOf(authorization: string): Promise<string | undefined>;
+  /** The namespace that the bearer of this `Authorization`, who calls from there, has proved to be of; undefined where it has proved nothing. */
+  namespaceOf(authorization: string, address: string): Promise<string | undefined>;
 }
 
 const LOOPBACK_HOST = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/;
@@ -34,13 +37,15 @@ const LOOPBACK_HOST = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/;
 export async function listenHttp(options: HttpServerOptions): Promise<Server> {
   const routes = new Map(options.routes.map((route) => [route.path, route]));
   const server = createServer({ maxHeaderSize: 16_384, requestTimeout: 30_000 }, (request, response) => {
-    void answer(options, routes, request).then(
-      (result) => send(response, result, request.method === "HEAD"),
-      (error: unknown) => {
-        options.log.error({ path: request.url, reason: messageOf(error) }, "a page failed");
-        send(response, { status: 500, body: { error: "internal error; the log has the reason" } }, false);
-      },
-    );
+    const send = (result: HttpAnswer): Promise<void> =>
+      sendAnswer(response, result, { clock: options.clock, headOnly: request.method === "HEAD" });
+    answer(options, routes, request)
+      .then(send)
+      .catch((error: unknown) => {
+        options.log.error({ path: pathOf(request), reason: messageOf(error) }, "a page failed");
+        if (response.headersSent) response.destroy();
+        else void send({ status: 500, body: { error: "internal error; the log has the reason" } });
+      });
   });
   await new Promise<void>((resolve, reject) => {
     server.once("error", (cause) => reject(listenError(hostPort(options.host, options.port), cause)));
@@ -48,6 +53,9 @@ export async function listenHttp(options: HttpServerOptions): Promise<Server> {
   });
   return server;
 }
+
+/** Without what is asked beside it: a token may be among that. */
+const pathOf = ({ url = "" }: IncomingMessage): string => url.split("?", 1)[0] ?? "";
 
 async function answer(options: HttpServerOptions, routes: ReadonlyMap<string, HttpRoute>, request: IncomingMessage): Promise<HttpAnswer> {
   const url = new URL(request.url ?? "/", "http://host");
@@ -65,8 +73,10 @@ async function answer(options: HttpServerOptions, routes: ReadonlyMap<string, Ht
 
 const LARGEST_BODY = 64 * 1024;
 
-/** The body of a request; undefined where it is not JSON. A page of another site cannot send that type without being asked first. */
+/** The body of a request, null where there is none; undefined where it is not JSON. A page of another site cannot send that type without being asked first. */
 async function readJson(request: IncomingMessage): Promise<unknown> {
+  const { "content-length": length = "0", "transfer-encoding": chunked } = request.headers;
+  if (length === "0" && chunked === undefined) return null;
   if (request.headers["content-type"]?.split(";")[0]?.trim() !== "application/json") return undefined;
   const chunks: Buffer[] = [];
   let size = 0;
@@ -96,14 +106,14 @@ async function allowedAnswer(options: HttpServerOptions, { route, request, url }
   const header = request.headers.authorization ?? "";
   const given = header.startsWith("Bearer ") ? header.slice(7) : (url.searchParams.get("token") ?? "");
   if (sameSecret(given, options.debugToken)) return route.answer;
-  const namespace = header === "" ? undefined : await options.callers?.namespaceOf(header);
+  const namespace = header === "" ? undefined : await options.callers?.namespaceOf(header, request.socket.remoteAddress ?? "");
   if (namespace === undefined)
     return {
       status: 401,
       body: { error: "a debug token is needed: send `Authorization: Bearer` with the content of var/lib/istio/debug.token" },
     };
   // Who may look may not do: a proxy that runs beside the control plane would be given identities of others.
-  const isOwn = namespace === options.callers?.ownNamespace && route.method === undefined;
+  const isOwn = namespace === options.callers?.ownNamespace && route.method === undefined && route.acts !== true;
   return isOwn
     ? route.answer
     : (route.within?.(namespace) ?? { status: 403, body: { error: `this page is not for callers of namespace ${namespace}` } });
@@ -113,14 +123,4 @@ function sameSecret(a: string, b: string): boolean {
   const left = Buffer.from(a);
   const right = Buffer.from(b);
   return left.length === right.length && timingSafeEqual(left, right);
-}
-
-function send(response: ServerResponse, { status, body, contentType }: HttpAnswer, headOnly: boolean): void {
-  const text = typeof body === "string" ? body : `${JSON.stringify(body, null, 2)}\n`;
-  response.writeHead(status, {
-    "content-type": contentType ?? (typeof body === "string" ? "text/plain; charset=utf-8" : "application/json"),
-    "cache-control": "no-store",
-    "x-content-type-options": "nosniff",
-  });
-  response.end(headOnly ? undefined : text);
 }

@@ -6,7 +6,7 @@ import { collectedGauge } from "./collected-gauge.ts";
 export interface IdentityMetrics {
   readonly ca: CaMetrics;
   /** A caller was turned away: it did not prove who it is, is not who its node says, or never came to say so (`connection`). */
-  refused(service: "xds" | "ca" | "connection" | "debug", reason: string): void;
+  refused(service: "xds" | "ca" | "connection" | "debug" | "reflection", reason: string): void;
   /** Gauges that are looked up when somebody asks; only where there is a CA. */
   observe(source: ExpirySource): void;
 }

@@ -11,6 +11,7 @@ import { CREATE_CERTIFICATE, certificateService } from "../ca/certificate-servic
 import type { RootStore } from "../ca/root-store.ts";
 import type { LoadedMesh } from "../config/mesh/load-mesh.ts";
 import { bundlePem, mergeBundles } from "../pki/chain.ts";
+import { parseHostPort } from "../settings/host-port.ts";
 import type { Peer } from "../wire/discovery-stream.ts";
 import type { UnaryMethod } from "../wire/grpc-server.ts";
 import type { TlsCredentials } from "../wire/tls-listener.ts";
@@ -66,6 +67,8 @@ export interface Identity {
   roots(): string;
   /** Roots that the control plane is verified with, and workloads too, in PEM: what pods and the API server are given. */
   publishedRoots(): string;
+  /** Lists of certificates that our own CA has revoked, in PEM; empty where there are none. */
+  revoked(): string;
   /** Tokens for machines that join; undefined where nothing is signed here. */
   readonly joinTokens: JoinTokens | undefined;
   checks(): readonly HealthCheck[];
@@ -104,6 +107,7 @@ export async function startIdentity(options: IdentityOptions): Promise<Identity>
     authenticate: callers.authenticate,
     joinTokens,
     roots,
+    revoked: () => ca?.authority?.material.revoked ?? "",
     publishedRoots: () => mergeBundles([roots(), server.current?.roots() ?? ""]),
     checks: () => [
       ...(ca?.checks() ?? []),
@@ -147,11 +151,12 @@ function believedCallers({ baseDir, clock, cluster, ...options }: IdentityOption
     get mesh() {
       return mesh;
     },
-    authenticate: ({ certificate, certificateFault, header }) =>
+    authenticate: ({ address, certificate, certificateFault, header }) =>
       authenticator.authenticate({
         certificate,
         authorization: header("authorization"),
         cluster: header("clusterid"),
+        address: hostOf(address),
         ...(certificateFault !== undefined && { certificateFault }),
       }),
     meshChanged(next) {
@@ -159,6 +164,12 @@ function believedCallers({ baseDir, clock, cluster, ...options }: IdentityOption
       verifiers = verifiersOf();
     },
   };
+}
+
+/** Each connection has a port of its own, which says nothing of who calls. */
+function hostOf(address: string): string {
+  const at = parseHostPort(address);
+  return typeof at === "string" ? address : at.host;
 }
 
 /** The certificate of this server. */

@@ -52,7 +52,7 @@ export function leaseProviders(engine: Engine, providers: readonly ResourceProvi
   const seenOf = new Map<string, Seen>();
   return {
     view(proxy, facts, viewed) {
-      const seen = seenOf.get(proxy) ?? { lease: engine.lease(`${proxy} view`), facts: undefined, view: undefined };
+      const seen = seenOf.get(proxy) ?? { lease: engine.lease("of a proxy's view"), facts: undefined, view: undefined };
       seenOf.set(proxy, seen);
       if (seen.view !== undefined && seen.facts === facts && seen.lease.current) return seen.view;
       const view = seen.lease.run(viewed);
@@ -84,8 +84,7 @@ function leased(engine: Engine, provider: ResourceProvider, byProxy: Map<string,
   const heldOf = (proxy: string): Held => {
     let held = byProxy.get(proxy);
     if (held === undefined) {
-      const label = `${proxy} ${provider.typeUrl}`;
-      held = { lease: engine.lease(label), preparing: engine.lease(`${label} in preparation`), answer: undefined };
+      held = { lease: engine.lease(provider.typeUrl), preparing: engine.lease(provider.typeUrl), answer: undefined };
       byProxy.set(proxy, held);
     }
     return held;

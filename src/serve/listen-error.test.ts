@@ -14,7 +14,8 @@ const LISTEN = "address under `listen` in mesh.yaml";
 
 const OPENERS = {
   "for pages": {
-    open: (host: string, port: number) => listenHttp({ host, port, routes: [], debugToken: "", allowedHosts: [], log: silentLog }),
+    open: (host: string, port: number) =>
+      listenHttp({ host, port, routes: [], debugToken: "", allowedHosts: [], clock: systemClock, log: silentLog }),
     setting: LISTEN,
   },
   "for proxies": { open: (host: string, port: number) => openEarly([`${host}:${port}`], systemClock), setting: LISTEN },

@@ -26,8 +26,8 @@ export async function openPages(
   const open = async (address: string): Promise<HostPort | undefined> => {
     const at = addressOf(address);
     if (at === undefined) return undefined;
-    const { log } = parts.options;
-    const server = await listenHttp({ host: at.host || "::", port: at.port, routes, debugToken, callers, allowedHosts, log });
+    const { clock, log } = parts.options;
+    const server = await listenHttp({ host: at.host || "::", port: at.port, routes, debugToken, callers, allowedHosts, clock, log });
     opened.push(server);
     return { host: at.host, port: (server.address() as AddressInfo).port };
   };
@@ -37,10 +37,10 @@ export async function openPages(
 /** Whose token it is, by the same rules as on the secure port. A token for one certificate is for nothing else. */
 const namespaceOfBearer =
   ({ identity, metrics }: Parts) =>
-  async (authorization: string): Promise<string | undefined> => {
+  async (authorization: string, address: string): Promise<string | undefined> => {
     const header = (name: string): string | undefined => (name === "authorization" ? authorization : undefined);
     try {
-      const { identity: who, once } = await identity.authenticate({ address: "", header, certificate: undefined });
+      const { identity: who, once } = await identity.authenticate({ address, header, certificate: undefined });
       return once === undefined ? who.namespace : undefined;
     } catch (error) {
       if (!(error instanceof AuthnError)) throw error;

@@ -1,6 +1,7 @@
 import type { Caller } from "../authn/authenticator.ts";
 import type { Peer } from "../wire/discovery-stream.ts";
 import { HEALTH_TYPE } from "../wire/type-urls.ts";
+import type { RoundSummary } from "../xds/rounds.ts";
 import { createXdsServer, type XdsServer } from "../xds/server.ts";
 import { logRound } from "./change-log.ts";
 import { type Identity, startIdentity } from "./identity.ts";
@@ -27,6 +28,8 @@ export interface OpenedStreams {
   readonly xds: XdsServer;
   /** Who has proved an identity on which stream. */
   readonly callers: WeakMap<Peer, Caller>;
+  /** What came of the last push that is through. */
+  lastPush(): RoundSummary | undefined;
 }
 
 /** Makes the CA and the xDS server. No port is open yet. Throws `EdgeError` where what is on disk cannot be used. */
@@ -43,11 +46,12 @@ export async function openStreams(given: StreamsOptions): Promise<OpenedStreams>
     rootStore: (root) => link?.rootStore(root),
     certificates: link?.certificates(),
   });
-  link?.publishRoots({ roots: identity.publishedRoots, selectors: () => mesh.current.mesh.discoverySelectors });
+  link?.publishRoots({ roots: identity.publishedRoots, revoked: identity.revoked, selectors: () => mesh.current.mesh.discoverySelectors });
   const anchors = trustAnchorProvider({ roots: identity.roots, mesh: () => mesh.current.mesh });
   const registrations = await openRegistrations(given);
   const leases = leaseProviders(world.engine, world.providers);
   const receipts = await openReceipts({ baseDir, build: await ownBuild(), world, settings, clock, log });
+  let lastPush: RoundSummary | undefined;
   const xds = createXdsServer({
     providers: [...withPlaces(leases.providers, store), anchors],
     viewOf: viewOfNode(world, {
@@ -64,10 +68,13 @@ export async function openStreams(given: StreamsOptions): Promise<OpenedStreams>
     metrics: metrics.xds,
     receipts,
     settings: { admittedPerSecond: settings.admittedPerSecond },
-    pushed: (summary) => logRound(log, summary),
+    pushed(summary) {
+      lastPush = summary;
+      logRound(log, summary);
+    },
     settled,
   });
-  return { identity, registrations, leases, receipts, xds, callers };
+  return { identity, registrations, leases, receipts, xds, callers, lastPush: () => lastPush };
 }
 
 const openRegistrations = ({ options, mesh, link, metrics, world, store, push }: StreamsOptions): Promise<Registrations> =>

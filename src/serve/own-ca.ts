@@ -105,7 +105,7 @@ function runCa({ mesh, clock, log, metrics }: OwnCaOptions, { store, material, c
   const rootEndsAt = (): number => Math.min(...authority.material.roots.map(({ notAfter }) => notAfter));
   const chainEndsAt = (): number => authority.material.endsAt;
   metrics.observe({ rootEndsAt, chainEndsAt, reloadFailed: () => fault !== undefined, now: () => clock.now() });
-  const stopWarning = warnOfExpiry({
+  const warnings = warnOfExpiry({
     clock,
     log,
     endings: () => [
@@ -121,6 +121,7 @@ function runCa({ mesh, clock, log, metrics }: OwnCaOptions, { store, material, c
     }
     authority.replace(news.material);
     log.info({ place: store.place, ends: new Date(chainEndsAt()).toISOString() }, "new certificates of the CA are in force");
+    warnings.look();
     changed();
   });
   return {
@@ -128,7 +129,7 @@ function runCa({ mesh, clock, log, metrics }: OwnCaOptions, { store, material, c
     checks: () => [expiryCheck("CA", { fault, endsAt: chainEndsAt(), now: clock.now() })],
     stop() {
       stopFollowing();
-      stopWarning();
+      warnings.stop();
     },
   };
 }

@@ -1,4 +1,5 @@
-import { debugRoutes, listRoute } from "../debug/debug-routes.ts";
+import { debugRoutes, indexRoutes } from "../debug/debug-routes.ts";
+import { actingPages } from "./acting-pages.ts";
 import { clusterStates } from "./cluster-states.ts";
 import type { Parts } from "./control-plane.ts";
 import { ISTIO_API_VERSION, VERSION } from "./generate-settings.ts";
@@ -9,8 +10,8 @@ import { statusRoute } from "./status-page.ts";
 
 /** Everything served over HTTP, on both the debug and the monitoring port. */
 export function pages(parts: Parts): readonly HttpRoute[] {
-  const routes = [...openPages(parts), ...ownPages(parts), ...debugPages(parts)];
-  return [listRoute(routes), ...routes];
+  const routes = [...openPages(parts), ...ownPages(parts), ...debugPages(parts), ...actingPages(parts)];
+  return [...indexRoutes(routes), ...routes];
 }
 
 function openPages(parts: Parts): readonly HttpRoute[] {
@@ -66,5 +67,5 @@ function ownPages(parts: Parts): readonly HttpRoute[] {
   ];
 }
 
-const debugPages = ({ store, world, xds, mesh, options }: Parts): readonly HttpRoute[] =>
-  debugRoutes({ store, world, xds, mesh, clock: options.clock, instance: mesh.current.settings.podName || options.program });
+const debugPages = ({ store, world, xds, lastPush, mesh, options }: Parts): readonly HttpRoute[] =>
+  debugRoutes({ store, world, xds, lastPush, mesh, clock: options.clock, instance: mesh.current.settings.podName || options.program });

@@ -66,9 +66,12 @@ async function rig({ baseDir, ...changed }: Rigging = {}) {
   const see = (proven: boolean, peer = { address: "10.0.0.7:1", header: () => undefined, certificate: undefined }): void =>
     registrations.seen(node, { ...read.view, proven }, peer);
   const entries = async (): Promise<readonly unknown[]> => {
-    for await (const event of registrations.source.events(new AbortController().signal))
-      return event.type === "reset" ? event.objects.map(({ content }) => content) : [];
-    return [];
+    const contents: unknown[] = [];
+    for await (const event of registrations.source.events(new AbortController().signal)) {
+      if (event.type === "reset") for await (const { content } of event.objects) contents.push(content);
+      break;
+    }
+    return contents;
   };
   return { registrations, see, entries, noted, health, clock };
 }

@@ -24,9 +24,9 @@ it("nothing that a source has told of is held while the next is waited for", asy
     );
   write("a.example");
   const told: WeakRef<object>[] = [];
-  const stage = (_: string, event: SourceEvent): void => {
+  const stage = async (_: string, event: SourceEvent): Promise<void> => {
     const objects = event.type === "reset" ? event.objects : event.scopes.flatMap((scope) => scope.objects);
-    for (const object of objects) told.push(new WeakRef(object));
+    for await (const object of objects) told.push(new WeakRef(object));
   };
   const store = { stage, setSources: () => {} } as unknown as ConfigStore;
   const quiet: ConfigSource = { name: "own", async *events() {} };

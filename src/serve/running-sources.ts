@@ -13,6 +13,8 @@ export interface SourceState {
   readonly name: string;
   readonly loaded: boolean;
   readonly failure: string | undefined;
+  /** Since when it may have changed unnoticed, ms since the epoch, where the source can tell. */
+  readonly failingSince: number | undefined;
 }
 
 export interface RunningSources {
@@ -31,10 +33,12 @@ export interface RunningSources {
   stop(): void;
 }
 
-function failureOf(source: ConfigSource): string | undefined {
+function failureOf(source: ConfigSource): Pick<SourceState, "failure" | "failingSince"> {
   const health = source.sourceHealth?.();
-  return health?.state === "failing" ? (health.message ?? "it fails") : undefined;
+  return health?.state === "failing" ? { failure: health.message ?? "it fails", failingSince: health.since } : NO_FAILURE;
 }
+
+const NO_FAILURE = { failure: undefined, failingSince: undefined };
 
 interface Running {
   readonly address: string;
@@ -81,7 +85,7 @@ const stateOf = ({ address, source, loaded, failure }: Running): SourceState => 
   address,
   name: source.name,
   loaded,
-  failure: failure ?? failureOf(source),
+  ...(failure === undefined ? failureOf(source) : { failure, failingSince: undefined }),
 });
 
 /** Feeds the store from all configured sources. A source that breaks keeps what it said; the others do not notice. */

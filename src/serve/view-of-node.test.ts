@@ -34,6 +34,7 @@ describe("who has proved an identity", () => {
     "10.0.0.9": ["Pod/bank/teller"],
     "10.0.0.8": ["Pod/bank/x", "WorkloadEntry/shop/y"],
     "10.0.0.7": ["Pod/bank/teller-east"],
+    "fd00::9": ["Pod/bank/teller-six"],
   };
   const networks: Record<string, string> = { "10.0.0.7": "east" };
   const world = {
@@ -75,6 +76,7 @@ describe("who has proved an identity", () => {
     [{ CLUSTER_ID: "west" }, "10.0.0.1", "cluster"],
     [{}, "10.0.0.9", "address"],
     [{ INSTANCE_IPS: "10.0.0.1,10.0.0.9" }, "10.0.0.1", "address"],
+    [{}, "fd00:0:0:0::9", "address"],
     [{ NETWORK: "west" }, "10.0.0.9", "address"],
     [{ NETWORK: "east" }, "10.0.0.7", "address"],
     [{}, "10.0.0.7", "address"],

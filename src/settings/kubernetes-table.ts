@@ -59,6 +59,14 @@ export const KUBERNETES_SETTINGS = {
     about:
       "Publish the roots in the ClusterTrustBundle `istio.io:istiod-ca:root-cert` instead of a ConfigMap in every namespace; injected pods mount it. Rights: deploy/trust-bundle.yaml.",
   },
+  publishRevoked: {
+    env: "PILOT_ENABLE_CA_CRL",
+    type: "bool",
+    default: "true",
+    restart: true,
+    about:
+      "Publish the list of revoked certificates `ca-crl.pem` that is beside the CA in the ConfigMap `istio-ca-crl` of every namespace; injected pods mount it.",
+  },
   statusWrites: {
     env: "PILOT_ENABLE_STATUS",
     type: "bool",

@@ -52,6 +52,7 @@ describe("readSettings", () => {
       vaultRefreshMs: 30_000,
       debugHosts: "",
       trustBundles: false,
+      publishRevoked: true,
       trustedNodeAccounts: "",
       trustedControlPlanes: "",
       autoRegistration: true,

@@ -181,6 +181,18 @@ describe("webhooks", () => {
     expect(Buffer.from(patch, "base64").toString()).not.toMatch(/fromTheFuture|alsoNew|xxxx/);
   });
 
+  it("judge an object with a megabyte of annotations by the rest of it, and repeat none of them", async () => {
+    const judge = async (number: number): Promise<Response> => {
+      const route = virtualService({ hosts: ["a"], http: [{ route: [{ destination: { host: "a", port: { number } } }] }] });
+      const object = { ...route, metadata: { name: "v", annotations: { big: "x".repeat(1_000_000) } } };
+      const reply = await post("/validate", review(object, VIRTUAL_SERVICE));
+      expect(reply.text.length).toBeLessThan(2_000);
+      return responseOf(reply);
+    };
+    expect((await judge(80)).allowed).toBe(true);
+    expect((await judge(70_000)).status?.message).toMatch(/destination\.port\.number/);
+  });
+
   const bad: readonly [what: string, path: string, body: () => string | Buffer, status: number, type?: string][] = [
     ["ten megabytes", "/inject", () => Buffer.alloc(10 * 1024 * 1024, 32), 413],
     ["ten thousand levels of nesting", "/validate", () => `${"[".repeat(10_000)}${"]".repeat(10_000)}`, 400],

@@ -7,6 +7,8 @@ import { afterEach, beforeEach, describe, it } from "vitest";
 import { manualClock } from "../../test/support/manual-clock.ts";
 import { eventually } from "../../test/support/wait.ts";
 import { type Clock, systemClock } from "../base/clock.ts";
+import { nextTurn } from "../base/slice.ts";
+import { CallRefusal } from "./call-refusal.ts";
 import type { DiscoveryStream } from "./discovery-stream.ts";
 import { type AdsClient, openAdsClient } from "./grpc-client.ts";
 import { createGrpcServer, type GrpcServer, type GrpcServerSettings, HEALTH_METHOD } from "./grpc-server.ts";
@@ -14,6 +16,7 @@ import { GRPC_STATUS } from "./grpc-status.ts";
 
 const identity = (bytes: Buffer): Buffer => bytes;
 const SECRET = "/test.Secrets/Tell";
+const TALK = "/test.Secrets/Talk";
 
 let server: GrpcServer;
 let port: number;
@@ -41,6 +44,14 @@ async function serve(settings: Partial<GrpcServerSettings> = {}, clock: Clock = 
       [SECRET]: (request, peer) => {
         if (request.length === 0) throw new Error("nothing was asked — really");
         return Buffer.from(`${Buffer.from(request).toString()} from ${peer.header("x-who")}`);
+      },
+    },
+    dialogues: {
+      [TALK]: async (request) => {
+        const word = Buffer.from(request).toString();
+        if (word === "leave") throw new CallRefusal(GRPC_STATUS.UNAUTHENTICATED, "not you");
+        for (let turns = word.length; turns > 0; turns--) await nextTurn();
+        return Buffer.from(`${word}!`);
       },
     },
   });
@@ -72,7 +83,59 @@ function open(): { readonly stream: AdsClient; readonly got: Buffer[]; readonly 
   return { stream, got, ended };
 }
 
+/** A message as it goes over the wire: not compressed, its length, its bytes. */
+const framed = (text: string): Buffer => Buffer.concat([Buffer.from([0, 0, 0, 0, text.length]), Buffer.from(text)]);
+
 const until = (what: () => boolean): Promise<unknown> => eventually(String(what), what);
+
+describe("streams on which each message is answered", () => {
+  function talk(...words: readonly string[]): Promise<readonly [number, readonly string[]]> {
+    const stream = client.makeBidiStreamRequest(TALK, identity, identity);
+    const got: string[] = [];
+    const { promise, resolve } = Promise.withResolvers<readonly [number, readonly string[]]>();
+    stream.on("data", (bytes: Buffer) => void got.push(bytes.toString()));
+    stream.on("error", () => {});
+    stream.on("status", ({ code }: { readonly code: number }) => resolve([code, got]));
+    for (const word of words) stream.write(Buffer.from(word));
+    stream.end();
+    return promise;
+  }
+
+  it("are answered in order, whatever takes how long, and end when all is said", async () => {
+    const words = ["a long word that takes many turns", "b", "another one", ""];
+    assert.deepEqual(await talk(...words), [GRPC_STATUS.OK, words.map((word) => `${word}!`)]);
+    assert.deepEqual(await talk(), [GRPC_STATUS.OK, []]);
+  });
+
+  it("are answered in order where questions come together", async () => {
+    const session = http2.connect(`http://127.0.0.1:${port}`);
+    const stream = session.request({ ":method": "POST", ":path": TALK, "content-type": "application/grpc" });
+    stream.end(Buffer.concat(["a long word that takes many turns", "b"].map(framed)));
+    const chunks: Buffer[] = [];
+    for await (const chunk of stream as AsyncIterable<Buffer>) chunks.push(chunk);
+    session.close();
+    assert.deepEqual(Buffer.concat(chunks), Buffer.concat(["a long word that takes many turns!", "b!"].map(framed)));
+  });
+
+  it("end with the first refusal", async () => {
+    assert.deepEqual(await talk("a", "leave", "b"), [GRPC_STATUS.UNAUTHENTICATED, ["a!"]]);
+  });
+
+  it("end when nothing is asked for long", async () => {
+    client.close();
+    await server.drain(100);
+    const clock = manualClock();
+    await serve({ keepaliveMs: 1_000_000 }, clock);
+    const stream = client.makeBidiStreamRequest(TALK, identity, identity);
+    const ended = new Promise<number>((resolve) => stream.on("status", ({ code }: { readonly code: number }) => resolve(code)));
+    stream.on("error", () => {});
+    const answered = once(stream, "data");
+    stream.write(Buffer.from("a"));
+    await answered;
+    clock.advance(60_000);
+    assert.equal(await ended, GRPC_STATUS.DEADLINE_EXCEEDED);
+  });
+});
 
 describe("single calls", () => {
   it("health", async () => assert.deepEqual(await ask(HEALTH_METHOD, ""), Buffer.from([8, 1])));

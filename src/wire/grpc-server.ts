@@ -52,6 +52,8 @@ export interface GrpcServerOptions {
   readonly discoveryPaths?: Readonly<Record<string, DiscoveryVariant>>;
   /** Further methods on the same port by path (the CA's, for example). */
   readonly methods?: Readonly<Record<string, UnaryMethod>>;
+  /** Further methods with streams on which each message is answered with one, in order (reflection's, for example). */
+  readonly dialogues?: Readonly<Record<string, UnaryMethod>>;
   /** A connection was ended, or a call refused, because of how the client behaves. */
   misbehaved?(how: Misbehaviour): void;
 }
@@ -158,10 +160,11 @@ function streamsOf(
   ]);
 }
 
-function methodsOf({ healthy, methods = {}, clock }: GrpcServerOptions): ReadonlyMap<string, Serve> {
+function methodsOf({ healthy, methods = {}, dialogues = {}, clock }: GrpcServerOptions): ReadonlyMap<string, Serve> {
   return new Map<string, Serve>([
     [HEALTH_METHOD, unary(() => healthResponse(healthy()), clock)],
     ...Object.entries(methods).map(([path, method]): [string, Serve] => [path, unary(method, clock)]),
+    ...Object.entries(dialogues).map(([path, method]): [string, Serve] => [path, dialogue(method, clock)]),
   ]);
 }
 
@@ -215,6 +218,37 @@ function unary(method: UnaryMethod, clock: Clock): Serve {
         if (request === undefined) call.close(GRPC_STATUS.INVALID_ARGUMENT, "no request came");
       },
       ended: stopWaiting,
+    });
+  };
+}
+
+/** How long nothing may be asked on a stream that somebody asks questions on. */
+const SILENCE_MS = 60_000;
+
+/** Answers each message with one, in order, and reads no further meanwhile. */
+function dialogue(method: UnaryMethod, clock: Clock): Serve {
+  return (call) => {
+    let answered = Promise.resolve();
+    const refuse = (error: unknown): void =>
+      call.close(error instanceof CallRefusal ? error.status : GRPC_STATUS.INTERNAL, messageOf(error));
+    const waitForMore = (): (() => void) =>
+      clock.after(SILENCE_MS, () => call.close(GRPC_STATUS.DEADLINE_EXCEEDED, "nothing more was asked"));
+    let stopWaiting = waitForMore();
+    const answer = async (bytes: Buffer): Promise<void> => {
+      const message = await method(bytes, call.peer);
+      await new Promise<void>((resolve) => call.send([message], resolve));
+      stopWaiting();
+      stopWaiting = waitForMore();
+      call.resume();
+    };
+    call.listen({
+      message(bytes) {
+        call.pause();
+        answered = answered.then(() => answer(bytes));
+        answered.catch(refuse);
+      },
+      finished: () => void answered.then(() => call.close(GRPC_STATUS.OK, ""), refuse),
+      ended: () => stopWaiting(),
     });
   };
 }

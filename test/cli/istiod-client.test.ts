@@ -3,6 +3,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { describe, it, onTestFinished } from "vitest";
+import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { ensureDebugToken } from "../../src/serve/debug-token.ts";
 import { type HttpRoute, listenHttp } from "../../src/serve/http-server.ts";
@@ -25,6 +26,7 @@ async function running(): Promise<{ readonly home: string; readonly address: str
     routes: [page("/version", true, { version: "1.2.3", istio: "1.32.0" }), page("/debug/syncz", false, [])],
     debugToken: await ensureDebugToken(home),
     allowedHosts: [],
+    clock: systemClock,
     log: silentLog,
   });
   onTestFinished(() => void server.close());

@@ -19,6 +19,7 @@ const proxy = (fields: Partial<SyncStatus>): SyncStatus => ({
   proxy: "web.shop",
   proxy_type: "sidecar",
   istio_version: "1.32.0",
+  resources: {},
   connection_id: "1",
   address: "10.0.0.1:4000",
   protocol: "delta",

@@ -40,9 +40,9 @@ describe("docs/observing.md", () => {
     expect(told.filter(({ name }) => !name.startsWith("/")).sort(byName)).toEqual(ours.sort(byName));
   });
 
-  it("tells of every page, as /debug/list does, and of no other", async () => {
-    const list = (await (await (await asker())("/debug/list")).json()) as readonly DebugPage[];
+  it("tells of every page, as /debug does, and of no other", async () => {
+    const index = (await (await (await asker())("/debug")).json()) as readonly DebugPage[];
     const pages = told.map(({ name }) => name).filter((name) => name.startsWith("/"));
-    expect(pages.sort()).toEqual([...list.map(({ path }) => path), "/debug/list"].sort());
+    expect(pages.sort()).toEqual([...index.map(({ path }) => path), "/debug", "/debug/list"].sort());
   });
 });

@@ -17,7 +17,7 @@ import { askCertificate, rootOf } from "../support/identity.ts";
 import { type Istiod, startIstiod } from "../support/istiod.ts";
 import { freePort } from "../support/ports.ts";
 import { createIssuer } from "../support/tokens.ts";
-import { eventually } from "../support/wait.ts";
+import { eventually, says } from "../support/wait.ts";
 
 const issuer = createIssuer("https://id.example.com");
 const NOW_S = Math.floor(systemClock.now() / 1_000);
@@ -48,15 +48,12 @@ async function agentOf(istiod: Istiod, options: Partial<AgentRunOptions> = {}): 
   });
 }
 
-const logs = (agent: RunningAgent, text: string): Promise<boolean> =>
-  eventually(`the agent says ${JSON.stringify(text)}: ${agent.log()}`, () => agent.log().includes(text));
-
 describe("what an agent shows of itself", () => {
   it("a token that is refused is reported in a sentence, tried again, and read anew", async () => {
     const istiod = await startMesh();
     const agent = await agentOf(istiod, { token: tokenFor(issuer, "web", { exp: NOW_S - 60 }), wait: false });
-    await logs(agent, "refuses our credentials");
-    expect(agent.log()).toContain("the token must be valid now, for audience istio-ca");
+    await says(agent, "refuses our credentials");
+    await says(agent, "the token must be valid now, for audience istio-ca");
     expect(agent.log()).not.toContain("eyJ");
     await agent.setToken(tokenFor(issuer, "web"));
     await agent.ready();
@@ -77,9 +74,9 @@ describe("what an agent shows of itself", () => {
     const istiod = await startMesh();
     const other = await startMesh();
     const foreign = await agentOf(istiod, { root: await rootOf(other), wait: false });
-    await logs(foreign, "cannot be verified with the roots of");
+    await says(foreign, "cannot be verified with the roots of");
     const misnamed = await agentOf(istiod, { env: { ISTIOD_SAN: "istiod.elsewhere.svc" }, wait: false });
-    await logs(misnamed, "cannot be verified with the roots of");
+    await says(misnamed, "cannot be verified with the roots of");
     const rootless = await startAgentProcess({
       name: "web",
       address: "127.0.0.10",
@@ -87,7 +84,7 @@ describe("what an agent shows of itself", () => {
       token: "x",
       wait: false,
     });
-    await logs(rootless, "there is no root certificate to verify the control plane with");
+    await says(rootless, "there is no root certificate to verify the control plane with");
     expect(await istiod.metric("citadel_server_csr_count")).toBe(0);
   });
 
@@ -133,7 +130,7 @@ describe("an SDS server that is there already", () => {
     });
     await spire.listen(`unix:${socket}`);
     const agent = await agentOf(istiod, { home });
-    expect(agent.log()).toContain("certificates come from the SDS server that is there already");
+    await says(agent, "certificates come from the SDS server that is there already");
     expect(await agent.admin("/certs")).toContain("spiffe://cluster.local/ns/shop/sa/web");
     expect(await istiod.metric("citadel_server_csr_count")).toBe(1);
     await agent.stop();

@@ -5,6 +5,7 @@ import { describe, expect, it } from "vitest";
 import { examine } from "../../src/agent/doctor/doctor-command.ts";
 import { findEnvoy } from "../../src/agent/find-envoy.ts";
 import { systemClock } from "../../src/base/clock.ts";
+import { makeCa } from "../../src/ca/ca-fixture.ts";
 import { meshBelieving, tokenFor } from "../support/agent-mesh.ts";
 import { tempDir } from "../support/cleanup.ts";
 import { rootOf } from "../support/identity.ts";
@@ -101,6 +102,7 @@ describe("istio-agent doctor", () => {
       ],
       [withoutRoot, "roots", /no root certificate/],
       [{ ...good, root: "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n" }, "roots", /cannot be read/],
+      [{ ...good, root: await endedRoot() }, "roots", /all certificates in .* have ended/],
       [{ ...good, root: await otherRoot() }, "istiod", /cannot be verified as istiod\.istio-system\.svc/],
       [withEnv({ ISTIOD_SAN: "elsewhere.example.com" }), "istiod", /cannot be verified as elsewhere\.example\.com/],
       [withEnv({ ISTIO_ADDRESS: `127.0.0.1:${await freePort()}` }), "istiod", /does not answer: .*ECONNREFUSED.*\n.*firewall/],
@@ -148,6 +150,11 @@ describe("the clock of a machine", () => {
     expect(await at(-3_600_000)).toMatch(/^it is (3600|359\d) s behind 127/);
   });
 });
+
+async function endedRoot(): Promise<string> {
+  const now = systemClock.now();
+  return (await makeCa("ended", { notBefore: now - 86_400_000, notAfter: now - 3_600_000 })).certificate.pem;
+}
 
 async function otherRoot(): Promise<Buffer> {
   return Buffer.from(await rootOf(await startIstiod({ files: {} })));

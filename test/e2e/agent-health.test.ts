@@ -13,7 +13,7 @@ import { type Istiod, startIstiod } from "../support/istiod.ts";
 import { freePort } from "../support/ports.ts";
 import { listening, startProxy } from "../support/proxy.ts";
 import { createIssuer } from "../support/tokens.ts";
-import { eventually } from "../support/wait.ts";
+import { eventually, says } from "../support/wait.ts";
 
 const MACHINE = "127.0.0.31";
 const HOST = "cart.shop.test";
@@ -105,7 +105,7 @@ it("a workload that its agent finds ill is not called until it is well again", a
 
   status = 503;
   await eventually("it is not called", async () => (await called()) === "other");
-  expect(agent.log()).toContain("it answers with status 503");
+  await says(agent, "it answers with status 503");
   expect(await (await istiod.debug("/debug/configz?type=WorkloadEntry")).text()).toContain("unhealthy");
   const metrics = async (): Promise<string> => (await fetch(`http://127.0.0.1:${agent.statusPort}/metrics`)).text();
   expect(await metrics()).toContain("istio_agent_workload_healthy 0");

@@ -8,7 +8,7 @@ import { bytesField, textField } from "../../src/wire/field-writer.ts";
 import { openGrpcChannel } from "../../src/wire/grpc-channel.ts";
 import { SOTW_METHOD } from "../../src/wire/grpc-server.ts";
 import { CLUSTER_TYPE } from "../../src/wire/type-urls.ts";
-import { type AgentRunOptions, type RunningAgent, startAgentProcess } from "../support/agent.ts";
+import { type AgentRunOptions, startAgentProcess } from "../support/agent.ts";
 import { meshBelieving, startAgentMesh, tokenFor } from "../support/agent-mesh.ts";
 import { call } from "../support/calls.ts";
 import { tempDir } from "../support/cleanup.ts";
@@ -18,7 +18,7 @@ import { startIstiod } from "../support/istiod.ts";
 import { freePort } from "../support/ports.ts";
 import { listening } from "../support/proxy.ts";
 import { createIssuer } from "../support/tokens.ts";
-import { eventually } from "../support/wait.ts";
+import { eventually, says } from "../support/wait.ts";
 
 /** A server that answers when it is told to. */
 async function slowServer(): Promise<{ readonly port: number; readonly waiting: ServerResponse[] }> {
@@ -64,9 +64,6 @@ spec:
 }
 
 /** What a process wrote last may come after word of its end. */
-const says = (agent: RunningAgent, text: string): Promise<boolean> =>
-  eventually(`the agent says ${JSON.stringify(text)}`, () => agent.log().includes(text));
-
 describe("the end of an agent", () => {
   it("lets requests finish within the drain time, and takes no new connections", async () => {
     const { agent, server, target } = await slowWorkload({}, { terminationDrainDuration: "20s", drainDuration: "1s" });
@@ -223,7 +220,7 @@ describe("the start of an agent", () => {
       env: { ...addresses, PROXY_CONFIG: "" },
     });
     await eventually("it is ready", async () => (await fetch(`http://127.0.0.1:${http}/ready`)).ok);
-    expect(agent.log()).toContain("istio-agent");
+    await says(agent, "istio-agent");
     expect(await agent.stop()).toBe(0);
   });
 });

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { type AgentMesh, startAgentMesh } from "../support/agent-mesh.ts";
 import { call } from "../support/calls.ts";
 import { artifactLayer, imageLayer, ociRegistry } from "../support/oci-registry.ts";
-import { eventually } from "../support/wait.ts";
+import { eventually, says } from "../support/wait.ts";
 import { headerModule } from "../support/wasm-module.ts";
 
 const LOGIN = { user: "ann", password: "pull-me" };
@@ -51,7 +51,7 @@ describe("Wasm modules of a registry", () => {
     // No secret yet: nothing may pass.
     await mesh.istiod.write(FILE, plugin("header", `${url}, imagePullSecret: pull`));
     await becomes("status 403");
-    expect(mesh.server.log()).toContain("its image pull secret is not there");
+    await says(mesh.server, "its image pull secret is not there");
     await mesh.istiod.write(FILE, secret(registry.host) + plugin("header", `${url}, imagePullSecret: pull`));
     await becomes("one");
     const pages = ["/debug/config_dump?proxyID=cart.shop", "/debug/ecdsz?proxyID=cart.shop", "/debug/configz"];

@@ -232,6 +232,15 @@ describe("the files of the CA", () => {
     expect(signed.chain).toHaveLength(2);
     expect(new X509Certificate(signed.chain[0] ?? "").issuer).toBe("O=mesh");
     expect(uriOf(await askCertificate(istiod, { certificate: signed }))).toContain("/ns/shop/sa/cart");
+
+    // One that ends soon is told of at once, and nothing it signs outlives it.
+    const fiveDays = 5 * 86_400;
+    const short = await makeCa("short", { notBefore: times.notBefore, notAfter: systemClock.now() + fiveDays * 1_000, issuer: root });
+    await put({ ...caTexts(short, root) });
+    await eventually("its end is told", () => istiod.log().includes("the certificate ends in 5 days"));
+    expect(await istiod.metric("citadel_server_cert_chain_expiry_seconds")).toBeLessThanOrEqual(fiveDays);
+    const long = await askCertificate(istiod, { token: issuer.token(claims), ttlSeconds: 10 * 86_400 });
+    expect(new X509Certificate(long.chain[0] ?? "").validToDate.getTime()).toBe(short.certificate.notAfter);
     await put({ "ca-key.pem": "garbage" });
     await eventually("the fault is shown", async () => (await istiod.metric("istiod_ca_reload_failed")) === 1);
     expect((await askCertificate(istiod, { token: issuer.token(claims) })).roots).toBe(root.certificate.pem);

@@ -29,20 +29,20 @@ metadata: {name: ${name}, namespace: shop}
 spec: {type: ExternalName, externalName: ${target}, ports: [{name: http, port: 80}]}
 `;
 
-const large = (name: string): string => `
+const large = (name: string, text = LARGE): string => `
 ---
 ${dump({
   apiVersion: "v1",
   kind: "Service",
-  metadata: { name, namespace: "shop", annotations: { "example.com/large": LARGE } },
+  metadata: { name, namespace: "shop", annotations: { "example.com/large": text } },
   spec: { ports: [{ name: "http", port: 80 }] },
 })}
 ---
 ${dump({
   apiVersion: "networking.istio.io/v1",
   kind: "VirtualService",
-  metadata: { name, namespace: "shop", annotations: { "example.com/large": LARGE } },
-  spec: { hosts: [name], http: [{ route: [{ destination: { host: name } }] }] },
+  metadata: { name, namespace: "shop", annotations: { "example.com/large": text } },
+  spec: { hosts: [name], http: [{ route: [{ destination: { host: name } }], headers: { request: { set: { "x-seen": name } } } }] },
 })}`;
 
 /** A pod that was just made: nobody has given it an address. */
@@ -123,6 +123,17 @@ spec: {clusterIP: ${good.clusterIP}, ports: [{name: http, port: 80}]}
     await expectUndisturbed(istiod);
   });
 
+  it("is a megabyte of annotations in a file, which is read like any other and goes to no proxy", async () => {
+    const istiod = await start({ "conf/filed.yaml": large("filed", "x".repeat(1_000_000)) });
+    const proxy = await startProxy({ xdsPort: istiod.grpcPort, name: "client", address: "127.0.0.1" });
+    const config = await eventually("what it says is in force", async () => {
+      const page = await proxy.admin("/config_dump");
+      return page.includes('"x-seen"') && page;
+    });
+    expect(config).not.toContain("xxxxxxxx");
+    await expectUndisturbed(istiod);
+  });
+
   it("is told where it comes from a newer schema, and the rest of the object counts", async () => {
     const crd = "virtualservices.networking.istio.io";
     const found = (await cluster.client.get("CustomResourceDefinition", crd))?.spec as { readonly versions: readonly object[] };
@@ -135,30 +146,31 @@ spec: {clusterIP: ${good.clusterIP}, ports: [{name: http, port: 80}]}
     ]);
     await cluster.client.patch("CustomResourceDefinition", crd, { type: "json", body: patches });
     const istiod = await start();
-    await startProxy({ xdsPort: istiod.grpcPort, name: "client", address: "127.0.0.1" });
+    const proxy = await startProxy({ xdsPort: istiod.grpcPort, name: "client", address: "127.0.0.1" });
     await eventually("the newer schema is in force", async () => {
       await cluster.client.apply(`
 apiVersion: networking.istio.io/v1
 kind: VirtualService
 metadata: {name: newer, namespace: shop}
-spec: {hosts: [good], quantumRouting: {entangled: true}, http: [{route: [{destination: {host: good}}], retries: {attempts: 2, telepathic: true}}]}
+spec: {hosts: [good], quantumRouting: {entangled: true}, http: [{route: [{destination: {host: good}}], retries: {attempts: 7, telepathic: true}}]}
 `);
       const kept = await cluster.client.get("VirtualService", "shop/newer");
       return JSON.stringify(kept?.spec).includes("quantumRouting");
     });
     await eventually("the field is named", async () => (await problems(istiod)).includes("quantumRouting"));
-    await eventually("the rest is in force", async () => (await (await istiod.debug("/debug/configz")).text()).includes('"newer"'));
+    await eventually("so is the other", async () => (await problems(istiod)).includes("telepathic"));
+    await eventually("the rest is in force", async () => /"num_retries": 7\b/.test(await proxy.admin("/config_dump")));
     await expectUndisturbed(istiod);
   });
 
-  it("runs no program that the kubeconfig of another cluster names", async () => {
+  it("runs no program and reads no file that the kubeconfig of another cluster names, and says so of each", async () => {
     const trap = join(await tempDir(), "trap");
     const exec = { apiVersion: "client.authentication.k8s.io/v1", command: "touch", args: [trap], interactiveMode: "Never" };
-    const hostile = (server: string): string =>
+    const hostile = (server: string, user: object = { exec }): string =>
       dump({
         "current-context": "it",
         clusters: [{ name: "it", cluster: { server } }],
-        users: [{ name: "it", user: { exec } }],
+        users: [{ name: "it", user }],
         contexts: [{ name: "it", context: { cluster: "it", user: "it" } }],
       });
     const secret = { name: "remote-hostile", namespace: "istio-system", labels: { "istio/multiCluster": "true" } };
@@ -169,6 +181,7 @@ spec: {hosts: [good], quantumRouting: {entangled: true}, http: [{route: [{destin
         metadata: secret,
         stringData: {
           hostile: hostile(cluster.url),
+          files: hostile(cluster.url, { tokenFile: "/etc/passwd" }),
           garbage: "{{{",
           deep: `a: ${"[".repeat(5_000)}`,
           "Odd_name.1": hostile("file:///etc/passwd"),
@@ -176,7 +189,14 @@ spec: {hosts: [good], quantumRouting: {entangled: true}, http: [{route: [{destin
       }),
     );
     const istiod = await start();
-    await eventually("it is told", () => /names a program to run/.test(istiod.log()));
+    for (const [name, why] of Object.entries({
+      hostile: "names a program to run",
+      files: "may not name files",
+      garbage: "cannot be read",
+      deep: "nesting exceeded",
+      "Odd_name.1": "no usable server address",
+    }))
+      await eventually(`${name} is told`, () => new RegExp(`is not used.*cluster=${name}\\b.*${why}`).test(istiod.log()));
     await expectUndisturbed(istiod);
     expect(existsSync(trap)).toBe(false);
     await cluster.client.delete("Secret", "istio-system/remote-hostile");

@@ -13,6 +13,7 @@ import { trustBundleAccess } from "../../src/install/trust-bundle-access.ts";
 import { findKubeAccess } from "../../src/kube/kube-access.ts";
 import { createKubeClient } from "../../src/kube/kube-client.ts";
 import { type Cluster, clusterImpossible, startCluster } from "../cluster/start-cluster.ts";
+import { createCertificateIssuer } from "../support/certificates.ts";
 import { tempDir } from "../support/cleanup.ts";
 import { addNamespaces } from "../support/cluster-objects.ts";
 import { type Istiod, startIstiod } from "../support/istiod.ts";
@@ -68,6 +69,9 @@ describe.skipIf(reason !== undefined)("the CA of a cluster", () => {
   const published = async (namespace: string): Promise<string | undefined> =>
     ((await cluster.client.get("ConfigMap", `${namespace}/${CONFIG_MAP}`))?.data as Record<string, string> | undefined)?.["root-cert.pem"];
 
+  const publishedRevoked = async (namespace: string): Promise<string | undefined> =>
+    ((await cluster.client.get("ConfigMap", `${namespace}/istio-ca-crl`))?.data as Record<string, string> | undefined)?.["ca-crl.pem"];
+
   const leads = ({ log }: Istiod): boolean => /leading now.*istio-namespace-controller-election/.test(log());
 
   it("is made once, however many replicas start at a time, and told to namespaces", async () => {
@@ -113,6 +117,26 @@ describe.skipIf(reason !== undefined)("the CA of a cluster", () => {
     await applySecret(namespace, "cacerts", { ...next });
     await eventually("the new root signs", () => trusted(istiod, next["root-cert.pem"]));
     await eventually("the new root is published", async () => (await published(namespace)) === next["root-cert.pem"]);
+  });
+
+  it("has what it revoked told to namespaces, where it says so, and as it changes", async () => {
+    const namespace = await place();
+    const mine = await bringCa("mine");
+    const issuer = await createCertificateIssuer("above");
+    const [first, second] = [await issuer.revoke(await issuer.issue("DNS:a.test")), await issuer.revoke(await issuer.issue("DNS:b.test"))];
+    await applySecret(namespace, "cacerts", { ...mine });
+    const istiod = await start(namespace);
+    await eventually("the roots are published", async () => (await published(namespace)) === mine["root-cert.pem"]);
+    expect(await publishedRevoked(namespace)).toBeUndefined();
+    for (const list of [first, second]) {
+      await applySecret(namespace, "cacerts", { ...mine, "ca-crl.pem": list });
+      await eventually("the list is published", async () => (await publishedRevoked(namespace)) === list.trim());
+    }
+    expect(await publishedRevoked("shop")).toBe(second.trim());
+    await applySecret(namespace, "cacerts", { ...mine, "ca-crl.pem": "nonsense" });
+    await eventually("the fault is told", () => istiod.log().includes("ca-crl.pem: it holds no revocation list"));
+    expect(await publishedRevoked(namespace)).toBe(second.trim());
+    expect(await published(namespace)).toBe(mine["root-cert.pem"]);
   });
 
   it("may be Istio's own, which has no roots beside its certificate, or one in a TLS Secret", async () => {
@@ -175,13 +199,14 @@ describe.skipIf(reason !== undefined)("the CA of a cluster", () => {
     const mine = await bringCa("mine");
     await applySecret(namespace, "cacerts", { ...mine });
     const webhooks = await freePort();
-    const istiod = await startIstiod({
+    await startIstiod({
       files: { "mesh.yaml": "clusterWrites: true\n" },
       env: {
         KUBECONFIG: await cluster.kubeconfigFor(namespace, "istiod"),
         POD_NAMESPACE: namespace,
         ENABLE_CLUSTER_TRUST_BUNDLE_API: "true",
         HTTPS_ADDR: `127.0.0.1:${webhooks}`,
+        ISTIO_WEBHOOK_URL: `https://localhost:${webhooks}`,
       },
     });
     await eventually("the roots are there", async () => (await bundle()) === mine["root-cert.pem"]);
@@ -194,8 +219,17 @@ describe.skipIf(reason !== undefined)("the CA of a cluster", () => {
     const both = `${mine["root-cert.pem"]}${next["root-cert.pem"]}`;
     await applySecret(namespace, "cacerts", { ...mine, "root-cert.pem": both });
     await eventually("they follow the CA", async () => (await bundle())?.match(/BEGIN/g)?.length === 2);
-    const shown = (await (await istiod.debug("/debug/inject")).json()) as unknown;
-    expect(JSON.stringify(shown)).toContain('"ENABLE_CLUSTER_TRUST_BUNDLE_API":true');
+    let pods = 0;
+    const mounted = await eventually("a pod is injected", async () => {
+      pods += 1;
+      const pod = `{apiVersion: v1, kind: Pod, metadata: {name: led-${pods}, namespace: shop, labels: {sidecar.istio.io/inject: "true"}}, spec: {containers: [{name: web, image: web}]}}`;
+      await cluster.client.apply(pod);
+      const spec = (await cluster.client.get("Pod", `shop/led-${pods}`))?.spec as {
+        readonly volumes?: readonly { readonly name: string }[];
+      };
+      return spec.volumes?.find(({ name }) => name === "istiod-ca-cert");
+    });
+    expect(mounted).toMatchObject({ projected: { sources: [{ clusterTrustBundle: { name: BUNDLE, path: "root-cert.pem" } }] } });
   });
 
   it("is told to every namespace that counts, new ones too, and told again where somebody changed it", async () => {

@@ -1,15 +1,19 @@
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { readFile, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, assert, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
 import { installedKinds } from "../../src/kube/discovery.ts";
 import { findKubeAccess } from "../../src/kube/kube-access.ts";
 import { createKubeClient, type KubeClient } from "../../src/kube/kube-client.ts";
 import { LeaderLease } from "../../src/kube/lease.ts";
-import { Reflector } from "../../src/kube/reflector.ts";
+import { Reflector, type ReflectorTimes } from "../../src/kube/reflector.ts";
 import type { KubeObject, ResourceType } from "../../src/kube/resource-type.ts";
 import { WATCHED_KINDS } from "../../src/sources/kubernetes/watched-kinds.ts";
 import { type Cluster, clusterImpossible, startCluster } from "../cluster/start-cluster.ts";
+import { tempDir } from "../support/cleanup.ts";
 import { addNamespaces } from "../support/cluster-objects.ts";
+import { startRelay } from "../support/relay.ts";
 import { eventually } from "../support/wait.ts";
 
 const reason = clusterImpossible();
@@ -109,6 +113,67 @@ describe.skipIf(reason !== undefined)("the client of a cluster", () => {
     await client.patch(CONFIG_MAPS, { namespace: "shop", name: "p1" }, { as: "merge", body: { metadata: { labels: { more: "yes" } } } });
     await eventually("both changes", () => held.size === 2 && held.get("shop/p1")?.metadata.labels?.more === "yes");
     expect(held.get("shop/p1")?.data).toBe(undefined);
+  });
+
+  /** Follows ConfigMaps of a set: their `value` by name. */
+  function followSet(by: Pick<KubeClient, "listEach" | "watch">, set: string, times: Partial<ReflectorTimes>) {
+    const held = new Map<string, string>();
+    const stop = new AbortController();
+    onTestFinished(() => stop.abort());
+    const reflector = new Reflector<string>({
+      client: by,
+      type: CONFIG_MAPS,
+      selection: { namespace: "shop", labelSelector: `set=${set}` },
+      clock: systemClock,
+      log: silentLog,
+      shape: ({ data }) => (data as Readonly<Record<string, string>> | undefined)?.value,
+      changed: ({ upserts, deletes }) => {
+        for (const [key, value] of upserts) held.set(key, value);
+        for (const key of deletes) held.delete(key);
+      },
+      times,
+    });
+    void reflector.run(stop.signal);
+    return { held, reflector };
+  }
+
+  it("opens a watch anew that carries nothing, and misses nothing by it", async () => {
+    const wire = await startRelay({ to: Number(new URL(cluster.url).port) });
+    const file = join(await tempDir(), "config");
+    await writeFile(file, (await readFile(cluster.kubeconfig, "utf8")).replaceAll(cluster.url, `https://127.0.0.1:${wire.port}`));
+    const access = (await findKubeAccess({ env: { KUBECONFIG: file }, clock: systemClock })) ?? assert.fail("no access");
+    const far = createKubeClient(access, systemClock);
+    onTestFinished(() => far.close());
+    await client.create(CONFIG_MAPS, map("w1", { value: "1" }, { labels: { set: "wire" } }));
+    const { held, reflector } = followSet(far, "wire", { idle: 1_000 });
+    await eventually("it is known", () => held.get("shop/w1") === "1");
+    const change = (value: string) =>
+      client.patch(CONFIG_MAPS, { namespace: "shop", name: "w1" }, { as: "merge", body: { data: { value } } });
+    await change("2");
+    await eventually("its watch is open", () => held.get("shop/w1") === "2");
+    wire.freeze();
+    await change("3");
+    await eventually("the change is known", () => held.get("shop/w1") === "3");
+    expect([reflector.state.lists, reflector.state.state]).toEqual([1, "ok"]);
+  });
+
+  it("finds by comparing with the server what no event told of", async () => {
+    const set = (name: string) => client.create(CONFIG_MAPS, map(name, { value: "1" }, { labels: { set: "lost" } }));
+    for (const name of ["changed", "deleted", "kept"]) await set(name);
+    const deaf: Pick<KubeClient, "listEach" | "watch"> = {
+      listEach: client.listEach,
+      // What happens is never told.
+      async *watch(type, options) {
+        for await (const _ of client.watch(type, options)) yield [];
+      },
+    };
+    const { held, reflector } = followSet(deaf, "lost", { check: 100, checkGrace: 50 });
+    await eventually("all are known", () => held.size === 3);
+    await client.patch(CONFIG_MAPS, { namespace: "shop", name: "changed" }, { as: "merge", body: { data: { value: "2" } } });
+    await client.delete(CONFIG_MAPS, { namespace: "shop", name: "deleted" });
+    await set("new");
+    await eventually("all of it is known", () => [...held].sort().join(" ") === "shop/changed,2 shop/kept,1 shop/new,1");
+    expect(reflector.state.differences).toBeGreaterThan(0);
   });
 
   it("reads of lists in protobuf what it reads of those in JSON, and refusals too", async () => {

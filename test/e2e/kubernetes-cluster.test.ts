@@ -43,11 +43,7 @@ describe.skipIf(reason !== undefined)("a control plane beside a cluster", () => 
   });
 
   it("waits for the pod of an endpoint, and knows its labels and its node's place", async () => {
-    await cluster.client.apply(`
-apiVersion: v1
-kind: Node
-metadata: {name: n1, labels: {topology.kubernetes.io/region: eu, topology.kubernetes.io/zone: eu-1}}
-`);
+    await addNodes(cluster, "n1");
     await addPod(cluster, { name: "other", address: "10.1.0.9" });
     await cluster.client.apply(serviceYaml("api") + sliceYaml("api", ["10.1.0.3"], { pods: { "10.1.0.3": "api-1" } }));
     const istiod = await start();
@@ -56,7 +52,48 @@ metadata: {name: n1, labels: {topology.kubernetes.io/region: eu, topology.kubern
     await addPod(cluster, { name: "api-1", address: "10.1.0.3", labels: { app: "api" }, node: "n1" });
     await eventually("the endpoint", () => told().at(-1)?.join() === "10.1.0.3:8080");
     const page = await (await istiod.debug("/debug/endpointz")).text();
-    expect(page).toContain("eu-1");
+    expect(page).toContain("eu-n1");
+  });
+
+  it("knows what Services say of their clients: nodes, affinity, and servers that are not ready", async () => {
+    await addNodes(cluster, "here", "away");
+    await addPod(cluster, { name: "client", address: "10.9.9.9", node: "here" });
+    const addresses = { "10.1.3.1": "placed-1", "10.1.3.2": "placed-2" };
+    await addPod(cluster, { name: "placed-1", address: "10.1.3.1", node: "here" });
+    await addPod(cluster, { name: "placed-2", address: "10.1.3.2", node: "away" });
+    const slice = (name: string): string => sliceYaml(name, Object.keys(addresses), { pods: addresses });
+    await cluster.client.apply(
+      serviceYaml("local") + slice("local") + serviceYaml("early") + slice("early").replaceAll('"ready":true', '"ready":false'),
+    );
+    const change = (name: string, spec: object) => cluster.client.patch("Service", `shop/${name}`, { body: { spec } });
+    const istiod = await start();
+    const watch = (name: string) => watchEndpoints(istiod.grpcPort, WEB.replace("web", name));
+    const local = watch("local");
+    await eventually("both nodes", () => local().at(-1)?.length === 2);
+    await change("local", { internalTrafficPolicy: "Local" });
+    await eventually("its own node alone", () => local().at(-1)?.join() === "10.1.3.1:8080");
+    await change("local", { internalTrafficPolicy: "Cluster" });
+    await eventually("both nodes again", () => local().at(-1)?.length === 2);
+
+    const client = await startProxy({ xdsPort: istiod.grpcPort, name: "client", address: "10.9.9.9" });
+    const clusterOf = async (name: string): Promise<string> => {
+      const dump = JSON.parse(await client.admin("/config_dump?resource=dynamic_active_clusters")) as ClusterDump;
+      return JSON.stringify(dump.configs?.find(({ cluster: { name: found } }) => found === WEB.replace("web", name))?.cluster ?? {});
+    };
+    const health = async (): Promise<string> =>
+      (await client.admin("/clusters"))
+        .split("\n")
+        .filter((line) => /early.*health_flags/.test(line))
+        .join();
+    await eventually("who is not ready is not used", async () => /failed_eds_health.*failed_eds_health/.test(await health()));
+    await change("early", { publishNotReadyAddresses: true });
+    await eventually("it is where the Service says so", async () => /healthy.*healthy/.test(await health()));
+    expect(await clusterOf("local")).not.toContain("RING_HASH");
+    await change("local", { sessionAffinity: "ClientIP", sessionAffinityConfig: { clientIP: { timeoutSeconds: 60 } } });
+    await eventually("clients are kept", async () => (await clusterOf("local")).includes("RING_HASH"));
+    await change("local", { sessionAffinity: "None", sessionAffinityConfig: null });
+    await eventually("clients are free", async () => /LEAST_REQUEST/.test(await clusterOf("local")));
+    await client.assertNothingRejected();
   });
 
   it("reads kinds that are installed while it runs, and moves real traffic by them", async () => {
@@ -180,3 +217,17 @@ spec: {hosts: [own.example.com], ports: [{number: 80, name: http, protocol: HTTP
     expect(kept().every((endpoints) => endpoints.length > 0)).toBe(true);
   });
 });
+
+/** Nodes, each in a zone of its own that is named after it. */
+async function addNodes(cluster: Cluster, ...names: readonly string[]): Promise<void> {
+  for (const name of names)
+    await cluster.client.apply(`
+apiVersion: v1
+kind: Node
+metadata: {name: ${name}, labels: {topology.kubernetes.io/region: eu, topology.kubernetes.io/zone: eu-${name}}}
+`);
+}
+
+interface ClusterDump {
+  readonly configs?: readonly { readonly cluster: { readonly name: string } }[];
+}

@@ -66,6 +66,22 @@ spec:
       containers: [{name: work, image: shell, args: ["curl -fsS -m 20 http://echo/second"]}]
 `;
 
+/** A pod whose proxy is a container like others, and whose application calls somebody first of all: it must be held until the proxy is ready. */
+const HELD = `
+---
+apiVersion: v1
+kind: Pod
+metadata:
+  name: held
+  namespace: shop
+  labels: {app: held}
+  annotations: {sidecar.istio.io/nativeSidecar: "false", proxy.istio.io/config: "holdApplicationUntilProxyStarts: true"}
+spec:
+  restartPolicy: Never
+  terminationGracePeriodSeconds: 1
+  containers: [{name: app, image: shell, args: ["curl -fsS -m 20 http://echo/held && sleep 600"]}]
+`;
+
 const ROUTE = `
 ---
 apiVersion: v1
@@ -152,6 +168,13 @@ describe.skipIf(reason !== undefined)("injected pods that really run", () => {
       },
       180_000,
     );
+
+    await cluster.client.apply(HELD);
+    const [held] = await cluster.node.readyPods("shop", "app=held");
+    const { containers } = (held?.spec ?? {}) as { readonly containers?: readonly { readonly name: string }[] };
+    expect(containers?.map(({ name: one }) => one)).toEqual(["istio-proxy", "app"]);
+    const log = await eventually("its first step is done", () => cluster.node.logs("shop/held", "app") || undefined);
+    expect(log).toContain('"url":"/held"');
 
     const ending = `shop/${echo?.metadata.name}`;
     await cluster.client.delete("Pod", ending);

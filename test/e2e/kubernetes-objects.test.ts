@@ -81,6 +81,47 @@ async function startCluster(more: Readonly<Record<string, string>> = {}): Promis
   return { istiod, servers, port, target: { port, host: "cart.shop.svc.cluster.local" } };
 }
 
+/** Servers by the node their pod is on; the first two nodes are in one zone. */
+const NODES = [
+  { name: "n1", zone: "a", address: "127.0.6.1" },
+  { name: "n2", zone: "a", address: "127.0.6.2" },
+  { name: "n3", zone: "b", address: "127.0.6.3" },
+];
+
+/** Pods on those nodes, and the client's on the first. */
+const placedPods = (): string =>
+  [...NODES, { name: "n1", zone: "a", address: "127.0.0.1" }]
+    .map(
+      ({ name, address }, index) =>
+        `${pod(`p${index}`, address, "v1").replace("spec: {", `spec: {nodeName: ${name}, `)}---
+{apiVersion: v1, kind: Node, metadata: {name: ${name}, labels: {topology.kubernetes.io/region: eu, topology.kubernetes.io/zone: ${NODES.find((node) => node.name === name)?.zone}}}}
+`,
+    )
+    .join("");
+
+/** A Service that says so of its clients, with the servers of these nodes behind it. */
+const placedService = (name: string, spec: string, { port, target }: { readonly port: number; readonly target: number }) => ({
+  [`conf/${name}.yaml`]: `{apiVersion: v1, kind: Service, metadata: {name: ${name}, namespace: shop}, spec: {${spec}, ports: [{name: http, port: ${port}}]}}`,
+  [`conf/${name}-slice.yaml`]: placedSlice(name, target),
+});
+
+const placedSlice = (name: string, target: number, { nodes = NODES, isReady = true } = {}): string => `
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: ${name}-1, namespace: shop, labels: {kubernetes.io/service-name: ${name}}}
+addressType: IPv4
+ports: [{name: http, port: ${target}}]
+endpoints: ${JSON.stringify(
+  nodes.map((node) => ({
+    addresses: [node.address],
+    conditions: { ready: isReady },
+    nodeName: node.name,
+    zone: node.zone,
+    targetRef: { kind: "Pod", name: `p${NODES.indexOf(node)}`, namespace: "shop" },
+  })),
+)}
+`;
+
 describe("Kubernetes objects in files", () => {
   it("carry traffic to every endpoint, by every name of the service", async () => {
     const { target } = await startCluster();
@@ -136,5 +177,62 @@ describe("Kubernetes objects in files", () => {
     await eventually("it answers", async () => (await tally(1, call)).six === 1);
     expect(await tally(16, call)).toEqual({ six: 16 });
     await proxy.assertNothingRejected();
+  });
+
+  it("lead clients to servers of their node alone, or to near ones first, as the Service says", async () => {
+    const [port, target] = [await freePort(), await freePort()];
+    for (const { name, address } of NODES) await httpEcho(name, { host: address, port: target });
+    const wishes = {
+      any: "sessionAffinity: None",
+      local: "internalTrafficPolicy: Local",
+      zone: "trafficDistribution: PreferClose",
+      node: "trafficDistribution: PreferSameNode",
+    };
+    const all = { ...wishes, kept: `${wishes.zone}, sessionAffinity: ClientIP` };
+    const istiod = await startIstiod({
+      files: Object.assign(
+        { "conf/pods.yaml": placedPods() },
+        ...Object.entries(all).map(([name, spec]) => placedService(name, spec, { port, target })),
+      ),
+    });
+    const proxy = await startProxy({ xdsPort: istiod.grpcPort, name: "p3", address: "127.0.0.1" });
+    await listening(port);
+    const answerers = async (name: string): Promise<string> =>
+      Object.keys(await tally(24, { port, host: `${name}.shop` }))
+        .sort()
+        .join();
+    const answer = (want: Readonly<Record<keyof typeof wishes, string>>): Promise<boolean> =>
+      eventually(`answers are of ${JSON.stringify(want)}`, async () => {
+        const got: Record<string, string> = {};
+        for (const name of Object.keys(wishes)) got[name] = await answerers(name);
+        expect(got).toEqual(want);
+        return true;
+      });
+    const place = async (nodes: typeof NODES): Promise<void> => {
+      for (const name of Object.keys(all)) await istiod.write(`conf/${name}-slice.yaml`, placedSlice(name, target, { nodes }));
+    };
+    await answer({ any: "n1,n2,n3", local: "n1", zone: "n1,n2", node: "n1" });
+    await eventually("a client that is kept is kept near", async () => ["n1", "n2"].includes(await answerers("kept")));
+    await place(NODES.slice(1));
+    await answer({ any: "n2,n3", local: "status 503", zone: "n2", node: "n2" });
+    await eventually("one that is kept goes where others go", async () => (await answerers("kept")) === "n2");
+    await place(NODES.slice(2));
+    await answer({ any: "n3", local: "status 503", zone: "n3", node: "n3" });
+    await eventually("one that is kept goes on, too", async () => (await answerers("kept")) === "n3");
+    await proxy.assertNothingRejected();
+  });
+
+  it("lead to servers that are not ready where the Service publishes them, and only there", async () => {
+    const [port, target] = [await freePort(), await freePort()];
+    for (const { name, address } of NODES) await httpEcho(name, { host: address, port: target });
+    const files = (publish: boolean) => placedService("early", `publishNotReadyAddresses: ${publish}`, { port, target });
+    const unready = { "conf/early-slice.yaml": placedSlice("early", target, { isReady: false }) };
+    const istiod = await startIstiod({ files: { "conf/pods.yaml": placedPods(), ...files(true), ...unready } });
+    await startProxy({ xdsPort: istiod.grpcPort, name: "p3", address: "127.0.0.1" });
+    await listening(port);
+    const early = { port, host: "early.shop" };
+    expect(Object.keys(await tally(24, early)).sort()).toEqual(["n1", "n2", "n3"]);
+    await istiod.write("conf/early.yaml", files(false)["conf/early.yaml"] ?? "");
+    await eventually("nobody answers", async () => (await tally(8, early))["status 503"] === 8);
   });
 });

@@ -1,17 +1,13 @@
 import type { JsonObject } from "@bufbuild/protobuf";
-import { fromBinary } from "@bufbuild/protobuf";
 import { afterAll, assert, beforeAll, describe, expect, it } from "vitest";
-import { HealthStatus } from "../../src/gen/envoy/config/core/v3/health_check_pb.js";
-import { ClusterLoadAssignmentSchema } from "../../src/gen/envoy/config/endpoint/v3/endpoint_pb.js";
 import { accessObjects } from "../../src/install/access.ts";
 import { DEFAULT_INSTALL } from "../../src/install/install-options.ts";
-import { ENDPOINT_TYPE } from "../../src/wire/type-urls.ts";
 import { type Cluster, clusterImpossible, type KubeObject, startCluster } from "../cluster/start-cluster.ts";
+import { CART_GROUP, CART_MEMBER, latestMembers, watchCarts } from "../support/cart-machines.ts";
 import { addNamespaces, clusterRead, installCrds } from "../support/cluster-objects.ts";
 import { type Istiod, startIstiod } from "../support/istiod.ts";
 import { openVmStream, type VmStream } from "../support/vm-agent.ts";
 import { eventually } from "../support/wait.ts";
-import { type Answer, subscribe } from "../support/xds-subscriber.ts";
 
 /*
  * Machines that register themselves with one of several replicas. The others, and other control planes, know them from the cluster.
@@ -26,28 +22,10 @@ kind: ServiceAccount
 metadata: {name: cart, namespace: shop}
 ---
 apiVersion: networking.istio.io/v1
-kind: WorkloadGroup
-metadata: {name: carts, namespace: shop}
-spec:
-  metadata: {labels: {app: cart}}
-  template: {serviceAccount: cart, ports: {http: 8080}}
----
-apiVersion: networking.istio.io/v1
 kind: WorkloadEntry
 metadata: {name: written, namespace: shop, labels: {app: cart}, annotations: {proxy.istio.io/health-checks-enabled: "true"}}
 spec: {address: 10.9.0.9, serviceAccount: cart, ports: {http: 8080}}
----
-apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: cart, namespace: shop}
-spec:
-  hosts: [cart.shop.test]
-  location: MESH_INTERNAL
-  resolution: STATIC
-  ports: [{number: 80, name: http, protocol: HTTP}]
-  workloadSelector: {labels: {app: cart}}
-`;
-const MEMBER = { AUTO_REGISTER_GROUP: "carts", SERVICE_ACCOUNT: "cart" };
+---${CART_GROUP}`;
 const WRITTEN = { WORKLOAD_ENTRY: "written", SERVICE_ACCOUNT: "cart" };
 const ENTRY = "shop/carts-10.9.0.1";
 
@@ -89,10 +67,9 @@ describe.skipIf(reason !== undefined)("machines that register with one of severa
     return stream;
   };
 
-  const watch = ({ grpcPort }: Istiod): (() => string) => {
-    const node = { id: "sidecar~127.0.0.1~client.shop~shop.svc.cluster.local" };
-    const answers = subscribe({ port: grpcPort, variant: "delta", node, typeUrl: ENDPOINT_TYPE, names: ["outbound|80||cart.shop.test"] });
-    return () => membersIn(answers.findLast(({ resources }) => resources.length > 0));
+  const watch = (istiod: Istiod): (() => string) => {
+    const answers = watchCarts(istiod);
+    return () => latestMembers(answers);
   };
   const seen = (members: () => string, want: string): Promise<boolean> =>
     eventually(`${want} is seen`, () => {
@@ -107,32 +84,32 @@ describe.skipIf(reason !== undefined)("machines that register with one of severa
   it("are known to all, with their health, move between replicas, and go when they are gone", async () => {
     const [a, b] = [await start("istiod-a"), await start("istiod-b")];
     const [atA, atB] = [watch(a), watch(b)];
-    const first = await machine(a, MEMBER);
+    const first = await machine(a, CART_MEMBER);
     first.health();
-    await seen(atB, "10.9.0.1, 10.9.0.9 ill");
-    await seen(atA, "10.9.0.1, 10.9.0.9 ill");
+    await seen(atB, "10.9.0.1:8080, 10.9.0.9:8080 ill");
+    await seen(atA, "10.9.0.1:8080, 10.9.0.9:8080 ill");
     expect((await entryOf())?.metadata).toMatchObject({
       annotations: { "istio.io/autoRegistrationGroup": "carts", "istio.io/workloadController": "istiod-a" },
       ownerReferences: [{ kind: "WorkloadGroup", name: "carts", controller: true }],
     });
     first.health("it is ill");
-    await seen(atB, "10.9.0.1 ill, 10.9.0.9 ill");
+    await seen(atB, "10.9.0.1:8080 ill, 10.9.0.9:8080 ill");
     expect(await healthOf(ENTRY)).toBe("False");
 
     // It goes on with the other replica; the first one, which takes it for gone, does not take it away from there.
-    const second = await machine(b, MEMBER);
+    const second = await machine(b, CART_MEMBER);
     second.health();
     await eventually("it belongs to the other", async () =>
       JSON.stringify((await entryOf())?.metadata).includes('"istio.io/workloadController":"istiod-b"'),
     );
     first.close();
     await eventually("the first has forgotten it", () => a.log().includes("a workload that registered itself is gone"));
-    await seen(atA, "10.9.0.1, 10.9.0.9 ill");
+    await seen(atA, "10.9.0.1:8080, 10.9.0.9:8080 ill");
     expect((await entryOf())?.metadata.annotations).toMatchObject({ "istio.io/connectedAt": expect.any(String) });
 
     second.close();
-    await seen(atA, "10.9.0.9 ill");
-    await seen(atB, "10.9.0.9 ill");
+    await seen(atA, "10.9.0.9:8080 ill");
+    await seen(atB, "10.9.0.9:8080 ill");
     expect(await entryOf()).toBeUndefined();
     for (const { log } of [a, b]) expect(log()).not.toContain("cannot be written");
   });
@@ -141,37 +118,24 @@ describe.skipIf(reason !== undefined)("machines that register with one of severa
     const [a, b] = [await start("istiod-a"), await start("istiod-b")];
     const atB = watch(b);
     const stream = await machine(a, WRITTEN, "10.9.0.9");
-    await seen(atB, "10.9.0.9 ill");
+    await seen(atB, "10.9.0.9:8080 ill");
     stream.health();
-    await seen(atB, "10.9.0.9");
+    await seen(atB, "10.9.0.9:8080");
     stream.close();
-    await seen(atB, "10.9.0.9 ill");
+    await seen(atB, "10.9.0.9:8080 ill");
     await eventually("nothing is known of it", async () => (await healthOf("shop/written")) === undefined);
   });
 
   it("are taken away by another replica where theirs died with them", async () => {
     const [a, b] = [await start("istiod-a"), await start("istiod-b")];
     const atB = watch(b);
-    await machine(a, MEMBER);
-    await seen(atB, "10.9.0.1, 10.9.0.9 ill");
+    await machine(a, CART_MEMBER);
+    await seen(atB, "10.9.0.1:8080, 10.9.0.9:8080 ill");
     await a.stop("SIGKILL");
     const longAgo = new Date(Date.UTC(2026, 0, 1)).toISOString();
     const body = { metadata: { annotations: { "istio.io/connectedAt": longAgo } } };
     await cluster.client.patch("WorkloadEntry", ENTRY, { body });
-    await seen(atB, "10.9.0.9 ill");
+    await seen(atB, "10.9.0.9:8080 ill");
     expect(await entryOf()).toBeUndefined();
   });
 });
-
-/** Addresses of the members of a service, and which of them are ill. */
-function membersIn(answer: Answer | undefined): string {
-  const all = (answer?.resources ?? [])
-    .flatMap(({ value }) => fromBinary(ClusterLoadAssignmentSchema, value).endpoints)
-    .flatMap(({ lbEndpoints }) => lbEndpoints)
-    .map(({ hostIdentifier, healthStatus }) => {
-      const socket = hostIdentifier.case === "endpoint" ? hostIdentifier.value.address?.address : undefined;
-      const address = socket?.case === "socketAddress" ? socket.value.address : "";
-      return `${address}${healthStatus === HealthStatus.UNHEALTHY ? " ill" : ""}`;
-    });
-  return all.sort().join(", ");
-}

@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/base/clock.ts";
 import { type Cluster, clusterImpossible, startCluster } from "../cluster/start-cluster.ts";
 import { watchEndpoints } from "../support/assignments.ts";
 import { addNamespaces, addPod, installCrds, serviceYaml, sliceYaml } from "../support/cluster-objects.ts";
 import { type Istiod, startIstiod } from "../support/istiod.ts";
+import { freePort } from "../support/ports.ts";
 import { tellOfCluster } from "../support/remote-secret.ts";
 import { eventually } from "../support/wait.ts";
 
@@ -42,6 +44,13 @@ describe.skipIf(reason !== undefined)("several clusters", () => {
     const before = told().length;
     await tellOf({ token: await west.createServiceAccountToken("istio-system", "default") }); // May read nothing.
     await eventually("the new credential is tried", async () => / is forbidden/.test(await ready(istiod)));
+    const nowhere = { ...west, url: `https://127.0.0.1:${await freePort()}` };
+    await tellOfCluster(east, { name: "west", cluster: nowhere, user: { token: west.adminToken } });
+    await eventually("the new address is tried", async () =>
+      /stale for \d+ s: [^"]*127\.0\.0\.1:\d+ cannot be reached/.test(await ready(istiod)),
+    );
+    // A cluster that nobody knows yet would be waited for no longer than this: what was known of this one stays all the same.
+    await systemClock.sleep(6_000);
     await tellOf({ exec: { apiVersion: "client.authentication.k8s.io/v1", command: "/bin/true" } });
     await eventually("a program is refused", () => istiod.log().includes("names a program to run"));
     await tellOf({ token: west.adminToken });
@@ -67,7 +76,7 @@ describe.skipIf(reason !== undefined)("several clusters", () => {
     await eventually("the page tells it", async () => {
       expect(await (await istiod.debug("/debug/clusterz")).json()).toMatchObject([
         { id: "east", syncStatus: "synced" },
-        { id: "west", syncStatus: "timeout" },
+        { id: "west", syncStatus: "timeout", staleSince: expect.stringMatching(/^20\d\d-.*Z$/) },
       ]);
       return true;
     });

@@ -10,6 +10,8 @@ const reason = clusterImpossible();
 if (reason !== undefined) console.warn(`skipped: ${reason}`);
 
 const NAME = "kubernetes://cert";
+/** A minute, and what a busy machine takes. */
+const ASKED_ANEW_MS = 120_000;
 
 describe.skipIf(reason !== undefined)("credentials in a cluster", () => {
   let cluster: Cluster;
@@ -38,5 +40,14 @@ ${secretReaderYaml("edge")}`);
     await eventually("it is refused", () => other.answers.length > 0);
     expect(other.answers).toEqual([`-${NAME}`]);
     await eventually("it is told", () => istiod.log().includes("service account shop/other may not read secrets of its namespace"));
+
+    // Who may is asked anew every minute: the one loses what the other is given, while both are connected.
+    await cluster.client.apply(secretReaderYaml("other"));
+    await eventually("it is given to the other", () => other.answers.at(-1) === `+${NAME}`, ASKED_ANEW_MS);
+    await eventually("it is taken from the one", () => edge.answers.at(-1) === `-${NAME}`, ASKED_ANEW_MS);
+    expect([edge.answers, other.answers]).toEqual([
+      [`+${NAME}`, `-${NAME}`],
+      [`-${NAME}`, `+${NAME}`],
+    ]);
   });
 });

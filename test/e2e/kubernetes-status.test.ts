@@ -9,7 +9,7 @@ import { type Istiod, startIstiod } from "../support/istiod.ts";
 import { freePort } from "../support/ports.ts";
 import { startProxy } from "../support/proxy.ts";
 import { rule, SHOP_HOST, shopGateway, shopRoutes, shopService } from "../support/shop.ts";
-import { eventually } from "../support/wait.ts";
+import { eventually, says } from "../support/wait.ts";
 
 const reason = clusterImpossible();
 if (reason !== undefined) console.warn(`skipped: ${reason}`);
@@ -221,6 +221,6 @@ spec: {egress: [{hosts: ["./*"]}]}
     const ours = await told("Sidecar", "ours", { Accepted: /^True Valid/ });
     expect(conditionOf(ours, "Reconciled")).toBeUndefined();
     expect((await get("Sidecar", "theirs")).status).toBeUndefined();
-    expect(istiod.log()).toMatch(/leading now.*lease=istiod-status-ours/);
+    await says(istiod, /leading now.*lease=istiod-status-ours/);
   });
 });

@@ -1,8 +1,15 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createServer } from "node:https";
+import type { AddressInfo } from "node:net";
+import { json } from "node:stream/consumers";
+import { dump } from "js-yaml";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { tagWebhookConfiguration } from "../../src/webhooks/webhook-configurations.ts";
 import { type Cluster, clusterImpossible, type KubeObject, startCluster } from "../cluster/start-cluster.ts";
+import { createCertificateIssuer } from "../support/certificates.ts";
 import { addNamespaces, installCrds } from "../support/cluster-objects.ts";
 import { type Istiod, startIstiod } from "../support/istiod.ts";
 import { freePort } from "../support/ports.ts";
+import { startRelay } from "../support/relay.ts";
 import { eventually } from "../support/wait.ts";
 
 const reason = clusterImpossible();
@@ -41,8 +48,8 @@ describe.skipIf(reason !== undefined)("webhooks that a real API server calls", (
   });
   afterAll(() => cluster?.stop());
 
-  async function start(env: Readonly<Record<string, string>> = {}): Promise<Istiod> {
-    const port = await freePort();
+  async function start(env: Readonly<Record<string, string>> = {}, port?: number): Promise<Istiod> {
+    port ??= await freePort();
     return startIstiod({
       files: { "mesh.yaml": "clusterWrites: true\n" },
       env: {
@@ -134,4 +141,177 @@ webhooks:
     await eventually("the roots are back", async () => (await bundle()) === good);
     await eventually("it is counted", async () => (await istiod.metric("webhook_patch_attempts_total", `name="${name}"`)) >= 2);
   });
+
+  /** Takes away what control planes of earlier tests left: what leads to them, and what others would have to wait for. */
+  const forget = async (): Promise<void> => {
+    for (const kind of ["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"])
+      for (const { metadata } of await cluster.client.list(kind)) await cluster.client.delete(kind, metadata.name);
+    for (const { metadata } of await cluster.client.list("Lease", { namespace: "istio-system" }))
+      await cluster.client.delete("Lease", `istio-system/${metadata.name}`);
+  };
+  const refuses = async (kind: string, name: string): Promise<boolean> =>
+    webhooksOf(await cluster.client.get(kind, name)).some(({ failurePolicy }) => failurePolicy === "Fail");
+
+  it("let everything through until the API server has reached them once", async () => {
+    await forget();
+    const front = await startRelay({ to: 1 });
+    const port = await freePort();
+    await start({ ISTIO_WEBHOOK_URL: `https://localhost:${front.port}` }, port);
+    const registered = [
+      ["MutatingWebhookConfiguration", "istio-sidecar-injector"],
+      ["ValidatingWebhookConfiguration", "istio-validator-istio-system"],
+    ] as const;
+    for (const [kind, name] of registered) await eventually(`${name} is there`, () => cluster.client.get(kind, name));
+    const bad = route("*", 80).replace("name: web", "name: too-early");
+    await cluster.client.apply(bad);
+    await cluster.client.apply(pod("too-early", "shop"));
+    expect(await injected("shop/too-early")).toEqual([]);
+    for (const [kind, name] of registered) expect(await refuses(kind, name)).toBe(false);
+    await cluster.client.delete("VirtualService", "shop/too-early");
+
+    front.pointAt(port);
+    for (const [kind, name] of registered) await eventually(`${name} refuses`, () => refuses(kind, name));
+    await expect(cluster.client.apply(bad)).rejects.toThrow(/denied the request: configuration is invalid/);
+    front.pointAt(1);
+    await expect(cluster.client.apply(pod("too-late", "shop"))).rejects.toThrow(/failed calling webhook "namespace.sidecar-injector/);
+  });
+
+  it("of a tag follow it to another revision and back", async () => {
+    await forget();
+    const ports = { default: await freePort(), canary: await freePort() };
+    await start({}, ports.default);
+    await start({ REVISION: "canary" }, ports.canary);
+    await addNamespaces(cluster, "tagged");
+    await cluster.client.patch("Namespace", "tagged", { body: { metadata: { labels: { "istio.io/rev": "prod" } } } });
+    /** Points the tag to a revision, as `istioctl tag set prod --overwrite` does, and says who then injects. */
+    const injector = async (revision: keyof typeof ports, name: string): Promise<string | undefined> => {
+      const place = { url: `https://localhost:${ports[revision]}` };
+      const input = {
+        revision,
+        namespace: "istio-system",
+        place,
+        caBundle: undefined,
+        failClosed: false,
+        enableNamespacesByDefault: false,
+      };
+      await cluster.client.apply(JSON.stringify(tagWebhookConfiguration("prod", input)), { force: true });
+      await eventually("the tag carries the roots, and refuses", async () => {
+        const all = webhooksOf(await cluster.client.get("MutatingWebhookConfiguration", "istio-revision-tag-prod"));
+        return all.length > 0 && all.every(({ clientConfig, failurePolicy }) => clientConfig.caBundle && failurePolicy === "Fail");
+      });
+      await cluster.client.apply(pod(name, "tagged"));
+      return (await cluster.client.get("Pod", `tagged/${name}`))?.metadata.annotations?.["istio.io/rev"];
+    };
+    expect(await injector("canary", "one")).toBe("canary");
+    expect(await injector("default", "two")).toBe("default");
+    expect(await injector("canary", "three")).toBe("canary");
+  });
+
+  it("use templates of the ConfigMap as it is now, and the last good one where it is wrong", async () => {
+    await forget();
+    const configure = (template: string) =>
+      cluster.client.apply(
+        dump({
+          apiVersion: "v1",
+          kind: "ConfigMap",
+          metadata: { name: "istio-sidecar-injector", namespace: "istio-system" },
+          data: { config: dump({ templates: { own: template } }) },
+        }),
+      );
+    const labels = (text: string): string => `metadata: {labels: {told: "${text}-{{ .ObjectMeta.Name }}"}}`;
+    await configure(labels("first"));
+    const istiod = await start();
+    await eventually("it is reached", () => refuses("MutatingWebhookConfiguration", "istio-sidecar-injector"));
+    const told = async (name: string): Promise<string | undefined> => {
+      await cluster.client.apply(pod(name, "shop", ", annotations: {inject.istio.io/templates: own}"));
+      expect(await injected(`shop/${name}`)).toEqual([]);
+      return (await cluster.client.get("Pod", `shop/${name}`))?.metadata.labels?.told;
+    };
+    expect(await told("templated-1")).toBe("first-templated-1");
+    await configure(labels("second"));
+    let count = 1;
+    await eventually("the change is in force", async () => {
+      count += 1;
+      return (await told(`templated-${count}`)) === `second-templated-${count}`;
+    });
+    await configure("{{ if }}");
+    await eventually("the fault is told", () => /template "own": line 1/.test(istiod.log()));
+    expect(await told("templated-last")).toBe("second-templated-last");
+    await cluster.client.apply(pod("both", "shop", ', annotations: {inject.istio.io/templates: "sidecar,own"}'));
+    expect(await injected("shop/both")).toEqual(["istio-init", "istio-proxy"]);
+    await expect(cluster.client.apply(pod("none", "shop", ", annotations: {inject.istio.io/templates: nope}"))).rejects.toThrow(
+      /there is no template "nope"; there are sidecar, gateway, .*own/,
+    );
+    await cluster.client.delete("ConfigMap", "istio-system/istio-sidecar-injector");
+  });
+
+  it("are called again after others have changed a pod, and make theirs of that, too", async () => {
+    await forget();
+    await startRival(cluster);
+    await start();
+    await eventually("it is reached", () => refuses("MutatingWebhookConfiguration", "istio-sidecar-injector"));
+    await cluster.client.apply(pod("shared", "shop"));
+    const spec = (await cluster.client.get("Pod", "shop/shared"))?.spec as PodSpec | undefined;
+    expect(spec?.initContainers.map(({ name }) => name)).toEqual(["istio-init", "istio-proxy"]);
+    expect(spec?.containers.map(({ name, readinessProbe }) => [name, readinessProbe?.httpGet])).toMatchObject([
+      ["web", { port: 15_020, path: "/app-health/web/readyz" }],
+      ["rival", { port: 15_020, path: "/app-health/rival/readyz" }],
+    ]);
+    expect(spec?.initContainers.find(({ name }) => name === "istio-proxy")?.env).toContainEqual({
+      name: "ISTIO_META_APP_CONTAINERS",
+      value: "web,rival",
+    });
+  });
 });
+
+interface PodSpec {
+  readonly initContainers: readonly Container[];
+  readonly containers: readonly Container[];
+}
+
+interface Container {
+  readonly name: string;
+  readonly env?: readonly object[];
+  readonly readinessProbe?: { readonly httpGet: object };
+}
+
+/** A webhook of somebody else that is called after ours and adds a container to every pod. */
+async function startRival(cluster: Cluster): Promise<void> {
+  const issuer = await createCertificateIssuer("rival");
+  const add = [
+    { op: "add", path: "/spec/containers/-", value: { name: "rival", image: "r", readinessProbe: { httpGet: { port: 81, path: "/r" } } } },
+  ];
+  const server = createServer(await issuer.issue("DNS:localhost"), async (request, response) => {
+    const { apiVersion, kind, request: asked } = (await json(request)) as Review;
+    const isThere = asked.object.spec.containers.some(({ name }) => name === "rival");
+    const patch = { patchType: "JSONPatch", patch: Buffer.from(JSON.stringify(add)).toString("base64") };
+    response.setHeader("content-type", "application/json");
+    response.end(JSON.stringify({ apiVersion, kind, response: { uid: asked.uid, allowed: true, ...(!isThere && patch) } }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => {
+    server.close();
+    server.closeAllConnections();
+  });
+  const { port } = server.address() as AddressInfo;
+  await cluster.client.apply(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: zz-rival}
+webhooks:
+- name: rival.example.com
+  clientConfig: {url: "https://localhost:${port}/", caBundle: ${Buffer.from(issuer.cert).toString("base64")}}
+  rules: [{operations: [CREATE], apiGroups: [""], apiVersions: [v1], resources: [pods]}]
+  sideEffects: None
+  admissionReviewVersions: [v1]
+`);
+}
+
+interface Review {
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly request: {
+    readonly uid: string;
+    readonly object: { readonly spec: { readonly containers: readonly { readonly name: string }[] } };
+  };
+}

@@ -7,6 +7,8 @@ import { fromBinary } from "@bufbuild/protobuf";
 import { expect, it } from "vitest";
 import { ProxyConfigSchema } from "../../src/gen/istio/mesh/v1alpha1/proxy_config_pb.js";
 import { PROXY_CONFIG_TYPE } from "../../src/wire/type-urls.ts";
+import { startAgentMesh, tokenFor } from "../support/agent-mesh.ts";
+import { call } from "../support/calls.ts";
 import { askCertificate, rootOf, type Signed } from "../support/identity.ts";
 import { type Istiod, startIstiod } from "../support/istiod.ts";
 import { openVmStream } from "../support/vm-agent.ts";
@@ -20,6 +22,9 @@ const istioctl = async ({ home, httpPort }: Istiod, ...words: readonly string[])
   const env = { ...process.env, ISTIO_HOME: home, HTTP_ADDR: `127.0.0.1:${httpPort}` };
   return (await run(process.execPath, [ISTIOCTL, "x", ...words], { env, cwd: home })).stdout.trim();
 };
+
+const STRICT =
+  "{apiVersion: security.istio.io/v1, kind: PeerAuthentication, metadata: {name: all, namespace: shop}, spec: {mtls: {mode: STRICT}}}";
 
 const isSignedBy = ({ chain }: Signed, root: X509Certificate): boolean => new X509Certificate(chain[0] ?? "").verify(root.publicKey);
 const countIn = (pem: string): number => pem.split("BEGIN CERTIFICATE").length - 1;
@@ -59,4 +64,38 @@ it("a root is replaced without a moment at which a workload is not trusted", asy
     ),
   );
   expect(await istioctl(istiod, "ca", "rotate")).toBe("No root is being replaced.");
+});
+
+it("a workload that was away meanwhile comes back with the old root alone, and is trusted; at the end the new root is enough", async () => {
+  const { istiod, issuer, client, server, target } = await startAgentMesh({ config: STRICT });
+  const oldRoot = await rootOf(istiod);
+  const passes = (): Promise<boolean> => eventually("a request passes", async () => (await call(target)).status === 200);
+  await passes();
+  await client.stop();
+  await istioctl(istiod, "ca", "rotate", "begin");
+  await istioctl(istiod, "ca", "rotate", "switch", "--after", "0");
+  const newRoot = new X509Certificate(await readFile(join(istiod.home, "etc/cacerts/ca-cert.pem")));
+  await eventually("the new root signs", async () => {
+    const signed = await askCertificate(istiod, { token: tokenFor(issuer, "web"), roots: oldRoot.toString() });
+    return isSignedBy(signed, newRoot);
+  });
+  expect(await readFile(join(client.home, "etc/certs/root-cert.pem"))).toEqual(oldRoot);
+  client.start();
+  await client.ready();
+  await passes();
+  expect(await client.admin("/certs")).toContain(newRoot.serialNumber.toLowerCase());
+
+  // Both hold what the new root signed before the old one is forgotten.
+  await server.stop();
+  server.start();
+  await server.ready();
+  await istioctl(istiod, "ca", "rotate", "finish", "--after", "0");
+  const oldSerial = new X509Certificate(oldRoot).serialNumber.toLowerCase();
+  for (const agent of [client, server])
+    await eventually("the old root is forgotten", async () => !(await agent.admin("/certs")).includes(oldSerial));
+  const envoy = await client.envoyPid();
+  process.kill(envoy, "SIGKILL");
+  await eventually("another Envoy runs", async () => (await client.envoyPid()) !== envoy);
+  await client.ready();
+  await passes();
 });

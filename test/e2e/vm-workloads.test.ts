@@ -3,44 +3,20 @@ import { X509Certificate } from "node:crypto";
 import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { promisify } from "node:util";
-import { fromBinary } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import { HealthStatus } from "../../src/gen/envoy/config/core/v3/health_check_pb.js";
-import { ClusterLoadAssignmentSchema } from "../../src/gen/envoy/config/endpoint/v3/endpoint_pb.js";
-import { ENDPOINT_TYPE } from "../../src/wire/type-urls.ts";
 import { startAgentProcess } from "../support/agent.ts";
+import { CART_GROUP, CART_MEMBER, latestMembers, membersIn, watchCarts } from "../support/cart-machines.ts";
 import { tempDir } from "../support/cleanup.ts";
 import { askCertificate } from "../support/identity.ts";
 import { type Istiod, startIstiod } from "../support/istiod.ts";
 import { openVmStream } from "../support/vm-agent.ts";
 import { eventually } from "../support/wait.ts";
-import { type Answer, subscribe } from "../support/xds-subscriber.ts";
 
 const ISTIOCTL = join(import.meta.dirname, "../../dist/istioctl.mjs");
 const run = promisify(execFile);
 
-const GROUP = `
-apiVersion: networking.istio.io/v1
-kind: WorkloadGroup
-metadata: {name: carts, namespace: shop}
-spec:
-  metadata: {labels: {app: cart}}
-  template: {serviceAccount: cart, ports: {http: 8080}, locality: r1/z1}
----
-apiVersion: networking.istio.io/v1
-kind: ServiceEntry
-metadata: {name: cart, namespace: shop}
-spec:
-  hosts: [cart.shop.test]
-  location: MESH_INTERNAL
-  resolution: STATIC
-  ports: [{number: 80, name: http, protocol: HTTP}]
-  workloadSelector: {labels: {app: cart}}
-`;
-const CLUSTER = "outbound|80||cart.shop.test";
 /** How long a machine stays a member after it was seen last: longer than it takes to look after a restart. */
 const GRACE = "8s";
-const MEMBER = { AUTO_REGISTER_GROUP: "carts", SERVICE_ACCOUNT: "cart" };
 
 const istioctl = async ({ home, httpPort, securePort }: Istiod, words: readonly string[]): Promise<string> => {
   const env = { ...process.env, ISTIO_HOME: home, HTTP_ADDR: `127.0.0.1:${httpPort}`, SECURE_GRPC_ADDR: `127.0.0.1:${securePort}` };
@@ -60,33 +36,9 @@ interface Entry {
 const entriesOf = async (istiod: Istiod): Promise<readonly Entry[]> =>
   (await (await istiod.debug("/debug/configz?type=WorkloadEntry")).json()) as readonly Entry[];
 
-const lookAt = ({ grpcPort }: Istiod): readonly Answer[] =>
-  subscribe({
-    port: grpcPort,
-    variant: "delta",
-    node: { id: "sidecar~127.0.0.1~client.shop~shop.svc.cluster.local" },
-    typeUrl: ENDPOINT_TYPE,
-    names: [CLUSTER],
-  });
-
-/** Members of the service in one answer: address and port, and whether others may call them. */
-const membersIn = ({ resources }: Answer): readonly string[] =>
-  resources
-    .flatMap(({ value }) => fromBinary(ClusterLoadAssignmentSchema, value).endpoints)
-    .flatMap(({ lbEndpoints }) => lbEndpoints)
-    .map(({ hostIdentifier, healthStatus }) => {
-      const socket = hostIdentifier.case === "endpoint" ? hostIdentifier.value.address?.address : undefined;
-      const at = socket?.case === "socketAddress" ? `${socket.value.address}:${socket.value.portSpecifier.value}` : "";
-      return `${at}${healthStatus === HealthStatus.UNHEALTHY ? " ill" : ""}`;
-    });
-const latest = (answers: readonly Answer[]): string => {
-  const last = answers.findLast(({ resources }) => resources.length > 0);
-  return last === undefined ? "nothing" : membersIn(last).join(", ");
-};
-
 describe("a join token", () => {
   it("gets one machine its first certificate, and no other anything", async () => {
-    const istiod = await startIstiod({ files: { "conf/cart.yaml": GROUP } });
+    const istiod = await startIstiod({ files: { "conf/cart.yaml": CART_GROUP } });
     const token = await joinToken(istiod);
     expect(await (await openVmStream(istiod, { token })).first).toBe("served");
     await expect(askCertificate(istiod, { token, csr: "garbage" })).rejects.toMatchObject({ code: 3 });
@@ -139,10 +91,10 @@ describe("a join token", () => {
 
 describe("a machine that names a WorkloadGroup", () => {
   it("is a member of its services while it is connected and well, also over a restart of istiod", async () => {
-    const istiod = await startIstiod({ files: { "conf/cart.yaml": GROUP }, env: { PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: GRACE } });
+    const istiod = await startIstiod({ files: { "conf/cart.yaml": CART_GROUP }, env: { PILOT_WORKLOAD_ENTRY_GRACE_PERIOD: GRACE } });
     const certificate = await askCertificate(istiod, { token: await joinToken(istiod) });
-    const seen = lookAt(istiod);
-    const probed = { ...MEMBER, PROXY_CONFIG: { readinessProbe: { httpGet: { port: 8080 } } } };
+    const seen = watchCarts(istiod);
+    const probed = { ...CART_MEMBER, PROXY_CONFIG: { readinessProbe: { httpGet: { port: 8080 } } } };
     const vm = await openVmStream(istiod, { certificate, metadata: probed });
     await eventually("its entry is there", async () => (await entriesOf(istiod)).length === 1);
     expect((await entriesOf(istiod))[0]).toMatchObject({
@@ -150,30 +102,30 @@ describe("a machine that names a WorkloadGroup", () => {
       spec: { address: "10.9.0.1", labels: { app: "cart" }, serviceAccount: "cart", locality: "r1/z1" },
       origin: { source: "autoregistered" },
     });
-    await eventually("it is ill until it is said to be well", () => ["", "10.9.0.1:8080 ill"].includes(latest(seen)));
+    await eventually("it is ill until it is said to be well", () => ["", "10.9.0.1:8080 ill"].includes(latestMembers(seen)));
     vm.health();
-    await eventually("it is well", () => latest(seen) === "10.9.0.1:8080");
+    await eventually("it is well", () => latestMembers(seen) === "10.9.0.1:8080");
     vm.health("no answer on 8080");
-    await eventually("it is ill", () => ["", "10.9.0.1:8080 ill"].includes(latest(seen)));
+    await eventually("it is ill", () => ["", "10.9.0.1:8080 ill"].includes(latestMembers(seen)));
     vm.health();
-    await eventually("it is well again", () => latest(seen) === "10.9.0.1:8080");
+    await eventually("it is well again", () => latestMembers(seen) === "10.9.0.1:8080");
     expect((await entriesOf(istiod))[0]?.origin.observed).toBe("healthy");
 
     await istiod.stop();
     await istiod.start();
-    const after = lookAt(istiod);
+    const after = watchCarts(istiod);
     await eventually("endpoints come", () => after.length > 0);
-    expect(membersIn(after[0] ?? { resources: [], removed: [] })).toEqual(["10.9.0.1:8080"]);
+    expect(membersIn(after[0] ?? { resources: [] })).toEqual(["10.9.0.1:8080"]);
     const again = await openVmStream(istiod, { certificate, metadata: probed });
     expect(await again.first).toBe("served");
     again.close();
-    await eventually("it is taken out", () => latest(after) === "");
+    await eventually("it is taken out", () => latestMembers(after) === "");
     expect(await entriesOf(istiod)).toEqual([]);
     await eventually("it is counted", async () => (await istiod.metric("auto_registration_deletes_total")) === 1);
   });
 
   it("is turned away where the group is not its own, or is not there", async () => {
-    const istiod = await startIstiod({ files: { "conf/cart.yaml": GROUP } });
+    const istiod = await startIstiod({ files: { "conf/cart.yaml": CART_GROUP } });
     const certificate = await askCertificate(istiod, { token: await istioctl(istiod, ["token", "-n", "shop", "-s", "intruder"]) });
     const first = async (metadata: Readonly<Record<string, string>>): Promise<string> =>
       (await openVmStream(istiod, { certificate, metadata })).first;
@@ -187,7 +139,7 @@ describe("a machine that names a WorkloadGroup", () => {
 
 describe("a join bundle", () => {
   it("is all a machine with the agent needs: it joins, registers and comes back without its token", async () => {
-    const istiod = await startIstiod({ files: { "conf/cart.yaml": GROUP } });
+    const istiod = await startIstiod({ files: { "conf/cart.yaml": CART_GROUP } });
     const bundle = ["entry", "configure", "--name", "carts", "-n", "shop", "--autoregister", "--internalIP", "127.0.0.1"];
     const told = await istioctl(istiod, [...bundle, "-o", "join.tar"]);
     expect(told).toContain("good for one machine");

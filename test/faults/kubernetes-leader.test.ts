@@ -154,8 +154,12 @@ describe.skipIf(reason !== undefined)("three replicas of a control plane", () =>
     expect(done).toBe(500);
   }
 
-  const lease = async (): Promise<{ readonly holderIdentity?: string; readonly leaseTransitions?: number }> =>
-    ((await cluster.client.get("Lease", LEASE))?.spec ?? {}) as { readonly holderIdentity?: string; readonly leaseTransitions?: number };
+  const lease = async (): Promise<LeaseSpec> => ((await cluster.client.get("Lease", LEASE))?.spec ?? {}) as LeaseSpec;
+  /** Resolves when whoever leads has renewed the lease so often: meanwhile all others, who look as often, have looked at it. */
+  const renewed = async (times: number): Promise<void> => {
+    const seen = new Set<string | undefined>();
+    await eventually("the lease is renewed", async () => seen.add((await lease()).renewTime).size > times, LONG_MS);
+  };
   const rootsIn = async (namespace: string): Promise<string | undefined> =>
     ((await cluster.client.get("ConfigMap", `${namespace}/istio-ca-root-cert`))?.data as Record<string, string> | undefined)?.[
       "root-cert.pem"
@@ -199,6 +203,7 @@ describe.skipIf(reason !== undefined)("three replicas of a control plane", () =>
     const [ahead = assert.fail(), other = assert.fail()] = replicas.filter((one) => one !== leader);
     front.pointAt(other.webhookPort);
     process.kill(ahead.pid(), "SIGUSR2");
+    await renewed(2);
     await eventually("webhooks are kept", bundle);
     const before = { root: await eventually("roots are published", () => rootsIn("shop")), bundle: await bundle() };
     const answers = await startEnvoy(leader.grpcPort);
@@ -236,6 +241,12 @@ describe.skipIf(reason !== undefined)("three replicas of a control plane", () =>
     expect([...told, late].flatMap((one) => one.gaps())).toEqual([]);
   }, 900_000);
 });
+
+interface LeaseSpec {
+  readonly holderIdentity?: string;
+  readonly leaseTransitions?: number;
+  readonly renewTime?: string;
+}
 
 interface Injector {
   readonly webhooks: readonly { readonly clientConfig: { readonly caBundle?: string } }[];

@@ -2,11 +2,13 @@ import { rename, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { dump } from "js-yaml";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/base/clock.ts";
 import { type Cluster, clusterImpossible, startCluster } from "../cluster/start-cluster.ts";
 import { watchClusters, watchEndpoints } from "../support/assignments.ts";
 import { tempDir } from "../support/cleanup.ts";
 import { addNamespaces, addPod, installCrds, serviceYaml, sliceYaml } from "../support/cluster-objects.ts";
 import { type Istiod, startIstiod } from "../support/istiod.ts";
+import { startRelay } from "../support/relay.ts";
 import { eventually } from "../support/wait.ts";
 
 const reason = clusterImpossible();
@@ -15,6 +17,10 @@ if (reason !== undefined) console.warn(`skipped: ${reason}`);
 const WEB = "outbound|80||web.shop.svc.cluster.local";
 /** Under load an API server takes its time to come back. */
 const LONG_MS = 120_000;
+/** A watch over which nothing comes for this long is opened anew. */
+const SILENT_MS = 150_000;
+/** So often the server is asked whether it is there. */
+const PROBE_MS = 5_000;
 
 const ready = async (istiod: Istiod): Promise<string> => (await fetch(`http://127.0.0.1:${istiod.httpPort}/ready?verbose`)).text();
 
@@ -79,6 +85,23 @@ describe.skipIf(reason !== undefined)("a cluster that fails", () => {
     const next = before === "10.1.0.3:8080" ? "10.1.0.4" : "10.1.0.3";
     await eventually("the server takes changes", async () => (await cluster.client.apply(sliceYaml("web", [next]))) !== undefined, LONG_MS);
     await eventually("the change is there", () => told().at(-1)?.join() === `${next}:8080`, LONG_MS);
+    await eventually("all is well", async () => !(await ready(istiod)).includes("stale"), LONG_MS);
+    expect(told().every((endpoints) => endpoints.length > 0)).toBe(true);
+  });
+
+  it("is asked anew where the wire to it has gone dead and nobody was told", async () => {
+    const wire = await startRelay({ to: Number(new URL(cluster.url).port) });
+    const config = join(await tempDir(), "config");
+    await writeFile(config, kubeconfigOf({ token: cluster.adminToken }, `https://127.0.0.1:${wire.port}`));
+    const istiod = await start({ env: { KUBECONFIG: config } });
+    const told = watchEndpoints(istiod.grpcPort, WEB);
+    await eventually("the endpoint is served", () => told().length > 0);
+    // By then the server was asked whether it is there: that connection is kept, and dies with the others.
+    await systemClock.sleep(PROBE_MS + 1_000);
+    wire.freeze();
+    await cluster.client.apply(sliceYaml("web", ["10.1.0.31"]));
+    // Soon, since that question gets no answer; had it a connection that lives, only when a watch has been silent for too long.
+    await eventually("the change is there", () => told().at(-1)?.join() === "10.1.0.31:8080", SILENT_MS + LONG_MS);
     await eventually("all is well", async () => !(await ready(istiod)).includes("stale"), LONG_MS);
     expect(told().every((endpoints) => endpoints.length > 0)).toBe(true);
   });
@@ -190,7 +213,7 @@ subjects: [{kind: ServiceAccount, name: default, namespace: shop}]
   });
 
   /** The administrator's kubeconfig with another user. */
-  function kubeconfigOf(user: Readonly<Record<string, string>>): string {
+  function kubeconfigOf(user: Readonly<Record<string, string>>, server = cluster.url): string {
     return dump({
       apiVersion: "v1",
       kind: "Config",
@@ -198,7 +221,7 @@ subjects: [{kind: ServiceAccount, name: default, namespace: shop}]
       clusters: [
         {
           name: "test",
-          cluster: { server: cluster.url, "certificate-authority-data": Buffer.from(cluster.ca).toString("base64") },
+          cluster: { server, "certificate-authority-data": Buffer.from(cluster.ca).toString("base64") },
         },
       ],
       users: [{ name: "user", user }],

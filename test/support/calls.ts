@@ -6,6 +6,8 @@ export interface Call {
   readonly port: number;
   /** Address to connect to; loopback unless told. */
   readonly address?: string;
+  /** Address that the client calls from; the system's choice unless told. */
+  readonly from?: string;
   /** The Host header: which service is meant. */
   readonly host: string;
   readonly path?: string;
@@ -24,10 +26,10 @@ export interface Answer {
 const CALL_TIMEOUT_MS = 30_000;
 
 /** Makes one request on a connection of its own, so that nothing but the configuration of the moment decides where it goes. */
-export function call({ port, address = "127.0.0.1", host, path = "/", method = "GET", headers = {} }: Call): Promise<Answer> {
+export function call({ port, address = "127.0.0.1", from, host, path = "/", method = "GET", headers = {} }: Call): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const sent = request(
-      { host: address, port, path, method, headers: { ...headers, host }, agent: false, timeout: CALL_TIMEOUT_MS },
+      { host: address, port, localAddress: from, path, method, headers: { ...headers, host }, agent: false, timeout: CALL_TIMEOUT_MS },
       (response) => {
         let body = "";
         response.setEncoding("utf8").on("data", (text: string) => {
@@ -66,17 +68,19 @@ export async function tally(count: number, target: Call): Promise<Readonly<Recor
 export function converse({
   port,
   address = "127.0.0.1",
+  from,
   say = "",
   lines,
 }: {
   readonly port: number;
   readonly address?: string;
+  readonly from?: string;
   readonly say?: string;
   readonly lines: number;
 }): Promise<readonly string[]> {
   return new Promise((resolve, reject) => {
     let heard = "";
-    const socket = connect(port, address, () => socket.write(say));
+    const socket = connect({ port, host: address, localAddress: from }, () => socket.write(say));
     socket.setTimeout(CALL_TIMEOUT_MS, () => socket.destroy(new Error(`heard only ${JSON.stringify(heard)} in ${CALL_TIMEOUT_MS} ms`)));
     socket.on("data", (chunk) => {
       heard += chunk.toString();

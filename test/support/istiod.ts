@@ -23,7 +23,8 @@ export interface Istiod {
   write(file: string, text: string): Promise<void>;
   /** Removes a configuration file or directory. */
   remove(file: string): Promise<void>;
-  debug(path: string): Promise<Response>;
+  /** Asks for a page with the debug token. */
+  debug(path: string, init?: RequestInit): Promise<Response>;
   /** Sum of the samples of one metric whose labels include `labels` (as they are written, e.g. `type="cds"`); 0 when there is none. */
   metric(name: string, labels?: string): Promise<number>;
   stop(signal?: NodeJS.Signals): Promise<number | null>;
@@ -97,9 +98,9 @@ function istiodAt({ home, grpcPort, securePort, httpPort }: Site, program: Progr
     remove: (file) => rm(join(home, "etc/istio", file), { recursive: true }),
     stop: program.stop,
     start,
-    async debug(path) {
+    async debug(path, init) {
       const token = (await readFile(join(home, "var/lib/istio/debug.token"), "utf8")).trim();
-      return fetch(`http://127.0.0.1:${httpPort}${path}`, { headers: { authorization: `Bearer ${token}` } });
+      return fetch(`http://127.0.0.1:${httpPort}${path}`, { ...init, headers: { authorization: `Bearer ${token}` } });
     },
     metric: async (name, labels = "") => sumSamples(await (await fetch(`http://127.0.0.1:${httpPort}/metrics`)).text(), name, labels),
   };

@@ -183,9 +183,10 @@ function putMesh(world: World, { mesh = {}, networks }: MeshParts): void {
 }
 
 function nodeOf(fields: ProxyFields): Node {
-  const { name, type = "sidecar", namespace = "default", address = "10.9.9.9", labels = {}, ...metadata } = fields;
+  const { name, type = "sidecar", namespace = "default", address = "10.9.9.9", labels = {}, ...others } = fields;
+  const { domain = `${namespace}.svc.cluster.local`, ...metadata } = others;
   return create(NodeSchema, {
-    id: `${type}~${address}~${name}.${namespace}~${namespace}.svc.cluster.local`,
+    id: `${type}~${address}~${name}.${namespace}~${domain}`,
     metadata: { NAMESPACE: namespace, LABELS: labels, ISTIO_VERSION: "1.32.0", ...(metadata as JsonObject) },
   });
 }

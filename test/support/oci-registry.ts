@@ -10,6 +10,8 @@ export interface OciRegistry {
   readonly host: string;
   /** Puts an image under a tag; gives the digest of its manifest. */
   push(repository: string, tag: string, layer: Layer): string;
+  /** Gives other bytes than it should for what is named by this digest. */
+  falsify(digest: string, body: Buffer): void;
   /** What was asked for, in order. */
   readonly asked: string[];
   /** Makes every request fail with this status; 0 makes it work again. */
@@ -74,6 +76,9 @@ export async function ociRegistry({ login, realm }: RegistryOptions = {}): Promi
     fail(status) {
       failure = status;
     },
+    falsify(digest, body) {
+      for (const [path, { type }] of contents) if (path.endsWith(`/${digest}`)) contents.set(path, { type, body });
+    },
     push(repository, tag, { mediaType, content }) {
       const manifest = Buffer.from(
         JSON.stringify({
@@ -90,7 +95,8 @@ export async function ociRegistry({ login, realm }: RegistryOptions = {}): Promi
   };
 }
 
-const digestOf = (bytes: Buffer): string => `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
+/** How a registry names content. */
+export const digestOf = (bytes: Buffer): string => `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
 
 /** An archive with one file. */
 export function tarOf(name: string, content: Buffer): Buffer {

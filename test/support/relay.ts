@@ -5,12 +5,14 @@ import { onTestFinished } from "vitest";
 import { tempDir } from "./cleanup.ts";
 import { FRAME, FRAME_HEAD } from "./http2-frames.ts";
 
-/** A relay between Envoy and the control plane that can cut the wire at a chosen moment. */
+/** A relay between two programs that can cut the wire at a chosen moment. */
 export interface Relay {
   /** Port on loopback; 0 when it listens on a Unix socket. */
   readonly port: number;
   /** Cuts the wire right after the next whole response of this type has passed; resolves when that happened. New connections are let through. */
   cutAfter(typeUrl: string): Promise<void>;
+  /** Carries nothing more on connections that are open, and tells nobody; new ones are let through. */
+  freeze(): void;
   /** Leads to another port from now on: what is open is cut. */
   pointAt(port: number): void;
 }
@@ -28,6 +30,7 @@ export async function relaySocket(port: number): Promise<string> {
 /** Relays to a port on loopback, from a port of its own or from a Unix socket, which reaches across network namespaces. */
 export async function startRelay({ to, at }: { readonly to: number; readonly at?: string }): Promise<Relay> {
   const open = new Set<Socket>();
+  const frozen = new WeakSet<Socket>();
   let target = to;
   let armed: { readonly typeUrl: string; readonly done: () => void } | undefined;
   const server = createServer((client) => {
@@ -36,9 +39,10 @@ export async function startRelay({ to, at }: { readonly to: number; readonly at?
       open.add(socket.on("error", () => {}).on("close", () => open.delete(socket)));
     }
     const end = (): void => void [client, upstream].map((socket) => socket.destroySoon());
-    client.on("data", (bytes) => upstream.write(bytes)).on("close", end);
+    client.on("data", (bytes) => frozen.has(client) || upstream.write(bytes)).on("close", end);
     const responses = responseReader();
     upstream.on("close", end).on("data", (bytes: Buffer) => {
+      if (frozen.has(upstream)) return;
       const wanted = armed;
       const passed = responses(bytes, wanted?.typeUrl);
       client.write(passed === undefined ? bytes : bytes.subarray(0, passed));
@@ -61,6 +65,9 @@ export async function startRelay({ to, at }: { readonly to: number; readonly at?
       new Promise((done) => {
         armed = { typeUrl, done };
       }),
+    freeze() {
+      for (const socket of open) frozen.add(socket);
+    },
     pointAt(port) {
       target = port;
       for (const socket of open) socket.destroy();

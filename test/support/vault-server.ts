@@ -8,6 +8,8 @@ export interface VaultServer {
   readonly token: string;
   /** Writes a new version of a secret at `secret/<path>`. */
   put(path: string, values: Readonly<Record<string, string>>): void;
+  /** Deletes all of it, so that the next version is the first again. */
+  forget(path: string): void;
   /** Deletes the last version; its metadata stay. */
   delete(path: string): void;
   /** Answers as a sealed Vault does from now on, or no longer. */
@@ -18,6 +20,8 @@ export interface VaultServer {
 
 interface Kept {
   readonly version: number;
+  /** How many were made before it, of all. */
+  readonly order: number;
   readonly values: Readonly<Record<string, string>> | null;
 }
 
@@ -30,13 +34,19 @@ export async function startVaultServer(): Promise<VaultServer> {
   const asked: string[] = [];
   const token = "hvs.test-token";
   let sealed = false;
+  let made = 0;
   const answerTo = (path: string, shown: string | undefined): readonly [status: number, body: object] => {
     if (sealed) return [503, { errors: ["Vault is sealed"] }];
     if (shown !== token) return [403, { errors: ["permission denied"] }];
     const found = kept.get(path);
     if (found === undefined) return [404, { errors: [] }];
     const deletion = found.values === null ? "2026-01-02T03:04:05.6Z" : "";
-    const metadata = { created_time: "2026-01-01T00:00:00Z", custom_metadata: null, deletion_time: deletion, destroyed: false };
+    const metadata = {
+      created_time: `2026-01-01T00:00:00.${found.order}Z`,
+      custom_metadata: null,
+      deletion_time: deletion,
+      destroyed: false,
+    };
     const data = { data: found.values, metadata: { ...metadata, version: found.version } };
     return [
       found.values === null ? 404 : 200,
@@ -56,13 +66,16 @@ export async function startVaultServer(): Promise<VaultServer> {
     server.closeAllConnections();
   });
   const next = (path: string, values: Kept["values"]): void => {
-    kept.set(path, { version: (kept.get(path)?.version ?? 0) + (values === null ? 0 : 1), values });
+    const { version = 0, order = 0 } = kept.get(path) ?? {};
+    if (values !== null) made += 1;
+    kept.set(path, { version: version + (values === null ? 0 : 1), order: values === null ? order : made, values });
   };
   return {
     address: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     token,
     put: next,
     delete: (path) => next(path, null),
+    forget: (path) => void kept.delete(path),
     seal(now) {
       sealed = now;
     },

@@ -31,3 +31,12 @@ export const holds = (assertion: () => unknown): Promise<boolean> =>
     await assertion();
     return true;
   });
+
+/** Resolves with the latest line of a program's log that has a text: a log arrives in its own time, also after an answer that it belongs to. */
+export const says = (program: { readonly log: () => string }, text: string | RegExp): Promise<string> =>
+  eventually(`a line of the log has ${text}`, () =>
+    program
+      .log()
+      .split("\n")
+      .findLast((line) => (typeof text === "string" ? line.includes(text) : text.test(line))),
+  );

@@ -175,6 +175,32 @@ describe("the agent's DNS server", () => {
     assert.deepEqual(counts, { requests: 4, forwarded: 4, failed: 0 });
   });
 
+  it("asks a server over UDP that takes no TCP, and cuts what is more than its client can take", async () => {
+    const server = createSocket("udp4");
+    await new Promise<void>((resolve) => server.bind(0, "127.0.0.1", () => resolve()));
+    onTestFinished(() => void server.close());
+    server.on("message", (bytes, from) => {
+      const query = readQuery(bytes);
+      assert.ok(query !== undefined);
+      const { name } = query.question;
+      const records = Array.from({ length: 60 }, (_, i): DnsRecord => ({ type: "A", name, ttl: 5, address: Uint8Array.of(192, 0, 2, i) }));
+      server.send(writeAnswer(query, { rcode: RCODE.NOERROR, authoritative: false, records }, 65_535), from.port, from.address);
+    });
+    const { client, port } = await start({ servers: [{ address: "127.0.0.1", port: server.address().port }] });
+    const [long] = await askOverTcp(port, ["long.outside"]);
+    assert.ok(long !== undefined && long.length > 512 && readHeader(long)?.truncated === false);
+    // Over UDP first, where it is told to come again over TCP.
+    assert.equal((await client.resolve4("long.outside")).length, 60);
+    const asked = createSocket("udp4");
+    onTestFinished(() => void asked.close());
+    const question = { name: "long.outside", type: 1, class: 1 };
+    const cut = await new Promise<Buffer>((resolve) => {
+      asked.once("message", resolve);
+      asked.send(writeQuery({ id: 7, opcode: 0, recursionDesired: true, question, udpSize: undefined }), port, "127.0.0.1");
+    });
+    assert.ok(cut.length <= 512 && readHeader(cut)?.truncated === true);
+  });
+
   it("does not let a server say that a name of the mesh is not there", async () => {
     const { client } = await start({ servers: [await outside()] });
     assert.equal(await codeOf(client.resolveTxt("web.mesh")), "ENODATA");

@@ -87,6 +87,24 @@ describe("a workload's identity", () => {
     expect(rig.identity.fault).toBeUndefined();
   });
 
+  it("is asked for after twice the time each time, up to half a minute", async () => {
+    const waits: number[] = [];
+    const end = new AbortController();
+    const sleep = async (ms: number): Promise<void> => {
+      waits.push(ms);
+      if (waits.length === 10) end.abort();
+    };
+    const fault = new EdgeError("control_plane_unreachable", "not today");
+    const options = { spiffeId: "spiffe://cluster.local/ns/shop/sa/web", ttlMs: LIFE_MS, renewAt: 0.5, jitter: 0, log: silentLog };
+    await createWorkloadIdentity({ ...options, clock: { ...manualClock(), sleep }, sign: () => Promise.reject(fault) }).run(end.signal);
+    for (const [index, ms] of waits.entries()) {
+      const most = Math.min(250 * 2 ** index, 30_000);
+      expect(ms).toBeGreaterThanOrEqual(most / 2);
+      expect(ms).toBeLessThanOrEqual(most);
+    }
+    expect(waits).toHaveLength(10);
+  });
+
   it("is renewed in time, and not all the time, whatever becomes of this machine's clock", async () => {
     const shift = { ms: 0 };
     const hands = manualClock();
@@ -131,5 +149,14 @@ describe("a workload's identity", () => {
     rig.identity.setAnchors([]);
     expect(rig.identity.roots()).toBe(own);
     expect(told).toBe(2);
+    rig.identity.setAnchors([other]);
+    expect(rig.identity.roots()).toBe(own + other);
+    rig.identity.setAnchors([own, other]);
+    rig.identity.setAnchors([other]);
+    expect(rig.identity.roots()).toBe(other); // Taken back, though it came with the certificate.
+    expect(told).toBe(4);
+    await rig.pass(51_000);
+    await signed(rig, 2);
+    await expect.poll(() => rig.identity.roots().match(/BEGIN/g)?.length).toBe(2); // What comes with the next one counts anew.
   });
 });

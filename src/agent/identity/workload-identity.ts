@@ -40,7 +40,7 @@ export interface WorkloadIdentity extends Credentials {
   readonly fault: string | undefined;
   /** Calls back after each change of the certificate or the roots. */
   follow(changed: () => void): () => void;
-  /** Further roots that the control plane told of. */
+  /** Roots that the control plane tells of, beside those that came with the certificate; of none where it says nothing. */
   setAnchors(pems: readonly string[]): void;
   /** Renews until the signal ends. */
   run(signal: AbortSignal): Promise<void>;
@@ -88,6 +88,7 @@ export function createWorkloadIdentity(options: IdentityOptions): WorkloadIdenti
     },
     setAnchors(pems) {
       const before = joinRoots([signedRoots, ...anchors]);
+      if (pems.length > 0) signedRoots = withoutTakenBack(signedRoots, anchors, pems);
       anchors = pems;
       if (joinRoots([signedRoots, ...anchors]) !== before) tell();
     },
@@ -145,9 +146,17 @@ function renewalTime(
 }
 
 /** One bundle without repetitions. */
-function joinRoots(texts: readonly string[]): string {
+const joinRoots = (texts: readonly string[]): string => [...rootsIn(texts)].join("");
+
+function rootsIn(texts: readonly string[]): ReadonlySet<string> {
   const blocks = texts.flatMap((text) => readPem(text)).filter(({ label }) => label === "CERTIFICATE");
-  return [...new Set(blocks.map(({ bytes }) => writePem("CERTIFICATE", bytes)))].join("");
+  return new Set(blocks.map(({ bytes }) => writePem("CERTIFICATE", bytes)));
+}
+
+/** A root that the control plane told of and tells of no more is trusted no more, though it came with the certificate too: that may be hours from its renewal. */
+function withoutTakenBack(signed: string, before: readonly string[], after: readonly string[]): string {
+  const [known, left] = [rootsIn(before), rootsIn(after)];
+  return [...rootsIn([signed])].filter((root) => !known.has(root) || left.has(root)).join("");
 }
 
 /** What went wrong and what to do, as one text. */

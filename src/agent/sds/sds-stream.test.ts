@@ -1,4 +1,4 @@
-import { mkdir, rename, writeFile } from "node:fs/promises";
+import { mkdir, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { fromBinary } from "@bufbuild/protobuf";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -122,10 +122,20 @@ describe("the agent's SDS server", () => {
     expect([...inline(secrets[0]), revoked()]).toEqual(["ROOTS", list("one")]);
     await write(list("two"));
     await eventually("the next list comes", () => revoked() === list("two"));
+    // One that vanishes stays in force. Another file is looked at as often: two changes of it seen, the list was looked for too.
+    await rm(join(directory, "ca-crl.pem"));
+    const other = ask(rig, "file-root:other.pem");
+    for (const text of ["1", "2", "3"]) {
+      await writeFile(join(rig.home, "other.pem"), text);
+      await eventually("the other file is seen", () => inline(other.secrets.at(-1))[0] === text);
+    }
+    rig.setRoots("MORE ROOTS");
+    await eventually("more roots come", () => inline(secrets.at(-1))[0] === "MORE ROOTS");
+    expect(revoked()).toBe(list("two"));
     // An emptied one, as Istio's control plane writes where there is none, is no list.
     await write("");
     await eventually("there is none", () => revoked() === undefined);
-    expect(inline(secrets.at(-1))).toEqual(["ROOTS"]);
+    expect(inline(secrets.at(-1))).toEqual(["MORE ROOTS"]);
   });
 
   it("serves files, waits for those that are missing, and follows them", async () => {

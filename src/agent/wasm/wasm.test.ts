@@ -7,7 +7,7 @@ import { describe, expect, it } from "vitest";
 import { tempDir } from "../../../test/support/cleanup.ts";
 import { documentServer } from "../../../test/support/document-server.ts";
 import { manualClock } from "../../../test/support/manual-clock.ts";
-import { artifactLayer, imageLayer, ociRegistry, tarOf } from "../../../test/support/oci-registry.ts";
+import { artifactLayer, digestOf, imageLayer, ociRegistry, tarOf } from "../../../test/support/oci-registry.ts";
 import { headerModule } from "../../../test/support/wasm-module.ts";
 import { webProxy } from "../../../test/support/web-proxy.ts";
 import { rangesIn } from "../../base/blocked-address.ts";
@@ -151,7 +151,9 @@ describe("modules", () => {
   it("are unpacked from gzip and tar, within limits", async () => {
     for (const packed of [MODULE, gzipSync(MODULE), tarOf("a.wasm", MODULE), gzipSync(tarOf("a.wasm", MODULE))])
       expect(await unpackModule(packed, MOST)).toEqual(MODULE);
-    await expect(unpackModule(gzipSync(Buffer.alloc(MOST * 10)), MOST)).rejects.toThrow();
+    const bomb = gzipSync(Buffer.concat([MODULE, Buffer.alloc(MOST)]));
+    for (const packed of [bomb, tarOf("a.wasm", bomb), gzipSync(bomb)])
+      await expect(unpackModule(packed, MOST)).rejects.toMatchObject({ code: "ERR_BUFFER_TOO_LARGE" });
     await expect(unpackModule(Buffer.from("<html>"), MOST)).rejects.toThrow("no Wasm module");
     await expect(unpackModule(tarOf("other", MODULE), MOST, "plugin.wasm")).rejects.toThrow("no plugin.wasm");
   });
@@ -208,6 +210,20 @@ describe("modules", () => {
     await expect(find(remote(`oci://${registry.host}/team/it:v1`, { pullSecret }))).rejects.toThrow("which is not called");
     const evil = await ociRegistry({ login, realm: "http://169.254.169.254/token" });
     await expect(find(remote(`oci://${evil.host}/team/it`), [evil.host])).rejects.toThrow("which is not called");
+  });
+});
+
+describe("a registry that gives something else", () => {
+  it("than the digest says, of the image or of what is in it, is not believed", async () => {
+    const registry = await ociRegistry();
+    const [layer, other] = [imageLayer(MODULE), imageLayer(headerModule("x-wasm", "other"))];
+    const digest = registry.push("team/it", "v1", layer);
+    const pull = async (name: string) => (await find(remote(`oci://${registry.host}/team/${name}`), [registry.host])).bytes();
+    expect(await pull("it:v1")).toEqual(MODULE);
+    registry.falsify(digestOf(layer.content), other.content);
+    await expect(pull("it:v1")).rejects.toThrow("a layer of the image is not the one its digest names");
+    registry.falsify(digest, Buffer.from(JSON.stringify({ layers: [{ mediaType: other.mediaType, digest: digestOf(other.content) }] })));
+    await expect(pull(`it@${digest}`)).rejects.toThrow("the image is not the one its digest names");
   });
 });
 

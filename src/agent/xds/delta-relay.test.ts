@@ -35,6 +35,8 @@ interface Rig {
   /** What reached Envoy. */
   readonly received: DeltaResponse[];
   readonly lastGood: LastGood;
+  /** Addresses that were found to be of no use. */
+  readonly avoided: string[];
   /** No control plane can be reached while it is true. */
   unreachable: boolean;
   /** Says something as Envoy. */
@@ -48,6 +50,7 @@ const NODE = Buffer.from("node");
 async function startRig(uplink: Partial<Uplink> = {}): Promise<Rig> {
   const clock = manualClock();
   const upstreams: Upstream[] = [];
+  const avoided: string[] = [];
   const received: DeltaResponse[] = [];
   const lastGood = openLastGood({ directory: join(await tempDir(), "kept"), nodeId: "n", clock: systemClock, log: silentLog });
   const dial = async (): Promise<Connection> => {
@@ -59,7 +62,7 @@ async function startRig(uplink: Partial<Uplink> = {}): Promise<Rig> {
   const relay = new DeltaRelay(
     { send: ([bytes]: readonly Uint8Array[]) => received.push(readDeltaResponse(bytes ?? new Uint8Array())) } as never,
     {
-      dialer: { dial, avoid() {} },
+      dialer: { dial, avoid: (address) => void avoided.push(address) },
       lastGood,
       uplink: whole,
       own: new Map(whole.subscriptions.map((subscription) => [subscription.typeUrl, { subscription, held: new Map() }])),
@@ -79,6 +82,7 @@ async function startRig(uplink: Partial<Uplink> = {}): Promise<Rig> {
     upstreams,
     received,
     lastGood,
+    avoided,
     unreachable: false,
     say: (parts) => relay.message(deltaRequestBytes(parts)),
     async pass(ms) {
@@ -139,6 +143,38 @@ describe("an Envoy's configuration stream", () => {
     await rig.pass(0);
     expect([...(await rig.lastGood.read(ENDPOINT_TYPE)).keys()]).toEqual(["a"]);
     expect(rig.received).toHaveLength(2);
+    expect(rig.avoided).toEqual(["istiod:15012"]);
+  });
+
+  it("is opened anew soon after one that was served, however long nobody answered before", async () => {
+    const rig = await startRig();
+    rig.unreachable = true;
+    rig.say({ typeUrl: CLUSTER_TYPE, node: NODE });
+    for (let tries = 0; tries < 10; tries++) await rig.pass(15_000);
+    rig.unreachable = false;
+    await rig.pass(15_000);
+    expect(rig.upstreams).toHaveLength(1);
+    rig.upstreams[0]?.answer({ typeUrl: CLUSTER_TYPE, nonce: "1", resources: [] });
+    rig.upstreams[0]?.breakOff();
+    await rig.pass(250);
+    expect(rig.upstreams).toHaveLength(2);
+  });
+
+  it("does not keep what Envoy rejects, and asks for it anew on the next stream", async () => {
+    const rig = await startRig();
+    rig.say({ typeUrl: CLUSTER_TYPE, node: NODE });
+    await rig.pass(0);
+    const [upstream] = rig.upstreams;
+    upstream?.answer({ typeUrl: CLUSTER_TYPE, nonce: "1", resources: [resource("a", "1")] });
+    rig.say({ typeUrl: CLUSTER_TYPE, nonce: "1" });
+    upstream?.answer({ typeUrl: CLUSTER_TYPE, nonce: "2", resources: [resource("a", "2")] });
+    rig.say({ typeUrl: CLUSTER_TYPE, nonce: "2", error: { code: 3, message: "bad" } });
+    await rig.pass(0);
+    expect(upstream?.heard.at(-1)).toMatchObject({ nonce: "2", error: { message: "bad" } });
+    expect([...(await rig.lastGood.read(CLUSTER_TYPE)).values()].map(({ version }) => version)).toEqual(["1"]);
+    upstream?.breakOff();
+    await rig.pass(1_000);
+    expect(rig.upstreams[1]?.heard).toMatchObject([{ initialVersions: new Map([["a", "1"]]) }]);
   });
 
   it("is served from disk where nobody answers, or says nothing, and is brought up to date by who comes back", async () => {

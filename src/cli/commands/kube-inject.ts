@@ -10,7 +10,7 @@ import { injectText } from "../../inject/inject-text.ts";
 import type { InjectionSettings } from "../../inject/injection-request.ts";
 import { readInjection, textOfConfigMap } from "../../inject/read-injection.ts";
 import { FILE_LIMITS } from "../../sources/files/file-limits.ts";
-import { readConfigFile } from "../../sources/files/read-config-file.ts";
+import { readConfigFile, takeText } from "../../sources/files/read-config-file.ts";
 import { type Arguments, usageError } from "../arguments.ts";
 import type { Command, Host } from "../command.ts";
 
@@ -86,6 +86,6 @@ async function meshOf(name: string | undefined, host: Host): Promise<MeshConfig>
 
 async function textOf(name: string, host: Host): Promise<string> {
   const reading = await readConfigFile(resolve(host.cwd, name), FILE_LIMITS);
-  if (reading.type === "text") return reading.text;
+  if (reading.type === "text") return takeText(reading);
   throw new EdgeError("file_unreadable", `${name} ${reading.type === "gone" ? "is no file, or is not there" : reading.fault}`);
 }

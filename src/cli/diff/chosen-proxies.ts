@@ -5,7 +5,6 @@ import { EdgeError, messageOf } from "../../base/errors.ts";
 import type { Connections } from "../../debug/api-types.ts";
 import { type Node, NodeSchema } from "../../gen/envoy/config/core/v3/base_pb.js";
 import { readNode } from "../../generate/proxy-view.ts";
-import { parseLocality } from "../../model/locality.ts";
 import { type Arguments, usageError } from "../arguments.ts";
 import type { Host } from "../command.ts";
 import { istiodClient } from "../istiod-client.ts";
@@ -45,10 +44,10 @@ async function nodeIn(file: string, cwd: string): Promise<Node> {
 async function connectedProxies(istiod: { get<T>(path: string): Promise<T> }): Promise<readonly MeshProxy[]> {
   const { clients } = await istiod.get<Connections>("/debug/adsz");
   const proxies = new Map<string, MeshProxy>();
-  for (const { connectionId, metadata, locality = "", watches = {} } of clients) {
+  for (const { connectionId, metadata, locality, watches = {} } of clients) {
     if (metadata === undefined) continue;
     const id = connectionId.slice(0, connectionId.lastIndexOf("-"));
-    const { region, zone, subzone: subZone } = parseLocality(locality);
+    const { region = "", zone = "", sub_zone: subZone = "" } = locality ?? {};
     const node = create(NodeSchema, { id, metadata: metadata as JsonObject, locality: { region, zone, subZone } });
     proxies.set(id, { ...proxyOf(node), watches });
   }

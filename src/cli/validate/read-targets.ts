@@ -1,7 +1,7 @@
 import { readDocuments, type TextOrigin, unreadableText } from "../../config/documents/read-documents.ts";
 import type { RawObject } from "../../config/object.ts";
 import { FILE_LIMITS } from "../../sources/files/file-limits.ts";
-import { readConfigFile } from "../../sources/files/read-config-file.ts";
+import { readConfigFile, takeText } from "../../sources/files/read-config-file.ts";
 import type { Host } from "../command.ts";
 import { type FoundFile, findFiles } from "./find-files.ts";
 import { isMeshFile, judgeMeshFile, type MeshJudgement } from "./judge-mesh.ts";
@@ -50,7 +50,7 @@ export async function readTargets(targets: readonly string[], host: Pick<Host, "
 async function readText(found: FoundFile): Promise<Pick<TargetText, "text" | "fault">> {
   if (found.fault !== undefined) return { text: undefined, fault: found.fault };
   const reading = await readConfigFile(found.path, FILE_LIMITS);
-  if (reading.type === "text") return { text: reading.text, fault: undefined };
+  if (reading.type === "text") return { text: takeText(reading), fault: undefined };
   return { text: undefined, fault: reading.type === "gone" ? "is no file, or is gone" : reading.fault };
 }
 

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { splitHostPort, subnetFault, unixPathFault } from "./address.ts";
 import { celFault } from "./cel-syntax.ts";
+import { logFormatFault } from "./format-operators.ts";
 import { headerChangeFault, headerNameFault, headerOrClaimFault, headerValueFault, requestHeaderChangeFault } from "./header.ts";
 import { fqdnFault, gatewayDomainFault, partialWildcardFault, trustDomainFault, wildcardDomainFault } from "./host-name.ts";
 import { labelKeyFault, labelValueFault } from "./labels.ts";
@@ -56,8 +57,34 @@ const TABLE: readonly Row[] = [
   [
     "headerValueFault",
     headerValueFault,
-    ["", "a", "100%%", "%HOSTNAME%", "a %REQ(x?y):10% b", '%UPSTREAM_METADATA(["a", "b)"])%', "%START_TIME(%s)%", "%%%%"],
-    ["%", "a%b", "%%%", "%HOSTNAME", "%REQ(x%", "%REQ(x)", "%REQ(x)y%", "% %"],
+    [
+      "",
+      "a",
+      "100%%",
+      "%HOSTNAME%",
+      "a %REQ(x?y):10% b",
+      '%UPSTREAM_METADATA(["a", "b)"])%',
+      "%START_TIME(%s)%",
+      "%%%%",
+      "%PER_REQUEST_STATE(x)%",
+    ],
+    ["%", "a%b", "%%%", "%HOSTNAME", "%REQ(x%", "%REQ(x)", "%REQ(x)y%", "% %", "%UNKNOWN%"],
+  ],
+  [
+    "logFormatFault",
+    logFormatFault,
+    ["%PROTOCOL% %DURATION%ms\n", "%CEL(request.path)%", "%GRPC_STATUS(NUMBER)%", "%METADATA(ROUTE:x)%", "%REQ_WITHOUT_QUERY(:PATH):5%"],
+    [
+      "%REQ%",
+      "%REQ()%",
+      "%req(x)%",
+      "%REQ(x y)%",
+      "%PROTOCOL(x)%",
+      "%UPSTREAM_HOST:5%",
+      "%GRPC_STATUS(BAD)%",
+      "%METADATA(BAD:x)%",
+      "%CEL(bad bad)%",
+    ],
   ],
   [
     "regexFault",

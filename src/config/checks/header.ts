@@ -1,3 +1,4 @@
+import { formatFault } from "./format-operators.ts";
 import { quote } from "./quote.ts";
 
 const TOKEN = /^[-!#$%&'*+.^_`|~A-Za-z0-9]+$/;
@@ -40,38 +41,11 @@ export const requestHeaderChangeFault = (name: string): string | undefined => (i
 /** Whether the header stands for the authority of the request. */
 export const isAuthorityHeader = isAuthority;
 
-/** Values may hold Envoy's command operators (`%HOSTNAME%`, `%REQ(x):10%`); a lone percent sign is written `%%`. */
+/** Operators that Envoy knows in headers alone. */
+const IN_HEADERS = ["PER_REQUEST_STATE"];
+
+/** Values may hold Envoy's command operators. */
 export function headerValueFault(value: string): string | undefined {
   if (CONTROL.test(value)) return `${quote(value)} has a control character, which no header may hold`;
-  for (let at = value.indexOf("%"); at !== -1; at = value.indexOf("%", at)) {
-    const end = value[at + 1] === "%" ? at + 2 : operatorEnd(value, at + 1);
-    if (end === -1)
-      return `${quote(value)} has a percent sign that starts no complete operator such as %HOSTNAME%; write %% for the sign itself`;
-    at = end;
-  }
-  return undefined;
-}
-
-/** Index behind the operator that starts at `from` (behind its first percent sign), or -1. */
-function operatorEnd(value: string, from: number): number {
-  const name = /^[A-Z0-9_]+/i.exec(value.slice(from, from + 128))?.[0] ?? "";
-  let at = from + name.length;
-  if (name === "") return -1;
-  if (value[at] === "(") {
-    at = argumentsEnd(value, at + 1);
-    if (at === -1) return -1;
-    at += /^:\d+/.exec(value.slice(at, at + 12))?.[0].length ?? 0;
-  }
-  return value[at] === "%" ? at + 1 : -1;
-}
-
-/** Index behind the bracket that closes the arguments; brackets inside quotes do not count. */
-function argumentsEnd(value: string, from: number): number {
-  let quoted = false;
-  for (let at = from; at < value.length; at++) {
-    if (value[at] === "\\") at++;
-    else if (value[at] === '"') quoted = !quoted;
-    else if (value[at] === ")" && !quoted) return at + 1;
-  }
-  return -1;
+  return formatFault(value, IN_HEADERS);
 }

@@ -54,12 +54,9 @@ export function checkHttpRetry(retry: HTTPRetry, place: Place): void {
   }
 }
 
+/** As Istio sees it: how long to wait and whom to avoid may be said for nothing. */
 const isConfigured = (retry: HTTPRetry): boolean =>
-  retry.perTryTimeout !== undefined ||
-  retry.backoff !== undefined ||
-  retry.retryOn !== "" ||
-  retry.retryRemoteLocalities !== undefined ||
-  retry.retryIgnorePreviousHosts !== undefined;
+  retry.perTryTimeout !== undefined || retry.retryOn !== "" || retry.retryRemoteLocalities !== undefined;
 
 function isStatus(text: string): boolean {
   const status = /^\d{3}$/.test(text) ? Number(text) : 0;

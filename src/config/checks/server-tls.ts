@@ -1,31 +1,7 @@
+import { isCipherSuite } from "../../base/tls-parameters.ts";
 import { ServerTLSSettings_TLSmode as Mode, type ServerTLSSettings } from "../../gen/istio/networking/v1alpha3/shared_pb.js";
 import type { Place } from "./place.ts";
 import { quote } from "./quote.ts";
-
-/** Cipher suites for TLS 1.2 and below that Envoy's BoringSSL can be told to use. */
-const CIPHER_SUITES: ReadonlySet<string> = new Set([
-  "ECDHE-ECDSA-AES128-GCM-SHA256",
-  "ECDHE-RSA-AES128-GCM-SHA256",
-  "ECDHE-ECDSA-AES256-GCM-SHA384",
-  "ECDHE-RSA-AES256-GCM-SHA384",
-  "ECDHE-ECDSA-CHACHA20-POLY1305",
-  "ECDHE-RSA-CHACHA20-POLY1305",
-  "ECDHE-PSK-CHACHA20-POLY1305",
-  "ECDHE-ECDSA-AES128-SHA",
-  "ECDHE-RSA-AES128-SHA",
-  "ECDHE-PSK-AES128-CBC-SHA",
-  "ECDHE-ECDSA-AES256-SHA",
-  "ECDHE-RSA-AES256-SHA",
-  "ECDHE-PSK-AES256-CBC-SHA",
-  "AES128-GCM-SHA256",
-  "PSK-AES128-CBC-SHA",
-  "AES256-GCM-SHA384",
-  "AES128-SHA",
-  "AES256-SHA",
-  "PSK-AES256-CBC-SHA",
-  "DES-CBC3-SHA",
-  "ECDHE-RSA-AES128-SHA256",
-]);
 
 /** Envoy serves one certificate per kind of key. */
 const MOST_CERTIFICATES = 2;
@@ -33,6 +9,7 @@ const MOST_CERTIFICATES = 2;
 /** TLS of a Gateway's server or of a Sidecar's ingress listener. */
 export function checkServerTls(tls: ServerTLSSettings, place: Place): void {
   checkCipherSuites(tls.cipherSuites, place.in("cipherSuites"));
+  if (![Mode.PASSTHROUGH, Mode.AUTO_PASSTHROUGH, Mode.SIMPLE].includes(tls.mode)) checkPins(tls, place);
   switch (tls.mode) {
     case Mode.PASSTHROUGH:
     case Mode.AUTO_PASSTHROUGH:
@@ -88,11 +65,25 @@ function certificateFields(tls: ServerTLSSettings): readonly string[] {
   return [...texts.filter((name) => tls[name] !== ""), ...lists.filter((name) => tls[name].length > 0)];
 }
 
+/** What a pin looks like. One that is none cannot be left out, since without it more clients would be let in; and Envoy refuses it. */
+const PINS = {
+  verifyCertificateSpki: { pattern: /^[A-Za-z0-9+/]{43}=$/, about: "SHA-256 of a public key in base64" },
+  verifyCertificateHash: {
+    pattern: /^(?:[0-9A-Fa-f]{64}|(?:[0-9A-Fa-f]{2}:){31}[0-9A-Fa-f]{2})$/,
+    about: "SHA-256 of a certificate in hexadecimal",
+  },
+} as const;
+
+function checkPins(tls: ServerTLSSettings, place: Place): void {
+  for (const name of ["verifyCertificateSpki", "verifyCertificateHash"] as const)
+    for (const [index, pin] of tls[name].entries())
+      if (!PINS[name].pattern.test(pin)) place.in(name, index).fault("field.invalid", `${quote(pin)} is not the ${PINS[name].about}`);
+}
+
 function checkCipherSuites(suites: readonly string[], place: Place): void {
   const seen = new Set<string>();
   for (const [index, suite] of suites.entries()) {
-    const name = suite.replace(/^[-+]/, "");
-    if (!CIPHER_SUITES.has(name))
+    if (!isCipherSuite(suite))
       place.in(index).fault("field.ineffective", `${quote(suite)} is not a cipher suite Envoy knows; it is left out`);
     else if (seen.has(suite)) place.in(index).fault("field.ineffective", `${quote(suite)} is listed twice`);
     seen.add(suite);

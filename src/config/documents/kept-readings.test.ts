@@ -10,7 +10,7 @@ import { readDocuments } from "./read-documents.ts";
 
 const GOLDEN = join(import.meta.dirname, "../../../test/golden");
 const FROM = { source: "test", file: "f.yaml", scope: "f.yaml", defaultNamespace: "shop" };
-const DEPS = { readObject, log: silentLog, keepJson: () => true };
+const DEPS = { readObject, log: silentLog, keepText: () => true };
 
 const rawsOf = (text: string, known?: KeptReadings): RawObject[] => [...readDocuments(text, FROM, known === undefined ? {} : { known })];
 const readingsOf = (text: string): Reading[] =>

@@ -3,7 +3,7 @@ import { contentHash } from "../../base/hash.ts";
 import type { ConfigObject, RawObject } from "../object.ts";
 import type { ReadResult } from "../read-object.ts";
 import type { Judged } from "../store/judge.ts";
-import type { DocumentShape } from "./read-documents.ts";
+import { type DocumentShape, ONE_OBJECT } from "./read-documents.ts";
 
 /** What reading a document brought, for the next start of the same program. */
 export interface Reading {
@@ -12,20 +12,18 @@ export interface Reading {
   /** Namespace for objects that carry none, which is the only other thing the outcome depends on. */
   readonly namespace: string | undefined;
   readonly object: ConfigObject;
-  /** The content as JSON. */
-  readonly json: string;
 }
 
 /**
  * The reading of a judged document that is worth keeping: of a file, of one object, without a fault, so that nothing of where it stands is part of
  * the outcome; and of Istio's own kinds, whose form is plain data. Secrets are not among them, and never lie there.
  */
-export function readingOf(judged: Pick<Judged, "digest" | "namespace" | "object" | "json" | "problems" | "origin">): Reading | undefined {
-  const { digest, namespace, object, json, problems, origin } = judged;
-  if (digest === undefined || digest.includes("/") || object === undefined || json === undefined) return undefined;
+export function readingOf(judged: Pick<Judged, "digest" | "namespace" | "object" | "problems" | "origin">): Reading | undefined {
+  const { digest, namespace, object, problems, origin } = judged;
+  if (digest === undefined || digest.includes("/") || object === undefined) return undefined;
   if (problems.length > 0 || origin.file === undefined || object.cluster !== undefined || !object.group.endsWith("istio.io"))
     return undefined;
-  return { digest, namespace, object, json };
+  return { digest, namespace, object };
 }
 
 /** Readings of an earlier start, in place of reading. */
@@ -49,8 +47,7 @@ export class KeptReadings {
 
   /** The shape of a document by the digest of its text. */
   get(digest: string): DocumentShape | undefined {
-    const reading = this.#readings.get(digest);
-    return reading === undefined ? undefined : { lines: [0], json: reading.json };
+    return this.#readings.has(digest) ? ONE_OBJECT : undefined;
   }
 
   /** Reads as `read` does, without reading what is known. */

@@ -1,6 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { conditionFault, type LabelSelector } from "../../base/labels.ts";
+import { isCurve } from "../../base/tls-parameters.ts";
 import type { MeshConfig, MeshConfig_DefaultTrafficPolicy, MeshConfig_TLSConfig } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import { OutlierDetectionSchema } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
 import type { HTTPRetry } from "../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
@@ -13,6 +14,7 @@ import { checkOutlierDetection } from "../checks/outlier-detection.ts";
 import { type Place, placeOf } from "../checks/place.ts";
 import { portFault } from "../checks/port.ts";
 import { validateExtensionProviders } from "./validate-extension-provider.ts";
+import { validateLogFormats } from "./validate-log-formats.ts";
 import { validateProxyConfig } from "./validate-proxy-config.ts";
 
 const HOUR_MS = 3_600_000;
@@ -35,6 +37,7 @@ export function validateMeshConfig(mesh: MeshConfig, place: Place): void {
   // What is broken but unused, or ignored by proxies, harms nobody: Istio lets it pass too.
   const lenient = placeOf((_code, path, message) => place.in(...path).fault("field.ineffective", message), []);
   validateExtensionProviders(mesh.extensionProviders, lenient.in("extensionProviders"));
+  validateLogFormats(mesh, lenient);
   if (mesh.defaultHttpRetryPolicy !== undefined) checkHttpRetry(mesh.defaultHttpRetryPolicy, lenient.in("defaultHttpRetryPolicy"));
 }
 
@@ -103,9 +106,6 @@ function validateTrustDomains(mesh: MeshConfig, place: Place): void {
     place.in("trustDomainAliases", index).check("field.host", trustDomainFault(alias));
 }
 
-/** Curves Envoy's TLS library knows, as Istio lists them. */
-const CURVES = new Set(["P-224", "P-256", "P-384", "P-521", "X25519", "X25519Kyber768Draft00", "X25519MLKEM768"]);
-
 function validateTlsConfigs(mesh: MeshConfig, place: Place): void {
   if ((mesh.meshMTLS?.ecdhCurves.length ?? 0) > 0)
     place.in("meshMTLS", "ecdhCurves").fault("field.invalid", "curves cannot be chosen inside the mesh");
@@ -114,7 +114,8 @@ function validateTlsConfigs(mesh: MeshConfig, place: Place): void {
 
 function validateCurves({ ecdhCurves }: MeshConfig_TLSConfig, place: Place): void {
   for (const [index, curve] of ecdhCurves.entries()) {
-    if (!CURVES.has(curve)) place.in(index).fault("field.ineffective", `${JSON.stringify(curve)} is not a curve that proxies know`);
+    if (!isCurve(curve))
+      place.in(index).fault("field.ineffective", `${JSON.stringify(curve)} is not a curve that proxies know; it is left out`);
     else if (ecdhCurves.indexOf(curve) < index) place.in(index).fault("field.ineffective", `${curve} is listed twice`);
   }
 }

@@ -69,6 +69,24 @@ describe("validateMeshConfig", () => {
       ["warning tlsDefaults.ecdhCurves[1]", "warning tlsDefaults.ecdhCurves[2]"],
     ],
     [
+      "formats of logs that Envoy would refuse",
+      {
+        accessLogFormat: "%PROTOCOL% %SPEED%",
+        extensionProviders: [
+          { name: "text", envoyFileAccessLog: { path: "/log", logFormat: { text: "%" } } },
+          { name: "fields", envoyFileAccessLog: { path: "/log", logFormat: { labels: { a: { b: "%SPEED%" }, c: "%PROTOCOL%" } } } },
+          { name: "otel", envoyOtelAls: { service: "a.example.com", port: 80, logFormat: { text: "%REQ%", labels: { d: "%REQ%" } } } },
+        ],
+      },
+      [
+        "warning accessLogFormat",
+        "warning extensionProviders[3].envoyFileAccessLog.logFormat.text",
+        "warning extensionProviders[4].envoyFileAccessLog.logFormat.labels.a.b",
+        "warning extensionProviders[5].envoyOtelAls.logFormat.text",
+        "warning extensionProviders[5].envoyOtelAls.logFormat.labels.d",
+      ],
+    ],
+    [
       "weights that are not 100",
       { localityLbSetting: { distribute: [{ from: "a", to: { b: 1 } }] } },
       ["error localityLbSetting.distribute[0].to"],

@@ -39,22 +39,24 @@ export interface Judged {
   readonly problems: readonly Problem[];
   /** It cannot be used and is to blame for it; a kind nobody knows is left out without blame. */
   readonly broken: boolean;
-  /** The content as JSON, to outlive the process should the document break; only of good ones, and only where asked for. */
-  readonly json: string | undefined;
+  /** The content as text, JSON or one YAML document, to outlive the process should the document break; only of good ones, and only where asked for. */
+  readonly written: string | undefined;
 }
 
 export interface JudgeDeps {
   readonly readObject: ReadObject;
   readonly log: Log;
-  /** Whether to keep the content of this object as JSON. */
-  readonly keepJson: (object: ConfigObject) => boolean;
+  /** Whether to keep the content of this object as text. */
+  readonly keepText: (object: ConfigObject) => boolean;
 }
 
 /** Judges a document, or takes over the verdict on the one that said the same before. */
 export function judge(raw: RawObject, place: { readonly scope: string; readonly index: number }, deps: JudgeDeps): Judged {
   const { object, ref, problems, head } = readSafely(raw, deps);
+  // Field by field: in an object that is begun as a copy of another the rest lies apart.
   return {
-    ...place,
+    scope: place.scope,
+    index: place.index,
     slot: raw.slot,
     origin: raw.origin,
     digest: raw.digest,
@@ -65,7 +67,7 @@ export function judge(raw: RawObject, place: { readonly scope: string; readonly 
     head,
     problems,
     broken: object === undefined && problems.some((problem) => problem.level === "error"),
-    json: object !== undefined && deps.keepJson(object) ? (raw.json ?? JSON.stringify(raw.content)) : undefined,
+    written: object !== undefined && deps.keepText(object) ? (raw.written ?? JSON.stringify(raw.content)) : undefined,
   };
 }
 

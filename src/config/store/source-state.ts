@@ -9,7 +9,8 @@ export interface GoodVersion {
   readonly slot: string;
   readonly origin: Origin;
   readonly namespace: string | undefined;
-  readonly json: string | undefined;
+  /** The content as text. */
+  readonly written: string | undefined;
 }
 
 /** What a source wants in force for one key. */

@@ -1,5 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { nothingSeen, readDocuments } from "../documents/read-documents.ts";
 import type { RawObject } from "../object.ts";
+import { readObject } from "../read-object.ts";
 import { type Doc, memoryLastGood, rawObjects, readThing, replaceEvent, resetEvent, storeRig } from "./store-rig.ts";
 
 describe("one source", () => {
@@ -211,6 +213,73 @@ describe("last good", () => {
     await after.store.apply("a", replaceEvent("a", { f: ["x=5"], g: ["w=5"] }));
     expect(persistence.records.size).toBe(0);
   });
+});
+
+describe("a source that reads each object when it is asked for", () => {
+  it("is asked for the next one when the last is judged", async () => {
+    const order: string[] = [];
+    const { rows, store } = storeRig({
+      readObject: (raw) => {
+        order.push(`judge ${raw.slot}`);
+        return readThing(raw);
+      },
+    });
+    async function* objects() {
+      for (const raw of rawObjects({ source: "a", scope: "f" }, ["x=1", "y=1"])) {
+        order.push(`read ${raw.slot}`);
+        yield raw;
+      }
+    }
+    expect(await store.stage("a", { type: "reset", objects: objects() })).toEqual({ documents: 2, reused: 0 });
+    expect(order).toEqual(["read f#0", "judge f#0", "read f#1", "judge f#1"]);
+    store.commit();
+    expect(rows()).toBe("x=1 y=1");
+  });
+
+  it("is not believed where it fails half-way", async () => {
+    const { rows, store } = storeRig();
+    await store.apply("a", resetEvent("a", { f: ["x=1", "y=1"] }));
+    async function* objects() {
+      yield* rawObjects({ source: "a", scope: "f" }, ["x=2"]);
+      throw new Error("gone");
+    }
+    await expect(store.stage("a", { type: "reset", objects: objects() })).rejects.toThrow("gone");
+    expect(store.pending).toBe(false);
+    expect(rows()).toBe("x=1 y=1");
+    await store.apply("a", replaceEvent("a", { f: ["x=3", "y=1"] }));
+    expect(rows()).toBe("x=3 y=1");
+  });
+});
+
+describe("what files say", () => {
+  const HOST = (host: string): string =>
+    `# said so\napiVersion: networking.istio.io/v1\nkind: ServiceEntry\nmetadata:\n  name: ${host}\nspec:\n  hosts: &h [${host}.example]\n`;
+  const texts: readonly [about: string, text: string, broken: string][] = [
+    ["two documents", `${HOST("a")}---\n${HOST("b")}`, `${HOST("a")}---\n${HOST("b").replace("[", "{")}`],
+    [
+      "a list",
+      JSON.stringify({ kind: "List", items: ["a", "b"].map((name) => entryOf(name)) }),
+      JSON.stringify({ kind: "List", items: [entryOf("a"), { ...entryOf("b"), spec: { hosts: "b" } }] }),
+    ],
+  ];
+  for (const [about, text, broken] of texts)
+    it(`outlives the process as it was said, of ${about}`, async () => {
+      const persistence = memoryLastGood();
+      const { store } = storeRig({ persistence, readObject });
+      const from = { source: "a", file: "f", scope: "f", defaultNamespace: "ns" };
+      const seen = nothingSeen();
+      await store.apply("a", { type: "reset", objects: readDocuments(text, from, { seen, sharesText: true }) });
+      const objects = [...readDocuments(broken, from, { known: seen.shapes })];
+      await store.apply("a", { type: "replace", scopes: [{ scope: "f", objects }] });
+      expect([...persistence.records.values()]).toMatchObject([{ key: "ServiceEntry/ns/b", content: entryOf("b") }]);
+    });
+});
+
+const entryOf = (name: string) => ({
+  apiVersion: "networking.istio.io/v1",
+  kind: "ServiceEntry",
+  metadata: { name },
+  spec: { hosts: [`${name}.example`] },
 });
 
 describe("secrets", () => {

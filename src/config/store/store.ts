@@ -2,13 +2,14 @@ import type { Clock } from "../../base/clock.ts";
 import { invariant } from "../../base/errors.ts";
 import type { LabelSelector, Labels } from "../../base/labels.ts";
 import type { Log } from "../../base/log.ts";
-import { createSlice } from "../../base/slice.ts";
 import type { Engine } from "../../engine/index.ts";
+import { parseDocument } from "../documents/parse-document.ts";
 import type { Inputs } from "../inputs.ts";
-import { type ConfigObject, formatOrigin, type Origin, objectKey, type RawObject, type SourceEvent } from "../object.ts";
+import { type ConfigObject, type Origin, objectKey, type RawObject, type SourceEvent } from "../object.ts";
 import type { Problem } from "../problem.ts";
 import { type AdmittedNamespaces, admittedNamespaces } from "./admitted-namespaces.ts";
-import { headOf, type JudgeDeps, type Judged, judge, moved, type ReadObject } from "./judge.ts";
+import { headOf, type JudgeDeps, type Judged, judge, type ReadObject } from "./judge.ts";
+import { type JudgedEvent, judgeEvent } from "./judge-event.ts";
 import type { LastGood } from "./last-good.ts";
 import { type GoodVersion, SourceState, type Standing } from "./source-state.ts";
 import { isFaulty, problemsOfKey, sortProblems } from "./store-problems.ts";
@@ -36,15 +37,9 @@ interface InForce {
   readonly standing: Standing;
 }
 
-/** One staged event: the scopes it replaces, judged. */
-interface Staged {
-  readonly reset: boolean;
-  readonly scopes: ReadonlyMap<string, readonly Judged[]>;
-}
-
 interface SourceQueue {
   readonly state: SourceState;
-  readonly staged: Staged[];
+  readonly staged: Pick<JudgedEvent, "reset" | "scopes">[];
   /** The last verdicts on each scope, staged or committed. */
   readonly latest: Map<string, readonly Judged[]>;
   tail: Promise<unknown>;
@@ -71,8 +66,8 @@ class Store implements ConfigStore {
 
   constructor(options: StoreOptions) {
     this.#options = options;
-    const keepJson = (object: ConfigObject): boolean => options.persistence !== undefined && !isSecret(object);
-    this.#judgeDeps = { readObject: options.readObject, log: options.log, keepJson };
+    const keepText = (object: ConfigObject): boolean => options.persistence !== undefined && !isSecret(object);
+    this.#judgeDeps = { readObject: options.readObject, log: options.log, keepText };
     this.#order = [];
     this.setSources(options.sources);
     this.#reordered = false;
@@ -105,13 +100,13 @@ class Store implements ConfigStore {
     for (const record of (await this.#options.persistence?.load()) ?? []) {
       const { content, defaultNamespace, key, origin, scope, slot, source } = record;
       const raw: RawObject = { origin, slot, scope, content, ...(defaultNamespace !== undefined && { defaultNamespace }) };
-      const { json, namespace, object, ref } = judge(raw, { scope, index: 0 }, this.#judgeDeps);
+      const { written, namespace, object, ref } = judge(raw, { scope, index: 0 }, this.#judgeDeps);
       if (object === undefined || ref === undefined || objectKey(ref) !== key) {
         this.#options.persistence?.remove(source, key);
         continue;
       }
       const versions = this.#restored.get(source) ?? new Map<string, GoodVersion>();
-      this.#restored.set(source, versions.set(key, { object, ref, scope, slot, origin, namespace, json }));
+      this.#restored.set(source, versions.set(key, { object, ref, scope, slot, origin, namespace, written }));
     }
     for (const { state } of this.#sources.values()) this.#adopt(state);
   }
@@ -224,32 +219,15 @@ class Store implements ConfigStore {
   }
 
   async #stage(queue: SourceQueue, event: SourceEvent): Promise<StageSummary> {
-    const slice = createSlice(this.#options.clock);
-    const groups = event.type === "reset" ? byScope(event.objects) : new Map(event.scopes.map(({ scope, objects }) => [scope, objects]));
-    const scopes = new Map<string, readonly Judged[]>();
-    const broken: string[] = [];
-    let documents = 0;
-    let reused = 0;
-    for (const [scope, objects] of groups) {
-      const latest = queue.latest.get(scope);
-      const known = latest === undefined ? NOTHING_KNOWN : byDigest(latest);
-      const judged: Judged[] = [];
-      for (const [index, raw] of objects.entries()) {
-        const before = raw.digest === undefined ? undefined : known.get(raw.digest);
-        const same = before !== undefined && before.namespace === raw.defaultNamespace && before.origin.file === raw.origin.file;
-        const document = same ? moved(before, raw, index) : judge(raw, { scope, index }, this.#judgeDeps);
-        if (same) reused += 1;
-        else if (document.broken) broken.push(document.key ?? formatOrigin(document.origin));
-        judged.push(document);
-        documents += 1;
-        const rest = slice();
-        if (rest !== undefined) await rest;
-      }
-      scopes.set(scope, judged);
-    }
-    if (event.type === "reset") queue.latest.clear();
-    for (const [scope, judged] of scopes) queue.latest.set(scope, judged);
-    queue.staged.push({ reset: event.type === "reset", scopes });
+    const { latest, staged } = queue;
+    const { reset, scopes, broken, documents, reused } = await judgeEvent(event, {
+      ...this.#judgeDeps,
+      clock: this.#options.clock,
+      latest,
+    });
+    if (reset) latest.clear();
+    for (const [scope, judged] of scopes) latest.set(scope, judged);
+    staged.push({ reset, scopes });
     this.#brokenSinceCommit.push(...broken);
     return { documents, reused };
   }
@@ -331,10 +309,10 @@ class Store implements ConfigStore {
     const id = staleId(state.name, key);
     const known = this.#stale.get(id);
     if (standing?.stale === true) {
-      const { json, scope } = standing.version;
+      const { written, scope } = standing.version;
       if (known?.scope === scope) return;
       this.#stale.set(id, { since: known?.since ?? this.#options.clock.now(), scope });
-      if (json !== undefined) this.#options.persistence?.put(recordOf(state.name, key, standing.version));
+      if (written !== undefined) this.#options.persistence?.put(recordOf(state.name, key, { ...standing.version, written }));
     } else if (known !== undefined) {
       this.#stale.delete(id);
       this.#options.persistence?.remove(state.name, key);
@@ -358,26 +336,8 @@ class Store implements ConfigStore {
 
 const staleId = (source: string, key: string): string => `${source}\n${key}`;
 
-function byScope(objects: readonly RawObject[]): Map<string, RawObject[]> {
-  const groups = new Map<string, RawObject[]>();
-  for (const raw of objects) {
-    const scope = raw.scope ?? raw.slot;
-    const group = groups.get(scope);
-    if (group === undefined) groups.set(scope, [raw]);
-    else group.push(raw);
-  }
-  return groups;
-}
-
-const NOTHING_KNOWN: ReadonlyMap<string, Judged> = new Map();
-
-function byDigest(documents: readonly Judged[]): Map<string, Judged> {
-  const known = new Map<string, Judged>();
-  for (const document of documents) if (document.digest !== undefined) known.set(document.digest, document);
-  return known;
-}
-
-function recordOf(source: string, key: string, { json, namespace, origin, scope, slot }: GoodVersion) {
-  const content: unknown = JSON.parse(json ?? "null");
+function recordOf(source: string, key: string, { written, namespace, origin, scope, slot }: GoodVersion & { readonly written: string }) {
+  const document = parseDocument(written);
+  const content = "parts" in document ? document.parts[0]?.content : undefined;
   return { source, key, scope, slot, origin, content, ...(namespace !== undefined && { defaultNamespace: namespace }) };
 }

@@ -41,18 +41,19 @@ const EDS_CONFIG = encodedOnce(ConfigSourceSchema, {
 /** The fields of a cluster that say where its endpoints come from. */
 export function discoveryFields(input: ClusterInput): Pick<ClusterInit, DiscoveryField | DnsField> {
   return {
-    clusterDiscoveryType: discoveryType(input.discovery),
+    clusterDiscoveryType: discoveryType(input),
     ...(input.discovery === "eds" && { edsClusterConfig: { serviceName: input.name, edsConfig: EDS_CONFIG } }),
     ...(input.assignment !== undefined && { loadAssignment: buildLoadAssignment(input.assignment) }),
     ...(input.dns !== undefined && dnsFields(input.dns)),
   };
 }
 
-function discoveryType(discovery: ClusterInput["discovery"]): NonNullable<ClusterInit["clusterDiscoveryType"]> {
+function discoveryType({ discovery, http, transport }: ClusterInput): NonNullable<ClusterInit["clusterDiscoveryType"]> {
   if (typeof discovery === "string") return { case: "type", value: TYPE[discovery] };
   const typedConfig = anyOf(ForwardProxySchema, {
     clusterImplementationSpecifier: { case: "dnsCacheConfig", value: dnsCache(discovery.cache) },
-    allowInsecureClusterOptions: discovery.fixedNames,
+    // In plain text, and with no options of HTTP in which names could follow the request, Envoy does not ask.
+    allowInsecureClusterOptions: discovery.fixedNames && (http !== undefined || transport.security.kind !== "plain"),
   });
   return { case: "clusterType", value: { name: "envoy.clusters.dynamic_forward_proxy", typedConfig } };
 }

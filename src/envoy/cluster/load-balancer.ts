@@ -12,6 +12,9 @@ const AGGRESSION_KEY = "upstream.warmup_aggression";
 /** Envoy's own list, with those that are draining. */
 const SESSION_STATUSES = [HealthStatus.HEALTHY, HealthStatus.DRAINING, HealthStatus.UNKNOWN, HealthStatus.DEGRADED];
 
+/** Envoy takes no larger one. */
+const LARGEST_RING = 8_388_608;
+
 /** The fields of a cluster that say how a host is chosen. */
 export function loadBalancerFields(input: LoadBalancerInput): Pick<ClusterInit, "lbPolicy" | "lbConfig" | "commonLbConfig"> {
   const { algorithm, panicThreshold, localities, drainsSessions } = input;
@@ -59,7 +62,7 @@ function algorithmFields(algorithm: LoadBalancerAlgorithm): Pick<ClusterInit, "l
       return {
         lbPolicy: Cluster_LbPolicy.RING_HASH,
         ...(algorithm.minimumRingSize !== undefined && {
-          lbConfig: { case: "ringHashLbConfig", value: { minimumRingSize: BigInt(algorithm.minimumRingSize) } },
+          lbConfig: { case: "ringHashLbConfig", value: { minimumRingSize: BigInt(Math.min(algorithm.minimumRingSize, LARGEST_RING)) } },
         }),
       };
     case "maglev":

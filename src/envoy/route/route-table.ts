@@ -9,6 +9,7 @@ import { VIRTUAL_HOST_TYPE } from "../../wire/type-urls.ts";
 
 /** Domains of a virtual host and their encoding: made once, used by every table that has all of them. */
 export interface EncodedDomains {
+  /** As Envoy compares them: in lower case. */
   readonly names: readonly string[];
   readonly bytes: Uint8Array;
 }
@@ -38,14 +39,22 @@ const MAX_DIRECT_RESPONSE_BYTES = 1_048_576;
 
 const out = new TailBuffer();
 
-export function encodeDomains(names: readonly string[]): EncodedDomains {
+export function encodeDomains(written: readonly string[]): EncodedDomains {
+  if (!written.some(hasUpperCase)) return { names: written, bytes: domainBytes(written) };
+  const names = Map.groupBy(written, (name) => name.toLowerCase());
+  return { names: [...names.keys()], bytes: domainBytes([...names.values()].map(([first = ""]) => first)) };
+}
+
+function domainBytes(names: readonly string[]): Uint8Array {
   out.clear();
   for (let i = names.length - 1; i >= 0; i--) {
     out.text(names[i] ?? "");
     out.byte(DOMAINS_TAG);
   }
-  return { names, bytes: out.toBytes() };
+  return out.toBytes();
 }
+
+const hasUpperCase = (name: string): boolean => name !== name.toLowerCase();
 
 const listed = new Interned<EncodedDomains>();
 

@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { usableCiphers, usableCurves } from "../../base/tls-parameters.ts";
 import { TlsParameters_TlsProtocol } from "../../gen/envoy/extensions/transport_sockets/tls/v3/common_pb.js";
 import { type DownstreamTlsContext, DownstreamTlsContextSchema } from "../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js";
 import { type SecretName, sdsSecret } from "./sds-secret.ts";
@@ -47,8 +48,8 @@ export function downstreamTlsContext(input: DownstreamTlsInput): DownstreamTlsCo
 }
 
 function tlsParams(input: DownstreamTlsInput) {
-  const cipherSuites = [...(input.cipherSuites ?? [])];
-  const ecdhCurves = [...(input.ecdhCurves ?? [])];
+  const cipherSuites = [...usableCiphers(input.cipherSuites ?? [])];
+  const ecdhCurves = [...usableCurves(input.ecdhCurves ?? [])];
   if (input.minVersion === undefined && input.maxVersion === undefined && cipherSuites.length + ecdhCurves.length === 0) return undefined;
   return {
     cipherSuites,

@@ -1,4 +1,5 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import { usableCiphers, usableCurves } from "../../base/tls-parameters.ts";
 import { TlsParameters_TlsProtocol } from "../../gen/envoy/extensions/transport_sockets/tls/v3/common_pb.js";
 import type { UpstreamTlsContextSchema } from "../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js";
 import { type SecretName, sdsSecret } from "./sds-secret.ts";
@@ -25,8 +26,8 @@ export function upstreamTlsContext(input: UpstreamTlsInput): MessageInitShape<ty
       tlsParams: {
         tlsMinimumProtocolVersion: TlsParameters_TlsProtocol.TLSv1_2,
         tlsMaximumProtocolVersion: TlsParameters_TlsProtocol.TLSv1_3,
-        cipherSuites: [...(input.cipherSuites ?? [])],
-        ecdhCurves: [...(input.ecdhCurves ?? [])],
+        cipherSuites: [...usableCiphers(input.cipherSuites ?? [])],
+        ecdhCurves: [...usableCurves(input.ecdhCurves ?? [])],
       },
       tlsCertificateSdsSecretConfigs: input.certificate === undefined ? [] : [sdsSecret(input.certificate)],
       validationContextType:

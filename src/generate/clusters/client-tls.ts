@@ -67,13 +67,13 @@ export function clientTls(query: ClientTlsQuery): ClientTls {
   if (settings === undefined) {
     if (!automatic) return PLAIN;
     // What a server's metadata says is about certificates of the mesh, so it cannot decide about others (as in Istio).
-    if (files !== undefined) return { ...PLAIN, security: { kind: "tls", tls: filesTls(query, files) } };
-    return identity ? { ...PLAIN, security: { kind: addressless ? "tls" : "auto", tls: meshTls(query) } } : PLAIN;
+    if (files !== undefined) return { ...byRequest(query), security: { kind: "tls", tls: filesTls(query, files) } };
+    return identity ? { ...byRequest(query), security: { kind: addressless ? "tls" : "auto", tls: meshTls(query) } } : PLAIN;
   }
   switch (settings.mode) {
     case TlsMode.ISTIO_MUTUAL:
       if (files !== undefined) return originatedTls({ ...query, credentials: false }, shownFrom(files, settings));
-      return identity ? { ...PLAIN, security: { kind: "tls", tls: meshTls(query) } } : PLAIN;
+      return identity ? { ...byRequest(query), security: { kind: "tls", tls: meshTls(query) } } : PLAIN;
     case TlsMode.MUTUAL:
       if (files !== undefined) return originatedTls({ ...query, credentials: false }, shownFrom(files, settings));
       return originatedTls(query, settings);
@@ -84,15 +84,27 @@ export function clientTls(query: ClientTlsQuery): ClientTls {
   }
 }
 
+/** Whether names follow the request in mutual TLS of the mesh: only where the servers are found by it. */
+const byRequest = ({ byName, settings }: ClientTlsQuery): Pick<ClientTls, "autoSni" | "autoSanValidation"> => ({
+  autoSni: byName === true && (settings?.sni ?? "") === "",
+  autoSanValidation: byName === true && settings?.insecureSkipVerify !== true,
+});
+
+/** The name of the server that a client of the mesh asks for; none where the request has it. */
+function meshSni({ byName, cluster, settings }: ClientTlsQuery): Pick<UpstreamTlsInput, "sni"> {
+  const sni = settings?.sni || (byName === true ? "" : sniClusterName(cluster));
+  return sni === "" ? {} : { sni };
+}
+
 /** Mutual TLS inside the mesh: own certificate, the mesh's roots, the service accounts of the servers as names. */
 function meshTls(query: ClientTlsQuery): UpstreamTlsInput {
-  const { cluster, settings, http2 } = query;
+  const { settings, http2 } = query;
   const demanded = settings?.subjectAltNames ?? [];
   const names = demanded.length > 0 ? demanded : serviceNames(query);
   return {
     certificate: WORKLOAD_CERTIFICATE,
     validation: { roots: MESH_ROOTS, subjectAltNames: names.toSorted().map((exact) => ({ exact })) },
-    sni: settings?.sni || sniClusterName(cluster),
+    ...meshSni(query),
     alpn: http2 ? ["istio", "h2"] : ["istio"],
   };
 }
@@ -108,7 +120,7 @@ function filesTls(query: ClientTlsQuery, files: CertificateFiles): UpstreamTlsIn
         .toSorted()
         .map((exact) => ({ exact })),
     },
-    sni: sniClusterName(query.cluster),
+    ...meshSni(query),
     alpn: query.http2 ? ["h2"] : [],
     ...tlsDefaults(query.mesh),
   };
@@ -136,7 +148,8 @@ const serviceNames = ({ mesh, serviceAccounts, subjectAltNames }: ClientTlsQuery
 
 /** SPIFFE ids of a service account in the trust domain of the mesh and in those it also trusts. */
 function identitiesOf(account: string, mesh: MeshConfig): readonly string[] {
-  const [namespace = "", name = ""] = account.split("/");
+  const slash = account.indexOf("/");
+  const [namespace, name] = [account.slice(0, slash), account.slice(slash + 1)];
   const domains = [mesh.trustDomain || "cluster.local", ...mesh.trustDomainAliases];
   return domains.map((domain) => `spiffe://${domain}/ns/${namespace}/sa/${name}`);
 }

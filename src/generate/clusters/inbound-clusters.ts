@@ -8,6 +8,7 @@ import { NO_LOCALITY } from "../../model/locality.ts";
 import { isHttp, isHttp2, type Protocol } from "../../model/protocol.ts";
 import { type ServiceRef, serviceKey } from "../../model/service.ts";
 import type { GenerateContext, ResolvedDestinationRule } from "../context.ts";
+import { isExported } from "../lookups/export-to.ts";
 import { type ClientClass, ruleFor } from "./client-class.ts";
 import { bare, inboundSource } from "./fixed-clusters.ts";
 import { configPath, meshOf, serviceMetadata } from "./outbound-clusters.ts";
@@ -165,10 +166,12 @@ function inboundCluster(
   };
 }
 
-/** The rule for a workload's own service. As in Istio a workload knows none where its Sidecar does not import the service. */
+/** The rule for a workload's own service. As in Istio a workload knows none where it does not see the service, or its Sidecar does not import it. */
 function ownRule(ctx: GenerateContext, { namespace, sidecar }: ClientClass, service: ServiceRef): ResolvedDestinationRule | undefined {
   const rule = ruleFor(ctx, { namespace, sidecar, labels: undefined }, service);
-  if (rule === undefined || sidecar === undefined) return rule;
+  const namespaces = { owner: service.namespace, viewer: namespace };
+  if (rule === undefined || (sidecar === undefined && isExported(ctx.registry.service(service)?.exportTo ?? [], [], namespaces)))
+    return rule;
   const { services, egress } = ctx.lookups.scope({ namespace, sidecar });
   const isOwn = ({ host }: ServiceRef): boolean => host === service.host;
   return services.some(isOwn) || egress.some(({ destinations }) => destinations.some(isOwn)) ? rule : undefined;

@@ -1,5 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import { durationMs } from "@bufbuild/protobuf/wkt";
+import { msOfDuration } from "../../base/duration.ts";
 import {
   type ClusterInput,
   type ClusterMetadataInput,
@@ -22,7 +22,7 @@ import { type ClientTls, clientTls, PLAIN } from "./client-tls.ts";
 import type { ClientTraits, OutboundKey } from "./outbound-key.ts";
 import { connectTimeoutOf, httpOptionsOf, httpVersionOf, keepaliveOf, limitsOf } from "./pool-settings.ts";
 import { statName } from "./stat-name.ts";
-import { type PortPolicy, portPolicy } from "./traffic-policy.ts";
+import { type PortPolicy, portPolicy, servicePolicy } from "./traffic-policy.ts";
 
 /** Default mesh settings, for a mesh that has none. */
 export const meshOf = ({ inputs }: Pick<GenerateContext, "inputs">): MeshConfig => inputs.mesh.get("mesh") ?? create(MeshConfigSchema);
@@ -71,7 +71,7 @@ function outboundCluster({ ctx, mesh, assignments, plan: planned }: Site, target
   const plan = planned({ name, cluster, sni, service: key.service, rule: key.rule });
   if (plan === undefined) return undefined;
   const inline = isInline(service) ? assignments.select(assignmentKey(plan, key.place), { resolved: false }) : undefined;
-  const policy = withMeshDefaults(mesh, portPolicy(key.rule?.spec, port.number, subset));
+  const policy = withMeshDefaults(mesh, servicePolicy(service, portPolicy(key.rule?.spec, port.number, subset)));
   const discovery = discoveryOf({ service, policy, traits: key.traits, inline, ctx });
   // Who keeps the address that a client chose needs no endpoints.
   if (inline?.localities.length === 0 && discovery !== "originalDst") return undefined;
@@ -104,11 +104,7 @@ function outboundCluster({ ctx, mesh, assignments, plan: planned }: Site, target
       ...(plan.draining && { drainsSessions: true }),
     },
     bind: [],
-    assignment: discovery === "originalDst" ? undefined : inline,
-    dns: inline && {
-      family: service.raceConnects ? "all" : key.traits.family,
-      refreshMs: mesh.dnsRefreshRate === undefined ? 60_000 : durationMs(mesh.dnsRefreshRate),
-    },
+    ...(discovery === "originalDst" || inline === undefined ? UNRESOLVED : { assignment: inline, dns: dnsOf(target, mesh) }),
     metadata: metadataOf(target),
     ...(discovery === "originalDst" && port.upstreamPort !== undefined && { upstreamPort: port.upstreamPort }),
   };
@@ -122,8 +118,8 @@ function namedCluster(ctx: GenerateContext, target: Target): ClusterInput {
   const mesh = meshOf(ctx);
   const policy = withMeshDefaults(mesh, portPolicy(key.rule?.spec, port.number, undefined));
   const version = httpVersionOf({ protocol: port.protocol, pool: policy.connectionPool, mesh, sniff: false });
-  const query = { ...tlsQuery({ ctx, target, policy, mesh, assignments: assignmentsOf(ctx) }), automatic: false };
-  const tls = clientTls({ ...query, cluster, addressless: true, byName: true, http2: version === "http2" });
+  const query = tlsQuery({ ctx, target, policy, mesh, assignments: assignmentsOf(ctx) });
+  const tls = clientTls({ ...query, cluster, addressless: false, byName: true, http2: version === "http2" });
   return {
     name,
     discovery: byName(serviceDnsCache(service.host, key.traits.family), tls),
@@ -135,6 +131,17 @@ function namedCluster(ctx: GenerateContext, target: Target): ClusterInput {
     dns: undefined,
     metadata: { ...metadataOf(target), services: [] },
   };
+}
+
+/** Nobody looks names up for the proxy, and nobody tells it of endpoints but EDS. */
+const UNRESOLVED = { assignment: undefined, dns: undefined } as const;
+
+const DNS_REFRESH_MS = 60_000;
+
+/** Envoy looks names up less often than once in a millisecond, or refuses the cluster. */
+function dnsOf({ key, service }: Target, mesh: MeshConfig): ClusterInput["dns"] {
+  const wanted = mesh.dnsRefreshRate === undefined ? DNS_REFRESH_MS : msOfDuration(mesh.dnsRefreshRate);
+  return { family: service.raceConnects ? "all" : key.traits.family, refreshMs: wanted > 1 ? wanted : DNS_REFRESH_MS };
 }
 
 /** Weights count where a rule sets them or ranks localities by what it says; Istio's default ranking does without, so as not to disturb the algorithm. */

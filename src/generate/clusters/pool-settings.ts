@@ -1,4 +1,5 @@
-import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
+import type { Duration } from "@bufbuild/protobuf/wkt";
+import { msOfDuration } from "../../base/duration.ts";
 import type { HttpProtocolInput, KeepaliveInput, LimitsInput } from "../../envoy/cluster/index.ts";
 import { type MeshConfig, MeshConfig_H2UpgradePolicy } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import type { TrafficPolicy_RetryBudget } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
@@ -91,10 +92,10 @@ export function httpOptionsOf(query: HttpOptionsQuery): HttpProtocolInput | unde
   return said ? options : undefined;
 }
 
-const millis = (duration: Duration | undefined): number | undefined => (duration === undefined ? undefined : durationMs(duration));
+const millis = (duration: Duration | undefined): number | undefined => (duration === undefined ? undefined : msOfDuration(duration));
 
 /** Envoy counts keepalive in whole seconds, at least one. */
 const seconds = (duration: Duration | undefined): number | undefined =>
-  duration === undefined ? undefined : Math.max(1, Math.floor(durationMs(duration) / 1000));
+  duration === undefined ? undefined : Math.max(1, Math.floor(msOfDuration(duration) / 1000));
 
 const positive = (value: number | undefined): number | undefined => (value === undefined || value <= 0 ? undefined : value);

@@ -1,7 +1,7 @@
 import { fromJson, type JsonObject } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { DestinationRuleSchema, LoadBalancerSettings_SimpleLB as Lb } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
-import { portPolicy } from "./traffic-policy.ts";
+import { portPolicy, servicePolicy } from "./traffic-policy.ts";
 
 const ruleOf = (json: JsonObject) => fromJson(DestinationRuleSchema, json);
 
@@ -53,4 +53,38 @@ describe("policy of a port", () => {
   });
 
   it("is empty without a rule", () => expect(portPolicy(undefined, 80)).toEqual({}));
+});
+
+describe("policy of a service", () => {
+  const affine = { clientAffinity: true } as const;
+  const balancer = (json: JsonObject) => portPolicy(ruleOf({ host: "web", trafficPolicy: { loadBalancer: json } }), 80);
+  const byAddress = { case: "useSourceIp", value: true };
+  const hashKey = (policy: ReturnType<typeof portPolicy>) =>
+    policy.loadBalancer?.lbPolicy.case === "consistentHash" ? policy.loadBalancer.lbPolicy.value.hashKey : undefined;
+
+  it("is the rule's where the Service asks for nothing", () => {
+    const said = balancer({ localityLbSetting: { enabled: true } });
+    expect(servicePolicy({}, said)).toBe(said);
+  });
+
+  it("hashes the client's address where the Service keeps clients and no algorithm is chosen", () => {
+    expect(servicePolicy(affine, {})).toEqual(balancer({ consistentHash: { useSourceIp: true } }));
+    expect(hashKey(servicePolicy(affine, balancer({ simple: "UNSPECIFIED" })))).toEqual(byAddress);
+    expect(hashKey(servicePolicy(affine, portPolicy(rule, 80, subset("port"))))).toEqual(byAddress);
+  });
+
+  it("keeps what else the rule says", () => {
+    const policy = servicePolicy(affine, balancer({ localityLbSetting: { enabled: true, failover: [{ from: "eu", to: "us" }] } }));
+    expect(hashKey(policy)).toEqual(byAddress);
+    expect(policy.loadBalancer?.localityLbSetting?.failover).toMatchObject([{ from: "eu", to: "us" }]);
+    expect(servicePolicy(affine, portPolicy(rule, 80, subset("port"))).tls?.mode).toBe(1);
+  });
+
+  it.for([{ simple: "RANDOM" }, { simple: "PASSTHROUGH" }, { consistentHash: { httpHeaderName: "x-user" } }])(
+    "leaves the rule's choice %j",
+    (json) => {
+      const said = balancer(json);
+      expect(servicePolicy(affine, said)).toBe(said);
+    },
+  );
 });

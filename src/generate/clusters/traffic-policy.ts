@@ -1,4 +1,13 @@
-import type { DestinationRule, Subset, TrafficPolicy } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
+import { create } from "@bufbuild/protobuf";
+import {
+  type DestinationRule,
+  type LoadBalancerSettings,
+  LoadBalancerSettingsSchema,
+  LoadBalancerSettings_SimpleLB as SimpleLb,
+  type Subset,
+  type TrafficPolicy,
+} from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
+import type { Service } from "../../model/service.ts";
 
 /** What a DestinationRule says for one port of one subset, after inheritance. */
 export type PortPolicy = Partial<
@@ -23,6 +32,28 @@ export function portPolicy(rule: DestinationRule | undefined, port: number, subs
   for (const field of SHARED_FIELDS) if (policy[field] !== undefined) Object.assign(merged, { [field]: policy[field] });
   return merged;
 }
+
+/**
+ * Whether clients of a service are to stay at one endpoint each because the Service itself says so (`sessionAffinity: ClientIP`). Any
+ * algorithm that a DestinationRule chooses for the port or subset goes before it. Clusters, routes and TCP proxies all ask here: a hash that
+ * only some of them knew of would keep nobody anywhere.
+ */
+export const keepsClients = ({ clientAffinity }: Pick<Service, "clientAffinity">, said: PortPolicy): boolean =>
+  clientAffinity === true && !choosesAlgorithm(said.loadBalancer);
+
+/** What a DestinationRule says for one port of a service, and what the Service says where that chooses no algorithm: in the rule's own words. */
+export function servicePolicy(service: Pick<Service, "clientAffinity">, said: PortPolicy): PortPolicy {
+  if (!keepsClients(service, said)) return said;
+  const byAddress = create(LoadBalancerSettingsSchema, {
+    lbPolicy: { case: "consistentHash", value: { hashKey: { case: "useSourceIp", value: true } } },
+  });
+  return { ...said, loadBalancer: { ...byAddress, ...said.loadBalancer, lbPolicy: byAddress.lbPolicy } };
+}
+
+/** Places and warm-up may be spoken of without choosing an algorithm; UNSPECIFIED is none. */
+const choosesAlgorithm = (settings: LoadBalancerSettings | undefined): boolean =>
+  settings?.lbPolicy.case === "consistentHash" ||
+  (settings?.lbPolicy.case === "simple" && settings.lbPolicy.value !== SimpleLb.UNSPECIFIED);
 
 const NOTHING_SAID = { policy: Object.freeze({}), ofPort: false } as const;
 

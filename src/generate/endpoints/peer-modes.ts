@@ -42,7 +42,9 @@ export function definePeerModes(ctx: Pick<GenerateContext, "engine" | "inputs">)
       const root = ctx.inputs.mesh.get("mesh")?.rootNamespace || "istio-system";
       const wide = (of: readonly ConfigObject<PeerAuthentication>[]): boolean | undefined =>
         disabledBy(of.find((policy) => !selects(policy))?.spec.mtls?.mode);
-      return { selecting: policies.filter(selects).map(workloadMode), disabled: wide(policies) ?? wide(policiesIn(root)) ?? false };
+      // As for servers: what selects workloads in the root namespace counts for nobody.
+      const selecting = namespace === root ? [] : policies.filter(selects).map(workloadMode);
+      return { selecting, disabled: wide(policies) ?? wide(policiesIn(root)) ?? false };
     },
   });
 }

@@ -23,11 +23,8 @@ export interface PlacedEndpoint {
  * Groups endpoints by locality and gives each group its priority and weight. Groups are sorted, so equal endpoints give equal bytes. A
  * client that does not know where it is is near to endpoints that do not either, as in Istio.
  */
-export function rankLocalities(
-  endpoints: readonly PlacedEndpoint[],
-  rules: LocalityRules | undefined,
-  place: Place,
-): readonly LocalityInput[] {
+export function rankLocalities(all: readonly PlacedEndpoint[], rules: LocalityRules | undefined, place: Place): readonly LocalityInput[] {
+  const endpoints = countable(all);
   if (rules === undefined) return grouped(endpoints, () => 0);
   switch (rules.kind) {
     case "distribute": {
@@ -60,6 +57,18 @@ export function rankLocalities(
       );
     }
   }
+}
+
+/** Envoy sums up the weights of a cluster with 32 bits. */
+const MOST_WEIGHT = 0xffff_ffff;
+
+/** Weights that sum up to more than Envoy can count are made smaller in proportion. */
+function countable(endpoints: readonly PlacedEndpoint[]): readonly PlacedEndpoint[] {
+  const total = endpoints.reduce((sum, { endpoint }) => sum + endpoint.weight, 0);
+  if (total <= MOST_WEIGHT) return endpoints;
+  // What is at least one, however small its share, may make them somewhat more in the end.
+  const scale = MOST_WEIGHT / 2 / total;
+  return endpoints.map((one) => ({ ...one, endpoint: { ...one.endpoint, weight: Math.max(1, Math.floor(one.endpoint.weight * scale)) } }));
 }
 
 function grouped(endpoints: readonly PlacedEndpoint[], priorityOf: (endpoint: PlacedEndpoint) => number): readonly WeighedLocality[] {

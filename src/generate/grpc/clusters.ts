@@ -13,7 +13,7 @@ import { algorithmOf } from "../clusters/balancing-settings.ts";
 import { type ClientClass, clientClassId, clientClassOf } from "../clusters/client-class.ts";
 import { clientTls } from "../clusters/client-tls.ts";
 import { meshOf } from "../clusters/outbound-clusters.ts";
-import { type PortPolicy, portPolicy } from "../clusters/traffic-policy.ts";
+import { type PortPolicy, portPolicy, servicePolicy } from "../clusters/traffic-policy.ts";
 import type { GenerateContext } from "../context.ts";
 import { withMeshDefaults } from "../endpoints/assignment-plan.ts";
 import type { Destination, Destinations } from "./destinations.ts";
@@ -52,7 +52,7 @@ interface ClusterParts {
 
 function cluster({ ctx, built, identity }: ClusterParts, destination: Destination): Found {
   const { name, cluster: parsed, service, rule, subset } = destination;
-  const policy = withMeshDefaults(ctx.inputs.mesh.get("mesh"), portPolicy(rule?.spec, parsed.port, subset));
+  const policy = withMeshDefaults(ctx.inputs.mesh.get("mesh"), servicePolicy(service, portPolicy(rule?.spec, parsed.port, subset)));
   const discovery = discoveryOf(ctx, destination);
   if (typeof discovery === "object" && "refused" in discovery) return discovery;
   const security = securityOf({ ctx, policy, parsed, service, identity });

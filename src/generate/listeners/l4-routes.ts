@@ -1,9 +1,11 @@
-import { durationMs } from "@bufbuild/protobuf/wkt";
+import { msOfDuration } from "../../base/duration.ts";
 import type { TcpDestination, TcpProxyInput } from "../../envoy/filters/tcp-proxy.ts";
-import type { TrafficPolicy } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
+import type { Subset, TrafficPolicy } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
 import type { Destination } from "../../gen/istio/networking/v1alpha3/shared_pb.js";
 import type { RouteDestination } from "../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
-import type { GenerateContext } from "../context.ts";
+import type { Service } from "../../model/service.ts";
+import { keepsClients, portPolicy } from "../clusters/traffic-policy.ts";
+import type { GenerateContext, ResolvedDestinationRule } from "../context.ts";
 import { extensionsAt } from "../extensions/chain-extensions.ts";
 import type { ChainSettings } from "./settings/chain-settings.ts";
 
@@ -22,7 +24,7 @@ export interface Target {
   readonly subset: string;
   readonly port: number;
   /** Undefined where the client sees no such service; then no rule holds for it. */
-  readonly serviceNamespace: string | undefined;
+  readonly service: Pick<Service, "namespace" | "clientAffinity"> | undefined;
 }
 
 export interface Forwarding {
@@ -39,7 +41,7 @@ const clusterOf = ({ host, subset, port }: Target): string => `outbound|${port}|
 /** Forwarding to one target, by the traffic policy the client has for it. */
 export function toTarget(ctx: Context, target: Target, forwarding: Forwarding): TcpProxyInput {
   const cluster = clusterOf(target);
-  return proxy(cluster, [{ cluster, weight: 0 }], { ctx, target, forwarding });
+  return proxy(cluster, [{ cluster, weight: 0, target }], { ctx, target, forwarding });
 }
 
 /**
@@ -47,7 +49,15 @@ export function toTarget(ctx: Context, target: Target, forwarding: Forwarding): 
  */
 export function toNamedCluster(ctx: Context, target: Target & { readonly cluster: string }, forwarding: Forwarding): TcpProxyInput {
   const { cluster } = target;
-  const { tunnel: _tunnel, extensions: _extensions, ...input } = proxy(cluster, [{ cluster, weight: 0 }], { ctx, target, forwarding });
+  const {
+    tunnel: _tunnel,
+    extensions: _extensions,
+    ...input
+  } = proxy(cluster, [{ cluster, weight: 0, target }], {
+    ctx,
+    target,
+    forwarding,
+  });
   return input;
 }
 
@@ -67,7 +77,7 @@ export function byRoutes(
   if (first === undefined) return undefined;
   const live = targets.filter(({ weight }) => weight > 0);
   if (targets.length === 1 || live.length === 0) return toTarget(ctx, first.target, forwarding);
-  const destinations = live.map(({ target, weight }) => ({ cluster: clusterOf(target), weight }));
+  const destinations = live.map(({ target, weight }) => ({ cluster: clusterOf(target), weight, target }));
   return proxy(rule.title, destinations, { ctx, target: { ...first.target, subset: "" }, forwarding });
 }
 
@@ -75,9 +85,14 @@ export function byRoutes(
 function targetOf(ctx: Context, { host: named, subset, port }: Destination, forwarding: Forwarding): Target {
   const host = ctx.lookups.aliases.targetOf(named) ?? named;
   const ref = ctx.lookups.visibleService(host, forwarding.client.namespace);
-  const ports = ref === undefined ? [] : (ctx.registry.service(ref)?.ports ?? []);
+  const service = ref && ctx.registry.service(ref);
+  const ports = service?.ports ?? [];
   const only = ports.length === 1 ? ports[0]?.number : undefined;
-  return { host, subset, port: port?.number || only || forwarding.port, serviceNamespace: ref?.namespace };
+  return { host, subset, port: port?.number || only || forwarding.port, service };
+}
+
+interface Weighted extends TcpDestination {
+  readonly target: Target;
 }
 
 interface ProxyParts {
@@ -87,20 +102,26 @@ interface ProxyParts {
 }
 
 /** Where several targets share connections, what is said of one subset cannot hold for all: a tunnel is the host's then. */
-function proxy(statPrefix: string, destinations: readonly TcpDestination[], { ctx, target, forwarding }: ProxyParts): TcpProxyInput {
-  const { general, subset } = policiesOf(ctx, target, forwarding.client);
+function proxy(statPrefix: string, destinations: readonly Weighted[], { ctx, target, forwarding }: ProxyParts): TcpProxyInput {
+  const rule = ruleFor(ctx, target, forwarding.client);
+  const general = rule?.spec.trafficPolicy;
+  const subset = subsetOf(rule, target)?.trafficPolicy;
+  // A cluster that does not hash leaves the address unused, so one target that wants it is enough.
+  const hashSourceIp =
+    hashesSource(subset?.loadBalancer === undefined ? general : subset) ||
+    destinations.some((destination) => keepsClientsAt(ctx, destination.target, forwarding.client));
   const idle = general?.connectionPool?.tcp?.idleTimeout;
-  const idleTimeoutMs = idle === undefined ? forwarding.settings.idleTimeoutMs : durationMs(idle);
+  const idleTimeoutMs = idle === undefined ? forwarding.settings.idleTimeoutMs : msOfDuration(idle);
   const duration = general?.connectionPool?.tcp?.maxConnectionDuration;
   const tunnel = (target.subset === "" || destinations.length > 1 ? general : subset)?.tunnel;
   const extensions = extensionsAt(forwarding.settings.extensions, forwarding.port).network;
   return {
     statPrefix,
-    destinations,
+    destinations: destinations.map(({ cluster, weight }) => ({ cluster, weight })),
     accessLogs: forwarding.settings.accessLogs,
     ...(idleTimeoutMs !== undefined && { idleTimeoutMs }),
-    ...(duration !== undefined && { maxDurationMs: durationMs(duration) }),
-    ...(hashesSource(subset?.loadBalancer === undefined ? general : subset) && { hashSourceIp: true }),
+    ...(duration !== undefined && { maxDurationMs: msOfDuration(duration) }),
+    ...(hashSourceIp && { hashSourceIp }),
     ...(tunnel !== undefined && {
       tunnel: { target: hostAndPort(tunnel.targetHost, tunnel.targetPort), usePost: tunnel.protocol.toUpperCase() === "POST" },
     }),
@@ -109,16 +130,20 @@ function proxy(statPrefix: string, destinations: readonly TcpDestination[], { ct
   };
 }
 
-function policiesOf(
-  ctx: Context,
-  target: Target,
-  client: Client,
-): { readonly general: TrafficPolicy | undefined; readonly subset: TrafficPolicy | undefined } {
-  const { host, serviceNamespace } = target;
-  if (serviceNamespace === undefined) return { general: undefined, subset: undefined };
-  const rule = ctx.lookups.destinationRule({ host, clientNamespace: client.namespace, serviceNamespace, labels: client.ruleLabels });
-  const subset = target.subset === "" ? undefined : rule?.spec.subsets.find(({ name }) => name === target.subset)?.trafficPolicy;
-  return { general: rule?.spec.trafficPolicy, subset };
+function ruleFor(ctx: Context, { host, service }: Target, client: Client): ResolvedDestinationRule | undefined {
+  if (service === undefined) return undefined;
+  const { namespace: clientNamespace, ruleLabels: labels } = client;
+  return ctx.lookups.destinationRule({ host, clientNamespace, serviceNamespace: service.namespace, labels });
+}
+
+const subsetOf = (rule: ResolvedDestinationRule | undefined, target: Target): Subset | undefined =>
+  target.subset === "" ? undefined : rule?.spec.subsets.find(({ name }) => name === target.subset);
+
+/** Whether the service of a target wants each client at one endpoint; services that do not are most, and nothing is looked up for them. */
+function keepsClientsAt(ctx: Context, target: Target, client: Client): boolean {
+  if (target.service?.clientAffinity !== true) return false;
+  const rule = ruleFor(ctx, target, client);
+  return keepsClients(target.service, portPolicy(rule?.spec, target.port, subsetOf(rule, target)));
 }
 
 function hashesSource(policy: TrafficPolicy | undefined): boolean {

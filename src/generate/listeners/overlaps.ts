@@ -2,14 +2,14 @@ import type { FilterChainInput } from "../../envoy/listener/filter-chain.ts";
 import { canonical } from "./traits.ts";
 
 /**
- * Makes chains that Envoy can tell apart: it refuses a whole listener where two chains claim the same server name or address range. The
+ * Makes chains that Envoy can tell apart: it refuses a whole listener where two chains claim the same server name, in any case, or address range. The
  * earlier chain keeps what both claim, and one that has nothing left is dropped.
  */
 export function withoutOverlaps(chains: readonly FilterChainInput[]): readonly FilterChainInput[] {
   const taken = new Set<string>();
   return chains.flatMap((chain) => {
     const { serverNames, destinations, ...rest } = chain.match;
-    const claim = (name: string | undefined, range: string | undefined): string => canonical([rest, name, range]);
+    const claim = (name: string | undefined, range: string | undefined): string => canonical([rest, name?.toLowerCase(), range]);
     const names = serverNames ?? [undefined];
     const ranges = destinations ?? [undefined];
     const freeNames = names.filter((name) => ranges.every((range) => !taken.has(claim(name, range))));

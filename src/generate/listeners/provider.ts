@@ -11,7 +11,7 @@ import { defineGatewayListeners } from "./gateway/gateway-listeners.ts";
 import type { ListenerSource } from "./listener-source.ts";
 import { defineChainSettings } from "./settings/chain-settings.ts";
 import { defineSettingsTraits } from "./settings/settings-traits.ts";
-import { defineTelemetryChoice } from "./settings/telemetry.ts";
+import { telemetryChoiceOf } from "./settings/telemetry.ts";
 import { defineSidecarListeners } from "./sidecar-listeners.ts";
 
 /** Listeners of sidecars and routers. They refer to clusters, so they are sent after them. */
@@ -20,7 +20,7 @@ export function createListenerProvider(ctx: GenerateContext): ResourceProvider {
     ctx,
     built: defineBuiltListener(ctx),
     settings: defineChainSettings(ctx),
-    settingsTraits: defineSettingsTraits(ctx, defineTelemetryChoice(ctx)),
+    settingsTraits: defineSettingsTraits(ctx, telemetryChoiceOf(ctx)),
     policiesFor: policyChoiceOf(ctx),
     policyFilters: definePolicyFilters(ctx),
   };

@@ -74,8 +74,7 @@ function parametersOf(tls: ServerTLSSettings, mesh: MeshConfig | undefined): Par
   const defaults = mesh?.tlsDefaults;
   const minVersion = VERSIONS[tls.minProtocolVersion] ?? MESH_VERSIONS[defaults?.minProtocolVersion ?? MeshVersion.TLS_AUTO];
   const maxVersion = VERSIONS[tls.maxProtocolVersion];
-  const own = [...new Set(tls.cipherSuites)];
-  const cipherSuites = own.length > 0 ? own : (defaults?.cipherSuites ?? []);
+  const cipherSuites = tls.cipherSuites.length > 0 ? tls.cipherSuites : (defaults?.cipherSuites ?? []);
   const ecdhCurves = defaults?.ecdhCurves ?? [];
   return {
     ...(minVersion !== undefined && { minVersion }),
@@ -106,7 +105,9 @@ function validationOf(tls: ServerTLSSettings, surroundings: ServerTlsSurrounding
 }
 
 function trustOf(tls: ServerTLSSettings, { agent, files, holder }: ServerTlsSurroundings): Pick<PeerValidation, "roots" | "crlFile"> {
-  const name = tls.caCertCredentialName || tls.credentialName || (tls.credentialNames[0] ?? "");
+  const own = tls.credentialName || (tls.credentialNames[0] ?? "");
+  // As in Istio roots of a credential's own stand over those of another credential, not over those in a file.
+  const name = own !== "" || tls.caCertificates === "" ? tls.caCertCredentialName || own : "";
   if (tls.mode !== Mode.ISTIO_MUTUAL && name === "") return fileTrust({ roots: tls.caCertificates, revoked: tls.caCrl, agent });
   const roots = tls.mode === Mode.ISTIO_MUTUAL ? ownNames(files, agent).roots : credentialRoots(name, holder);
   return { roots, ...(tls.caCrl !== "" && { crlFile: tls.caCrl }) };

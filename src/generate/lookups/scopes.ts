@@ -40,15 +40,29 @@ export function defineScopes(parts: Parts): Query<ScopeKey, Scope> {
   });
 }
 
-function wholeMesh({ services, virtualServices }: Parts, namespace: string): EgressScope {
+function wholeMesh(parts: Parts, namespace: string): EgressScope {
+  const services = parts.services.visibleTo(namespace);
+  const virtualServices = parts.virtualServices.boundTo({ gateway: MESH_GATEWAY, namespace });
   return {
     port: undefined,
     bind: "",
     captureMode: "DEFAULT",
-    services: services.visibleTo(namespace),
-    virtualServices: virtualServices.boundTo({ gateway: MESH_GATEWAY, namespace }),
-    destinations: [],
+    services,
+    virtualServices,
+    destinations: hiddenDestinations(parts, namespace, { services, virtualServices }),
   };
+}
+
+/** As in Istio a rule may lead to services that its clients' own namespace declares, whomever they are exported to. */
+function hiddenDestinations(
+  parts: Parts,
+  namespace: string,
+  { services, virtualServices }: Pick<EgressScope, "services" | "virtualServices">,
+): readonly ScopedService[] {
+  const hidden = parts.services.hiddenFromOwn(namespace);
+  if (hidden.length === 0) return [];
+  const seen = new Set(services.map(({ host }) => host));
+  return destinationsOf(parts, virtualServices, namespace).filter(({ host }) => hidden.includes(host) && !seen.has(host));
 }
 
 interface HostPattern {
@@ -145,8 +159,9 @@ function destinationsOf({ services, virtualServices }: Parts, keys: readonly str
       for (const { destination } of rule.mirrors) note(destination?.host, destination?.port?.number);
     }
   }
+  const hidden = services.hiddenFromOwn(viewer);
   return [...ports].flatMap(([host, numbers]) => {
-    const ref = services.visibleService({ host, namespace: viewer });
+    const ref = hidden.includes(host) ? { host, namespace: viewer } : services.visibleService({ host, namespace: viewer });
     return ref === undefined ? [] : [{ ...refOf(ref), ports: numbers === undefined ? undefined : [...numbers].sort((a, b) => a - b) }];
   });
 }

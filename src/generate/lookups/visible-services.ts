@@ -16,6 +16,8 @@ export interface VisibleServices {
   readonly visibleTo: Query<string, readonly ScopedService[]>;
   /** What declares a host and is visible in a namespace, in order of precedence: its own, Kubernetes, what is meant for it, the rest by age. */
   readonly declarations: (query: { readonly host: string; readonly namespace: string }) => readonly ServiceRef[];
+  /** Hosts of a namespace that it exports to others and not to itself; nearly always there are none. */
+  readonly hiddenFromOwn: (namespace: string) => readonly string[];
   /** The service a host means in a namespace. */
   readonly visibleService: (query: { readonly host: string; readonly namespace: string }) => ServiceRef | undefined;
 }
@@ -78,8 +80,12 @@ export function defineVisibleServices(ctx: Context): VisibleServices {
       return onePerHost([...everyone("all"), ...special], (host) => visibleService({ host, namespace: viewer }));
     },
   });
+  const hiddenFromOwn = (namespace: string): readonly string[] =>
+    bucket(namespace)
+      .restricted.filter(({ exportTo }) => !isExported(exportTo, [], { owner: namespace, viewer: namespace }))
+      .map(({ ref }) => ref.host);
   const steps = (): Iterable<void> => serviceSteps(ctx, (namespace) => void bucket.try(namespace));
-  return { steps, everyone: () => everyone("all"), visibleTo, declarations, visibleService };
+  return { steps, everyone: () => everyone("all"), visibleTo, declarations, hiddenFromOwn, visibleService };
 }
 
 function* serviceSteps({ registry }: Context, gather: (namespace: string) => void): Iterable<void> {

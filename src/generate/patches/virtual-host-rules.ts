@@ -81,7 +81,7 @@ function takenDomain(added: Encoded, present: ResourceSet["resources"]): string 
 const domains = new WeakMap<Encoded, readonly string[]>();
 
 function domainsOf(host: Encoded): readonly string[] {
-  const known = domains.get(host) ?? fromBinary(VirtualHostSchema, host.body).domains;
+  const known = domains.get(host) ?? fromBinary(VirtualHostSchema, host.body).domains.map((domain) => domain.toLowerCase());
   domains.set(host, known);
   return known;
 }

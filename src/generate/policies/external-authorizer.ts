@@ -1,4 +1,4 @@
-import { durationMs } from "@bufbuild/protobuf/wkt";
+import { msOfDuration } from "../../base/duration.ts";
 import { placeOf } from "../../config/checks/place.ts";
 import { validateExtensionProvider } from "../../config/mesh/validate-extension-provider.ts";
 import type { ExtAuthzInput } from "../../envoy/filters/ext-authz/ext-authz-input.ts";
@@ -58,13 +58,15 @@ function sharedFields(provider: HttpProvider | GrpcProvider, host: string) {
   return {
     cluster: `outbound|${provider.port}||${host}`,
     host,
-    timeoutMs: provider.timeout === undefined ? DEFAULT_TIMEOUT_MS : durationMs(provider.timeout),
+    timeoutMs: provider.timeout === undefined ? DEFAULT_TIMEOUT_MS : msOfDuration(provider.timeout),
     failOpen: provider.failOpen,
     clearRouteCache: provider.clearRouteCache,
     ...(provider.statusOnError !== "" && { statusOnError: Number(provider.statusOnError) }),
-    ...(body !== undefined && {
-      body: { maxBytes: body.maxRequestBytes, allowPartial: body.allowPartialMessage, packAsBytes: body.packAsBytes },
-    }),
+    // Of a body that may have no bytes nothing is sent; Envoy refuses to be told so.
+    ...(body !== undefined &&
+      body.maxRequestBytes > 0 && {
+        body: { maxBytes: body.maxRequestBytes, allowPartial: body.allowPartialMessage, packAsBytes: body.packAsBytes },
+      }),
   };
 }
 
@@ -73,6 +75,7 @@ const httpFields = (provider: HttpProvider) => ({
   // `includeHeadersInCheck` is the field's old name.
   requestHeaders: provider.includeRequestHeadersInCheck.length > 0 ? provider.includeRequestHeadersInCheck : provider.includeHeadersInCheck,
   additionalHeaders: Object.entries(provider.includeAdditionalHeadersInCheck)
+    .filter(([name]) => name !== "")
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, value]) => ({ name, value })),
   upstreamHeaders: provider.headersToUpstreamOnAllow,

@@ -1,4 +1,4 @@
-import { durationMs } from "@bufbuild/protobuf/wkt";
+import { msOfDuration } from "../../base/duration.ts";
 import type { JWTRule } from "../../gen/istio/security/v1beta1/request_authentication_pb.js";
 import type { Service } from "../../model/service.ts";
 
@@ -23,7 +23,7 @@ export function keyLocation({
   timeout,
 }: Pick<JWTRule, "issuer" | "jwks" | "jwksUri" | "timeout">): KeyLocation | undefined {
   if (jwks !== "") return undefined;
-  const timeoutMs = timeout === undefined ? FETCH_TIMEOUT_MS : durationMs(timeout);
+  const timeoutMs = timeout === undefined ? FETCH_TIMEOUT_MS : msOfDuration(timeout);
   if (jwksUri !== "") return { id: `uri ${jwksUri}`, uri: jwksUri, timeoutMs };
   return { id: `issuer ${issuer}`, uri: `${issuer.replace(/\/$/, "")}/.well-known/openid-configuration`, issuer, timeoutMs };
 }

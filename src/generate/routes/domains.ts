@@ -33,37 +33,64 @@ export function domainsOf(service: NamedService, nearness: Nearness, { dnsCaptur
   const addresses = own.length > 0 || !dnsCapture ? own : service.autoAddresses;
   const names = [host, `${host}.`, ...shortNames(host, nearness)];
   const pods = service.headless && service.source === "Kubernetes" ? names.map((name) => `*.${name}`) : [];
-  return [...names, ...pods, ...(addresses.length === 1 ? addresses : addresses.filter(isIp)).map(literal)];
+  const called = addresses.filter((address) => address !== ANY_ADDRESS);
+  return [...names, ...pods, ...(addresses.length === 1 ? called : called.filter(isIp)).map(literal)];
 }
+
+/** Stands for all addresses, so nobody calls it. */
+const ANY_ADDRESS = "0.0.0.0";
 
 const literal = (address: string): string => (address.includes(":") ? `[${address}]` : address);
 
 /** `web.shop.svc.cluster.local` is `web`, `web.shop` and `web.shop.svc` to clients in namespace shop; the others do without the first. */
 function shortNames(host: string, nearness: Nearness): readonly string[] {
   if (nearness === "none") return [];
-  const [name, namespace] = host.split(".", 2);
-  const qualified = [`${name}.${namespace}`, `${name}.${namespace}.svc`];
-  return nearness === "own" ? [`${name}`, ...qualified] : qualified;
+  const name = host.slice(0, host.indexOf(SERVICES));
+  const qualified = [name, `${name}.svc`];
+  return nearness === "own" ? [host.slice(0, host.indexOf(".")), ...qualified] : qualified;
 }
 
-/** How near a host is to clients with a DNS domain such as `shop.svc.cluster.local`. */
+/**
+ * How near a host is to clients with a DNS domain such as `shop.svc.cluster.local`. To a wildcard nobody is at home: without its domain it would be
+ * all names.
+ */
 export function nearnessOf(host: string, dnsDomain: string): Nearness {
-  const home = homeOf(host, dnsDomain);
-  if (home === undefined) return "none";
-  return home === splitDomain(dnsDomain).namespace ? "own" : "foreign";
+  const { namespace, suffix } = splitDomain(dnsDomain);
+  const place = placeOf(host, suffix);
+  if (place === undefined) return "none";
+  return place === namespace && !host.startsWith("*") ? "own" : "foreign";
 }
 
 /** The namespace whose clients call a host by its first name alone, of the cluster that a DNS domain is of. */
-export function homeOf(host: string, dnsDomain: string): string | undefined {
-  const { suffix } = splitDomain(dnsDomain);
-  if (suffix === "" || host.startsWith("*") || !host.endsWith(suffix)) return undefined;
-  const between = host.indexOf(".");
-  const end = host.length - suffix.length;
-  return between > 0 && between < end && between === host.lastIndexOf(".", end - 1) ? host.slice(between + 1, end) : undefined;
+export const homeOf = (host: string, dnsDomain: string): string | undefined =>
+  host.startsWith("*") ? undefined : placeOf(host, splitDomain(dnsDomain).suffix);
+
+/** What stands between the first name of a host and the part that all of its cluster share. */
+function placeOf(host: string, suffix: string): string | undefined {
+  if (suffix === "" || !host.endsWith(suffix)) return undefined;
+  const first = host.indexOf(".");
+  const end = host.indexOf(SERVICES);
+  return first > 0 && first < end ? host.slice(first + 1, end) : undefined;
 }
+
+/** The name a client's resolver completes to a host where its domain is none of a cluster's (`web` in `shop.example`, for `web.shop.example`). */
+export function completedNames(host: string, dnsDomain: string): readonly string[] {
+  if (dnsDomain.includes(SERVICES)) return [];
+  const labels = host.split(".");
+  const domain = dnsDomain.split(".");
+  let shared = 0;
+  while (shared < Math.min(labels.length, domain.length) && labels.at(-1 - shared) === domain.at(-1 - shared)) shared += 1;
+  const own = labels.slice(0, labels.length - shared);
+  const name = own.join(".");
+  if (shared === 0 || name === "" || name === "*") return [];
+  return own.length === 2 && shared > 1 ? [name, `${name}.${labels[2]}`] : [name];
+}
+
+/** What stands before it in a name is a service and its namespace, what follows is the cluster's. */
+const SERVICES = ".svc.";
 
 /** `shop.svc.cluster.local` is namespace `shop` and what all of its cluster share, `.svc.cluster.local`; any other domain is neither. */
 export function splitDomain(dnsDomain: string): { readonly namespace: string; readonly suffix: string } {
-  const dot = dnsDomain.indexOf(".svc.");
+  const dot = dnsDomain.indexOf(SERVICES);
   return dot < 0 ? { namespace: "", suffix: "" } : { namespace: dnsDomain.slice(0, dot), suffix: dnsDomain.slice(dot) };
 }

@@ -6,7 +6,7 @@ import { NO_HEADER_CHANGES } from "../../envoy/route/route-input.ts";
 import { buildVirtualHost } from "../../envoy/route/virtual-host.ts";
 import { VirtualHostSchema } from "../../gen/envoy/config/route/v3/route_components_pb.js";
 import type { HTTPRetry } from "../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
-import type { ServiceRef } from "../../model/service.ts";
+import { refOf, type ServiceRef } from "../../model/service.ts";
 import { type Session, sessionOf } from "../../model/session.ts";
 import { encode } from "../../wire/encode.ts";
 import type { GenerateContext, Scope } from "../context.ts";
@@ -37,18 +37,19 @@ export interface RouteTarget {
   readonly host: string;
   readonly subset: string;
   readonly port: number;
-  /** Namespace of the service, where it is known already. */
-  readonly namespace?: string;
+  /** The service, where it is known already. */
+  readonly ref?: ServiceRef;
 }
 
-/** The hash policy a client's DestinationRule gives a destination it can see. */
+/** The hash policy of a destination that a client can see: by its DestinationRule for it, or by the service's own wish. */
 export function destinationHash(ctx: GenerateContext, client: RouteClient, target: RouteTarget): HashPolicyInput | undefined {
-  const serviceNamespace = target.namespace ?? ctx.lookups.visibleService(target.host, client.namespace)?.namespace;
-  if (serviceNamespace === undefined) return undefined;
+  const ref = target.ref ?? ctx.lookups.visibleService(target.host, client.namespace);
+  const service = ref && ctx.registry.service(ref);
+  if (service === undefined) return undefined;
   const labels = client.labels !== undefined && ctx.lookups.hasSelectiveDestinationRules(client.namespace) ? client.labels : undefined;
   return hashPolicyOf(
-    ctx.lookups.destinationRule({ host: target.host, clientNamespace: client.namespace, serviceNamespace, labels }),
-    target,
+    ctx.lookups.destinationRule({ host: target.host, clientNamespace: client.namespace, serviceNamespace: service.namespace, labels }),
+    { service, subset: target.subset, port: target.port },
   );
 }
 
@@ -86,10 +87,10 @@ export function sessionOfHost(ctx: GenerateContext, host: string, namespace: str
 
 /** A service without rules of its own, as a client sees it: everything goes to its cluster. */
 export function plainHost(ctx: GenerateContext, client: RouteClient, target: ServiceRef & { readonly port: number }): VirtualHostInput {
-  const { host, port, namespace } = target;
+  const { host, port } = target;
   return hashedHost(ctx, target, {
     headers: client.headers,
-    hashPolicy: destinationHash(ctx, client, { host, subset: "", port, namespace }),
+    hashPolicy: destinationHash(ctx, client, { host, subset: "", port, ref: refOf(target) }),
   });
 }
 

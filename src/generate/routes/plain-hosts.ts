@@ -2,7 +2,7 @@ import type { Query } from "../../engine/index.ts";
 import type { VirtualHostInput } from "../../envoy/route/route-input.ts";
 import { type EncodedDomains, encodeDomains } from "../../envoy/route/route-table.ts";
 import { isHttp } from "../../model/protocol.ts";
-import { hostKey, refOf, type ServiceRef, serviceKey } from "../../model/service.ts";
+import { hostKey, refOf, type ServiceRef, servedAt, serviceKey } from "../../model/service.ts";
 import type { Outlook } from "../clusters/outlook.ts";
 import type { GenerateContext } from "../context.ts";
 import { assignmentsOf } from "../endpoints/assignments.ts";
@@ -94,8 +94,8 @@ function servicesAt(ctx: GenerateContext, port: number): readonly ServiceRef[] {
 function hostAt(ctx: GenerateContext, body: Query<VirtualHostInput, Uint8Array>, key: ServiceRef & PortQuery): PlainHost | undefined {
   const service = ctx.registry.service(key);
   if (service?.resolution === "alias") return undefined;
-  if (service?.ports.some(({ number, protocol }) => number === key.port && (isHttp(protocol) || protocol === "Auto")) !== true)
-    return undefined;
+  const port = service?.ports.find(({ number, protocol }) => number === key.port && (isHttp(protocol) || protocol === "Auto"));
+  if (service === undefined || port === undefined) return undefined;
   const aliases = ctx.lookups.aliases.of(key.host);
   const rules = ctx.lookups.destinationRuleKeys({
     host: key.host,
@@ -106,9 +106,9 @@ function hostAt(ctx: GenerateContext, body: Query<VirtualHostInput, Uint8Array>,
   const rule = rules.length === 0 ? undefined : ctx.lookups.mergedDestinationRule(rules, key.host);
   return {
     ...refOf(key),
-    body: body(hashedHost(ctx, key, { headers: key.headers, hashPolicy: hashPolicyOf(rule, { subset: "", port: key.port }) })),
+    body: body(hashedHost(ctx, key, { headers: key.headers, hashPolicy: hashPolicyOf(rule, { service, subset: "", port: key.port }) })),
     rules: textOf(rules),
-    domains: domainsByNearness(service, key),
+    domains: domainsByNearness(servedAt(service, port), key),
     aliases:
       aliases.length === 0
         ? undefined

@@ -5,7 +5,7 @@ import { serviceKey } from "../../model/service.ts";
 import { type EgressScope, type GenerateContext, type Scope, type ScopedService, type ScopeKey, scopeId } from "../context.ts";
 import { keyListId, serviceListId } from "../lookups/key-list.ts";
 import { compareText } from "../lookups/precedence.ts";
-import { type Addressing, addressingId, homeOf, nearnessOf, splitDomain } from "./domains.ts";
+import { type Addressing, addressingId, completedNames, homeOf, nearnessOf, splitDomain } from "./domains.ts";
 import { type Claimant, claimantOf, claimsOf, type Imports } from "./host-claims.ts";
 import type { PlainHost, PortQuery } from "./plain-hosts.ts";
 import { groupsOf, type HostGroup, type PlannedHost, planned, sameGroups, sharedGroup } from "./planned-host.ts";
@@ -142,7 +142,8 @@ function sharedPlan(parts: PlanParts, key: SidecarPlanKey, { port, host, egress 
   const { dnsCapture, remoteCluster, headers } = key;
   const { namespace, suffix } = splitDomain(key.dnsDomain);
   const { services, virtualServices } = egress;
-  const { groups, homes, taken } = parts.common({ port, services, virtualServices, dnsDomain: suffix, dnsCapture, remoteCluster, headers });
+  const dnsDomain = suffix || key.dnsDomain;
+  const { groups, homes, taken } = parts.common({ port, services, virtualServices, dnsDomain, dnsCapture, remoteCluster, headers });
   const own = homes.get(namespace);
   if (taken === undefined || own === undefined) return taken && groups;
   const added = new Set<string>();
@@ -200,14 +201,15 @@ function namedApart(parts: PlanParts, hosts: readonly PlannedHost[], imports: re
     const first = vs.map((key) => ranks.get(key)).find((one) => one?.openAt.some((at) => at === 0 || at === port) === true);
     return first === undefined ? Number.POSITIVE_INFINITY : first.index + (service === undefined ? 0 : 0.5);
   };
-  const full = new Set(hosts.flatMap(({ service }) => service?.host ?? []));
-  const ordered = hosts.toSorted((a, b) => (rank(a) === rank(b) ? 0 : rank(a) - rank(b)));
+  const full = new Set(hosts.flatMap(({ service }) => service?.host.toLowerCase() ?? []));
+  const isMixed = ({ host }: PlannedHost): number => Number(host !== host.toLowerCase());
+  const ordered = hosts.toSorted((a, b) => (rank(a) === rank(b) ? isMixed(a) - isMixed(b) : rank(a) - rank(b)));
   return withDistinctDomains(ordered.map((host) => withoutNames(host, full)));
 }
 
 function withoutNames(host: PlannedHost, full: ReadonlySet<string>): PlannedHost {
   const { names } = host.domains;
-  const own = names.filter((name) => name === host.host || !full.has(name));
+  const own = names.filter((name) => name === host.host.toLowerCase() || !full.has(name));
   return own.length === names.length ? host : { ...host, domains: sharedDomains(own) };
 }
 
@@ -286,7 +288,11 @@ function servicesAt({ plainHosts }: PlanParts, key: Naming, { egress, host: only
 }
 
 function domainsFor(service: PlainHost, dnsDomain: string): EncodedDomains {
-  const named = ({ host, domains }: Pick<PlainHost, "host" | "domains">): EncodedDomains => domains[nearnessOf(host, dnsDomain)];
+  const named = ({ host, domains }: Pick<PlainHost, "host" | "domains">): EncodedDomains => {
+    const known = domains[nearnessOf(host, dnsDomain)];
+    const completed = completedNames(host, dnsDomain);
+    return completed.length === 0 ? known : sharedDomains([...known.names, ...completed]);
+  };
   if (service.aliases === undefined) return named(service);
   return sharedDomains([named(service), ...service.aliases.map(named)].flatMap(({ names }) => names));
 }

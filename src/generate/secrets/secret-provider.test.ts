@@ -114,6 +114,46 @@ describe("secrets", () => {
     expect(withheld.at(-1)?.reason).toMatch(/not proved who it is/);
   });
 
+  it("are neither given nor taken away while it is not known who may read them", async () => {
+    const { offered } = rig(tlsSecret("shop/cert", await (await createCertificateIssuer("ca")).issue("DNS:a")), () => undefined);
+    const { resources, failed } = offered(view("router"), CERT);
+    expect([resources.size, failed.map(({ name }) => name)]).toEqual([0, [CERT]]);
+  });
+
+  it("of another namespace go to gateways under a grant for their namespace, kind and name, and else to nobody", async () => {
+    const ca = await createCertificateIssuer("ca");
+    const pair = await ca.issue("DNS:a");
+    const text = tlsSecret("bank/cert", pair, { "ca.crt": ca.cert }) + tlsSecret("bank/other", pair);
+    const given = (grants: string, type = "router"): readonly string[] => {
+      const asked = [
+        "kubernetes-gateway://bank/cert",
+        "kubernetes-gateway://bank/other",
+        "kubernetes://bank/cert",
+        "kubernetes://bank/cert-cacert",
+      ];
+      return [
+        ...rig(text + grants)
+          .offered(view(type), ...asked)
+          .resources.keys(),
+      ];
+    };
+    const grant = (from: string, to = "{group: '', kind: Secret, name: cert}", namespace = "bank"): string =>
+      `\n---\n{apiVersion: gateway.networking.k8s.io/v1beta1, kind: ReferenceGrant, metadata: {name: g, namespace: ${namespace}}, spec: {from: [${from}], to: [${to}]}}\n`;
+    const shop = "{group: gateway.networking.k8s.io, kind: Gateway, namespace: shop}";
+    expect(given("")).toEqual([]);
+    expect(given(grant(shop))).toEqual(["kubernetes-gateway://bank/cert"]);
+    expect(given(grant(shop, "{group: '', kind: Secret}"))).toEqual(["kubernetes-gateway://bank/cert", "kubernetes-gateway://bank/other"]);
+    expect(given(grant(shop), "sidecar")).toEqual([]);
+    for (const other of [
+      grant(shop.replace("shop", "mall")),
+      grant(shop.replace("kind: Gateway", "kind: HTTPRoute")),
+      grant(shop.replace("gateway.networking.k8s.io", "example.com")),
+      grant(shop, "{group: '', kind: Service, name: cert}"),
+      grant(shop, undefined, "mall"),
+    ])
+      expect(given(other)).toEqual([]);
+  });
+
   it("in files of the proxy's machine are its own business: it is given the paths, whoever it is", () => {
     const { offered } = rig("");
     const asked = ["local-cert:///etc/a.pem~/etc/a.key", "local-root:///etc/ca.pem"];

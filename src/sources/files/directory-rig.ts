@@ -17,6 +17,12 @@ export async function cleanUp(): Promise<void> {
   for (const cleanup of cleanups.splice(0).reverse()) await cleanup();
 }
 
+async function listed(objects: Iterable<RawObject> | AsyncIterable<RawObject>): Promise<readonly RawObject[]> {
+  const list: RawObject[] = [];
+  for await (const one of objects) list.push(one);
+  return list;
+}
+
 /** The text of one document. */
 export const object = (name: string, value: string | number = 1): string =>
   `kind: Thing\nmetadata: {name: ${name}}\nspec: {value: ${value}}\n`;
@@ -24,7 +30,7 @@ export const object = (name: string, value: string | number = 1): string =>
 /** A real directory, the source watching it, and what it has said so far as scope → documents. */
 export class Rig {
   readonly dir: string;
-  readonly events: SourceEvent[] = [];
+  readonly events: (Extract<SourceEvent, { type: "replace" }> | { readonly type: "reset"; readonly objects: readonly RawObject[] })[] = [];
   readonly scopes = new Map<string, readonly RawObject[]>();
   readonly warnings: string[] = [];
   readonly source: FileSource;
@@ -70,7 +76,8 @@ export class Rig {
   }
 
   async #run(): Promise<void> {
-    for await (const event of this.source.events(this.#abort.signal)) {
+    for await (const told of this.source.events(this.#abort.signal)) {
+      const event = told.type === "reset" ? { ...told, objects: await listed(told.objects) } : told;
       if (event.type === "reset") {
         this.scopes.clear();
         for (const raw of event.objects) this.scopes.set(raw.scope ?? "", [...(this.scopes.get(raw.scope ?? "") ?? []), raw]);

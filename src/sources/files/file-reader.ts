@@ -1,12 +1,12 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../../base/clock.ts";
-import { createSlice } from "../../base/slice.ts";
 import {
   countDocuments,
-  type DocumentShape,
   type DocumentShapes,
+  nothingSeen,
   readDocuments,
+  type SeenDocuments,
   type TextOrigin,
   unreadableText,
 } from "../../config/documents/read-documents.ts";
@@ -18,13 +18,14 @@ import { namespaceOfPath } from "./file-names.ts";
 import { fileStats } from "./file-stats.ts";
 import type { FileTree, Sighting } from "./file-tree.ts";
 import { Patience } from "./patience.ts";
-import { type FileReading, readConfigFile } from "./read-config-file.ts";
+import { type FileReading, readConfigFile, takeText } from "./read-config-file.ts";
 import type { FoundFile } from "./scan-tree.ts";
 
 /** The new content of one file (or of a directory's fault, whose scope ends with `/`). */
 export interface ScopeChange {
   readonly scope: string;
-  readonly objects: readonly RawObject[];
+  /** Each is parsed when it is asked for. To be asked for once, all of them, before the next scope. */
+  readonly objects: Iterable<RawObject>;
 }
 
 export interface ReaderDeps {
@@ -45,12 +46,14 @@ interface FileRecord {
   readonly inode: string;
   /** Hash of the content, or the fault. */
   readonly hash: string;
-  readonly documents: number;
-  readonly shapes: ReadonlyMap<string, DocumentShape>;
+  readonly seen: SeenDocuments;
   readonly faulty: boolean;
 }
 
 type Reading = FileReading & { readonly path: string; readonly file: FoundFile | undefined };
+
+/** So many files are read before the documents in them are parsed: what is in all of them need not be held at once. */
+const FILES_AT_ONCE = 32;
 
 /** Written less than this long ago is just now: the tick of the file system's clock plus what two clocks may differ. */
 const JUST_NOW_MS = 20;
@@ -78,38 +81,47 @@ export class FileReader {
     return count;
   }
 
-  /** The scopes that changed, in order of path. What may still be being written is left for later. */
-  async changes(sighting: Sighting, signal: AbortSignal): Promise<ScopeChange[]> {
-    const changes: ScopeChange[] = [...sighting.healed].map((scope) => ({ scope, objects: [] }));
-    for (const path of sighting.gone) if (this.#removed(path)) changes.push({ scope: path, objects: [] });
-    for (const [scope, fault] of sighting.found.faults) {
-      if (scope.endsWith("/")) changes.push({ scope, objects: [unreadableText(this.#origin(scope), fault)] });
+  /** The scopes that changed, files in order of path, read as they are asked for. What may still be being written is left for later. Throws when the signal aborts. */
+  async *changes(sighting: Sighting, signal: AbortSignal): AsyncGenerator<ScopeChange, void> {
+    for (const scope of sighting.healed) yield { scope, objects: [] };
+    for (const path of sighting.gone) if (this.#removed(path)) yield { scope: path, objects: [] };
+    const unread: Reading[] = [];
+    for (const [path, fault] of sighting.found.faults) {
+      if (path.endsWith("/")) yield { scope: path, objects: [unreadableText(this.#origin(path), fault)] };
+      else unread.push({ path, file: undefined, type: "fault", fault, stats: undefined });
     }
-    const slice = createSlice(this.#deps.clock);
-    for (const reading of await this.#settled(await this.#read(sighting), signal)) {
-      const rest = slice();
-      if (rest !== undefined) await rest;
-      const objects = await this.#objects(reading, slice);
-      if (objects !== undefined) changes.push({ scope: reading.path, objects });
+    yield* this.#changed(unread);
+    const files = this.#toRead(sighting);
+    for (let at = 0; at < files.length; at += FILES_AT_ONCE) {
+      signal.throwIfAborted();
+      yield* this.#changed(await this.#settled(await this.#read(files.slice(at, at + FILES_AT_ONCE)), signal));
     }
-    return changes.sort((a, b) => (a.scope < b.scope ? -1 : 1));
   }
 
-  async #read({ found, named }: Sighting): Promise<Reading[]> {
-    const readings: Reading[] = [];
-    for (const [path, fault] of found.faults) {
-      if (!path.endsWith("/")) readings.push({ path, file: undefined, type: "fault", fault, stats: undefined });
-    }
+  /** Files that may say something new, in order of path. */
+  #toRead({ found, named }: Sighting): readonly (readonly [string, FoundFile])[] {
     const wanted = [...found.files].filter(([path, file]) => {
       if (!named.has(path) && this.#records.get(path)?.ident === file.stats.ident) this.#patience.forget(path);
       else return true;
       return false;
     });
-    await eachBounded(wanted, IO_WIDTH, async ([path, file]) => {
+    return wanted.sort(([a], [b]) => (a < b ? -1 : 1));
+  }
+
+  async #read(files: readonly (readonly [string, FoundFile])[]): Promise<Reading[]> {
+    const readings: Reading[] = [];
+    await eachBounded(files, IO_WIDTH, async ([path, file]) => {
       if (file.link) await this.#deps.tree.follow(path);
       readings.push({ ...(await readConfigFile(join(this.#root, path), this.#deps.limits)), path, file });
     });
-    return readings;
+    return readings.sort((a, b) => (a.path < b.path ? -1 : 1));
+  }
+
+  *#changed(readings: Reading[]): Iterable<ScopeChange> {
+    for (const reading of readings) {
+      const objects = this.#objects(reading);
+      if (objects !== undefined) yield { scope: reading.path, objects };
+    }
   }
 
   /** Leaves out files that changed while they were read: those written just now are looked at a second time, all after one pause. */
@@ -136,7 +148,7 @@ export class FileReader {
   }
 
   /** What the file says now; undefined when that is nothing new, or not to be believed yet. */
-  async #objects(reading: Reading, slice: () => Promise<void> | undefined): Promise<RawObject[] | undefined> {
+  #objects(reading: Reading): Iterable<RawObject> | undefined {
     const { path } = reading;
     const before = this.#records.get(path);
     if (reading.type === "gone") {
@@ -156,24 +168,20 @@ export class FileReader {
       this.#records.set(path, record);
       return [unreadableText(this.#origin(path), reading.fault)];
     }
-    const objects: RawObject[] = [];
-    const seen = { shapes: new Map<string, DocumentShape>(), documents: 0 };
-    const known = before?.shapes ?? this.#deps.known;
-    for (const object of readDocuments(reading.text, this.#origin(path), { seen, ...(known !== undefined && { known }) })) {
-      objects.push(object);
-      const rest = slice();
-      if (rest !== undefined) await rest;
-    }
-    this.#records.set(path, { ...record, ...seen });
-    return objects;
+    const seen = nothingSeen();
+    this.#records.set(path, { ...record, seen });
+    const known = before?.seen.shapes ?? this.#deps.known;
+    // Texts that documents of earlier ones stay in force beside are not kept for the few that are new.
+    const sharesText = before === undefined;
+    return readDocuments(takeText(reading), this.#origin(path), { seen, sharesText, ...(known !== undefined && { known }) });
   }
 
   /** Fewer documents than before: perhaps the rest has not been written yet. */
   #mustWait(reading: Reading & { type: "text" }, before: FileRecord | undefined): boolean {
     const { queue, times } = this.#deps;
-    if (before === undefined || before.documents === 0 || this.#swapped(reading)) return false;
-    const documents = countDocuments(reading.text);
-    if (documents >= before.documents) return false;
+    if (before === undefined || before.seen.documents === 0 || this.#swapped(reading)) return false;
+    const documents = countDocuments(reading.bytes.toString());
+    if (documents >= before.seen.documents) return false;
     const left = this.#patience.left(reading.path, reading.stats.ident, documents === 0 ? times.empty : times.fewer);
     if (left > 0) queue.markLater(reading.path, left);
     return left > 0;
@@ -211,8 +219,7 @@ function recordOf(
     ident: racy ? undefined : reading.stats?.ident,
     inode: reading.stats?.inode ?? before?.inode ?? "",
     hash: at.hash,
-    documents: before?.documents ?? 0,
-    shapes: before?.shapes ?? new Map(),
+    seen: before?.seen ?? nothingSeen(),
     faulty: reading.type === "fault",
   };
 }

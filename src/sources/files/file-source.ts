@@ -1,10 +1,11 @@
 import type { Clock } from "../../base/clock.ts";
 import type { Log } from "../../base/log.ts";
-import type { ConfigSource, SourceEvent } from "../../config/object.ts";
+import { createSlice } from "../../base/slice.ts";
+import type { ConfigSource, RawObject, SourceEvent } from "../../config/object.ts";
 import { ChangeQueue } from "./change-queue.ts";
 import { FILE_LIMITS, FILE_TIMES, type FileLimits, type FileTimes } from "./file-limits.ts";
-import { FileReader, type ReaderDeps, type ScopeChange } from "./file-reader.ts";
-import { EmptyDirectoryError, FileTree } from "./file-tree.ts";
+import { FileReader, type ReaderDeps } from "./file-reader.ts";
+import { EmptyDirectoryError, FileTree, type Sighting } from "./file-tree.ts";
 import { errorCode, systemReason } from "./system-error.ts";
 
 export interface FileSourceDeps {
@@ -55,6 +56,12 @@ const UNWATCHED_RESCAN_MS = 2_000;
 /** No two looks follow each other faster, whatever else is written into the directory. */
 const LOOK_GAP_MS = 5;
 
+/** A scope whose documents are read. */
+interface ReadScope {
+  readonly scope: string;
+  readonly objects: readonly RawObject[];
+}
+
 class DirectorySource implements FileSource {
   readonly name: string;
   readonly #dir: string;
@@ -102,7 +109,15 @@ class DirectorySource implements FileSource {
 
   async *#tellAll(signal: AbortSignal): AsyncGenerator<SourceEvent, void> {
     const first = await this.#first(signal);
-    if (first !== undefined) yield { type: "reset", objects: first.flatMap((change) => change.objects) };
+    if (first !== undefined) yield { type: "reset", objects: first === "absent" ? [] : this.#objects(first, signal) };
+  }
+
+  /** All objects, each read when it is asked for: a directory may hold more than is good to have in hand at once. */
+  async *#objects(sighting: Sighting, signal: AbortSignal): AsyncGenerator<RawObject, void> {
+    for await (const { objects } of this.#reader.changes(sighting, signal)) {
+      this.#lastChange = this.#deps.clock.now();
+      yield* objects;
+    }
   }
 
   /** Tells of what changed, and whether anything did. */
@@ -139,34 +154,53 @@ class DirectorySource implements FileSource {
     return [queue, tree, new FileReader(this.#dir, { ...deps, ...(this.#deps.known !== undefined && { known: this.#deps.known }) })];
   }
 
-  /** What the directory says at the start; nothing where it does not exist; undefined when the signal aborted meanwhile. */
-  async #first(signal: AbortSignal): Promise<readonly ScopeChange[] | undefined> {
+  /** What there is at the start; undefined when the signal aborted before it could be seen. */
+  async #first(signal: AbortSignal): Promise<Sighting | "absent" | undefined> {
     while (!signal.aborted) {
       this.#queue.mark("");
-      const changes = await this.#changes(signal);
-      if (this.#status.state === "ok" || this.#missing) return signal.aborted ? undefined : changes;
+      try {
+        const sighting = await this.#look(this.#queue.take());
+        if (!signal.aborted) return sighting;
+      } catch (error) {
+        if (!signal.aborted) this.#failed(error);
+      }
+      if (this.#missing && !signal.aborted) return "absent";
       await this.#deps.clock.sleep(this.#times.retry, signal).catch(() => undefined);
     }
     return undefined;
   }
 
-  /** Looks at what is due. A failure of the directory is noted and brings no change. */
-  async #changes(signal: AbortSignal): Promise<ScopeChange[]> {
+  /** What is new of what is due, in order of scope. A failure of the directory is noted and brings no change. */
+  async #changes(signal: AbortSignal): Promise<ReadScope[]> {
     const paths = this.#queue.take();
     if (this.#untilScan() <= 0) paths.add("");
     if (paths.size === 0) return [];
+    const scopes: ReadScope[] = [];
+    const slice = createSlice(this.#deps.clock);
     try {
-      const sighting = await this.#tree.look(paths);
-      if (paths.has("")) this.#scanned(this.#times.rescan);
-      const changes = await this.#reader.changes(sighting, signal);
-      for (const path of sighting.found.cycles) this.#deps.log.debug({ path }, "left out a link to a directory it lies in");
-      this.#recovered();
-      if (changes.length > 0) this.#lastChange = this.#deps.clock.now();
-      return changes;
+      for await (const { scope, objects } of this.#reader.changes(await this.#look(paths), signal)) {
+        const read: RawObject[] = [];
+        for (const object of objects) {
+          read.push(object);
+          const rest = slice();
+          if (rest !== undefined) await rest;
+        }
+        scopes.push({ scope, objects: read });
+      }
     } catch (error) {
       if (!signal.aborted) this.#failed(error);
       return [];
     }
+    if (scopes.length > 0) this.#lastChange = this.#deps.clock.now();
+    return scopes.sort((a, b) => (a.scope < b.scope ? -1 : 1));
+  }
+
+  async #look(paths: ReadonlySet<string>): Promise<Sighting> {
+    const sighting = await this.#tree.look(paths);
+    if (paths.has("")) this.#scanned(this.#times.rescan);
+    for (const path of sighting.found.cycles) this.#deps.log.debug({ path }, "left out a link to a directory it lies in");
+    this.#recovered();
+    return sighting;
   }
 
   #untilScan(): number {

@@ -8,7 +8,7 @@ import { isMissing, systemReason } from "./system-error.ts";
 
 /** What a file held when it was read, or why it could not be. */
 export type FileReading =
-  | { readonly type: "text"; readonly text: string; readonly hash: string; readonly stats: FileStats }
+  | { readonly type: "text"; readonly bytes: NonSharedBuffer; readonly hash: string; readonly stats: FileStats }
   | { readonly type: "fault"; readonly fault: string; readonly stats: FileStats | undefined }
   | { readonly type: "gone" };
 
@@ -28,7 +28,7 @@ export async function readConfigFile(path: string, limits: FileLimits): Promise<
     if (!stats.isFile()) return { type: "gone" };
     if (stats.size > limits.maxFileBytes) return { type: "fault", fault: tooLarge(stats.size, limits), stats: fileStats(stats) };
     const bytes = await readBytes(descriptor, stats.size);
-    return { ...textOf(bytes), stats: fileStats(stats) };
+    return { ...judged(bytes), stats: fileStats(stats) };
   } catch (error) {
     return isMissing(error)
       ? { type: "gone" }
@@ -39,8 +39,9 @@ export async function readConfigFile(path: string, limits: FileLimits): Promise<
 }
 
 /** The first `size` bytes, fewer where the file shrank meanwhile; the next look at its stats tells. */
-async function readBytes(descriptor: number, size: number): Promise<Buffer> {
-  const bytes = Buffer.allocUnsafe(size);
+async function readBytes(descriptor: number, size: number): Promise<NonSharedBuffer> {
+  // Slow: with memory of their own, that can be let go of.
+  const bytes = Buffer.allocUnsafeSlow(size);
   let length = 0;
   while (length < size) {
     const { bytesRead } = await readFile(descriptor, bytes, length, size - length, length);
@@ -50,10 +51,17 @@ async function readBytes(descriptor: number, size: number): Promise<Buffer> {
   return bytes.subarray(0, length);
 }
 
-function textOf(bytes: Buffer): { type: "text"; text: string; hash: string } | { type: "fault"; fault: string } {
+/** The text of a file, to be taken once: the bytes are let go of now, not when they are collected. */
+export function takeText({ bytes }: FileReading & { type: "text" }): string {
+  const text = bytes.toString("utf8");
+  bytes.buffer.transfer(0);
+  return text;
+}
+
+function judged(bytes: NonSharedBuffer): { type: "text"; bytes: NonSharedBuffer; hash: string } | { type: "fault"; fault: string } {
   if (bytes.includes(0)) return { type: "fault", fault: "the file is binary (it contains zero bytes), not YAML or JSON" };
   if (!isUtf8(bytes)) return { type: "fault", fault: "the file is not UTF-8 text" };
-  return { type: "text", text: bytes.toString("utf8"), hash: contentHash(bytes) };
+  return { type: "text", bytes, hash: contentHash(bytes) };
 }
 
 function tooLarge(size: number, limits: FileLimits): string {

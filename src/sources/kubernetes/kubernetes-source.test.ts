@@ -79,7 +79,7 @@ function follow(cluster: FakeCluster, more: Partial<KubernetesSourceOptions> = {
   void (async () => {
     for await (const event of source.events(stop.signal)) {
       events.push({ ...event, looks: cluster.looks });
-      if (event.type === "reset") for (const { slot } of event.objects) scopes.add(slot);
+      if (event.type === "reset") for await (const { slot } of event.objects) scopes.add(slot);
       else for (const { scope, objects } of event.scopes) objects.length > 0 ? scopes.add(scope) : scopes.delete(scope);
     }
   })();

@@ -1,7 +1,8 @@
+import { ageOf } from "../../base/age.ts";
 import { afterOrNever, type Clock } from "../../base/clock.ts";
 import { contentHash } from "../../base/hash.ts";
 import type { Log } from "../../base/log.ts";
-import type { ConfigSource, RawObject, SourceEvent } from "../../config/object.ts";
+import type { ConfigSource, RawObject, SourceEvent, SourceHealth } from "../../config/object.ts";
 import type { KubeClient } from "../../kube/kube-client.ts";
 import type { ReflectorChange, ReflectorTimes } from "../../kube/reflector.ts";
 import type { ClusterSnapshot, SnapshotState } from "./cluster-snapshot.ts";
@@ -35,11 +36,7 @@ interface ProbeTimes {
 }
 
 /** How the source is doing, for `/ready?verbose` and `/debug`. */
-export interface KubernetesHealth {
-  readonly state: "starting" | "ok" | "failing";
-  readonly message?: string;
-  /** Since when it fails, ms since the epoch. */
-  readonly since?: number;
+export interface KubernetesHealth extends SourceHealth {
   readonly objects: number;
   /** Kinds that are not installed in the cluster. */
   readonly absentKinds: readonly string[];
@@ -298,11 +295,11 @@ class ClusterSource implements KubernetesSource {
   #documents(scope: string, content: Content | undefined): readonly RawObject[] {
     if (content === undefined) return [];
     const { cluster } = this.#options;
-    const json = this.#saved.get(scope);
+    const written = this.#saved.get(scope);
     return [
       {
         ...{ origin: { source: this.name, isServed: true }, slot: scope, scope, content },
-        ...(json !== undefined && { json }),
+        ...(written !== undefined && { written }),
         ...(cluster !== undefined && { cluster }),
       },
     ];
@@ -338,7 +335,3 @@ function isIn(scope: string, { kind: { def }, namespace }: WatchPlace): boolean 
   if (namespace === undefined) return true;
   return def.scope === "Namespaced" ? scope.startsWith(`${def.kind}/${namespace}/`) : scope === `${def.kind}//${namespace}`;
 }
-
-/** `40 s`, `12 min`, `3 h`. */
-export const ageOf = (ms: number): string =>
-  ms < 120_000 ? `${Math.round(ms / 1000)} s` : ms < 7_200_000 ? `${Math.round(ms / 60_000)} min` : `${Math.round(ms / 3_600_000)} h`;

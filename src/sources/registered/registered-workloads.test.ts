@@ -69,7 +69,7 @@ async function rig(store: RegistrationStore = memory(), clock = manualClock()) {
   void (async () => {
     for await (const event of book.events(abort.signal)) {
       said.push(event);
-      if (event.type === "reset") for (const raw of event.objects) entries.set(raw.scope ?? "", raw.content);
+      if (event.type === "reset") for await (const raw of event.objects) entries.set(raw.scope ?? "", raw.content);
       else
         for (const { scope, objects } of event.scopes) {
           if (objects[0] === undefined) entries.delete(scope);

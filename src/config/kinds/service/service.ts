@@ -25,6 +25,7 @@ export interface ServiceSpec {
   readonly externalTrafficPolicy?: string;
   readonly trafficDistribution?: string;
   readonly publishNotReadyAddresses?: boolean;
+  readonly sessionAffinity?: string;
   readonly loadBalancer: readonly { readonly ip?: string; readonly hostname?: string }[];
 }
 
@@ -49,6 +50,7 @@ export const service = kubeKind<ServiceSpec>({
       externalTrafficPolicy: spec.text("externalTrafficPolicy"),
       trafficDistribution: spec.text("trafficDistribution"),
       publishNotReadyAddresses: spec.flag("publishNotReadyAddresses"),
+      sessionAffinity: spec.text("sessionAffinity"),
       loadBalancer: document
         .object("status")
         .object("loadBalancer")

@@ -11,6 +11,7 @@ export function checkEgress(listeners: readonly IstioEgressListener[], namespace
   for (const [index, listener] of listeners.entries()) {
     const at = place.in(index);
     if (listener.port === undefined) {
+      if (listener.bind !== "" && !listener.bind.startsWith(UNIX_PREFIX)) at.in("bind").check("field.invalid", addressFault(listener.bind));
       if (index < listeners.length - 1)
         at.in("port").fault("field.conflict", "the listener without port takes all the rest, so it must be the last and only one");
     } else {

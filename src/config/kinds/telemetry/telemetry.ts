@@ -9,6 +9,7 @@ import {
 import { NEEDED_LABELS } from "../../../model/standard-metrics.ts";
 import { celFault } from "../../checks/cel-syntax.ts";
 import { durationFault } from "../../checks/duration.ts";
+import { formatFault } from "../../checks/format-operators.ts";
 import { metricTagFormat } from "../../checks/metric-tag.ts";
 import { percentFault } from "../../checks/percent.ts";
 import type { Place } from "../../checks/place.ts";
@@ -64,6 +65,7 @@ function checkTracing(tracing: Tracing, place: Place): void {
     const { case: kind, value } = tag.type;
     if (kind === undefined) at.fault("field.required", "give literal, environment, header or formatter");
     else if ("name" in value ? value.name === "" : value.value === "") at.in(kind).fault("field.required", "must not be empty");
+    if (kind === "formatter") at.in(kind, "value").check("field.ineffective", formatFault(value.value));
   }
 }
 

@@ -26,13 +26,13 @@ export function checkHttpMatch(match: HTTPMatchRequest, place: Place): void {
     if (value !== undefined) checkStringMatch(value, place.in(name));
   }
   checkSource(match, place);
+  if (match.sourceNamespace !== "" && !isDnsLabel(match.sourceNamespace))
+    place.in("sourceNamespace").fault("field.invalid", `${quote(match.sourceNamespace)} is not a namespace`);
 }
 
-/** Where a connection comes from and goes to: common to HTTP, TLS and TCP matches. */
-export function checkSource(match: Pick<HTTPMatchRequest, "port" | "sourceLabels" | "gateways" | "sourceNamespace">, place: Place): void {
+/** Where a connection comes from and goes to: common to HTTP, TLS and TCP matches. As in Istio only the first say what a namespace must be. */
+export function checkSource(match: Pick<HTTPMatchRequest, "port" | "sourceLabels" | "gateways">, place: Place): void {
   if (match.port !== 0) place.in("port").check("field.port", portFault(match.port));
   checkLabels(match.sourceLabels, place.in("sourceLabels"));
   checkGatewayNames(match.gateways, place.in("gateways"));
-  if (match.sourceNamespace !== "" && !isDnsLabel(match.sourceNamespace))
-    place.in("sourceNamespace").fault("field.invalid", `${quote(match.sourceNamespace)} is not a namespace`);
 }

@@ -26,8 +26,9 @@ const allows = ({ hosts }: GatewayServer, service: ServiceRef): boolean =>
   hosts.some(({ namespace, host }) => (namespace === "*" || namespace === service.namespace) && matchesHost(host, service.host));
 
 /** A chain for each port, and for each subset of it. */
-function chainsOf(parts: GatewayListenerParts, { host, namespace, ports }: Service): readonly FilterChainInput[] {
+function chainsOf(parts: GatewayListenerParts, service: Service): readonly FilterChainInput[] {
   const { ctx, client, settings } = parts;
+  const { host, namespace, ports } = service;
   const rule = ctx.lookups.destinationRule({
     host,
     clientNamespace: client.namespace,
@@ -43,7 +44,7 @@ function chainsOf(parts: GatewayListenerParts, { host, namespace, ports }: Servi
         const forwarding = { client, settings, port, ...decodeOf(protocol, settings) };
         return {
           match: { serverNames: [cluster], applicationProtocols: ANY_IN_MTLS },
-          content: { tcp: toNamedCluster(ctx, { cluster, host, subset, port, serviceNamespace: namespace }, forwarding) },
+          content: { tcp: toNamedCluster(ctx, { cluster, host, subset, port, service }, forwarding) },
           handshakeTimeoutMs: HANDSHAKE_TIMEOUT_MS,
         };
       }),

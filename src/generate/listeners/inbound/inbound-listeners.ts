@@ -10,6 +10,7 @@ import { isHttp2 } from "../../../model/protocol.ts";
 import type { CertificateFiles, Interception } from "../../../model/proxy.ts";
 import { extensionsAt } from "../../extensions/chain-extensions.ts";
 import { withoutOverlaps } from "../overlaps.ts";
+import { INBOUND_PORT } from "../reserved-ports.ts";
 import { type ChainSettings, decodeOf, http1Options } from "../settings/chain-settings.ts";
 import { type Families, listenerName, wildcards } from "../traits.ts";
 import type { InboundPort } from "./inbound-ports.ts";
@@ -45,7 +46,7 @@ export function inboundListeners(parts: InboundParts): readonly ListenerInput[] 
 
 function virtualInbound(parts: InboundParts): ListenerInput {
   const { mesh, settings, families } = parts;
-  const port = mesh.proxyInboundListenPort;
+  const port = mesh.proxyInboundListenPort || INBOUND_PORT;
   const redirected = parts.ports.filter((one) => !one.bindToPort && one.port !== port);
   const undeclared = parts.modes.ports.filter(({ port: number }) => !redirected.some((one) => one.port === number));
   const chains = withoutOverlaps([

@@ -2,7 +2,7 @@ import { ipFamily, isIp } from "../../../base/address.ts";
 import { contentHash } from "../../../base/hash.ts";
 import type { Query } from "../../../engine/index.ts";
 import { isHttp, type Protocol, parseProtocol } from "../../../model/protocol.ts";
-import { addressesIn, refOf, type Service, type ServicePort, type ServiceRef, serviceKey } from "../../../model/service.ts";
+import { addressesIn, refOf, type Service, type ServicePort, type ServiceRef, servedAt, serviceKey } from "../../../model/service.ts";
 import type { EgressScope, GenerateContext, ScopedService } from "../../context.ts";
 import { reservedPorts } from "../reserved-ports.ts";
 import { type Families, listenerName, loopbacks, wildcards } from "../traits.ts";
@@ -82,7 +82,7 @@ export function defineSlots(ctx: Context): Query<SlotQuery, readonly Slot[]> {
       if (service === undefined || service.resolution === "alias") return [];
       return service.ports
         .filter(({ number, protocol }) => protocol !== "UDP" && (query.ports === undefined || query.ports.includes(number)))
-        .flatMap((port) => slotsOf(ctx, { query, service, port }));
+        .flatMap((port) => slotsOf(ctx, { query, service: servedAt(service, port), port }));
     },
   });
 }
@@ -98,6 +98,7 @@ function slotsOf(ctx: Context, placing: Placing): readonly Slot[] {
   const asked = query.listener.port;
   const protocol = asked === undefined ? port.protocol : (parseProtocol(asked.protocol) ?? "Auto");
   const number = asked?.number ?? port.number;
+  if (protocol === "UDP") return [];
   const bindToPort = query.bindsPorts || query.listener.bind.startsWith("unix://") || query.listener.captureMode === "NONE";
   if (bindToPort && query.unprivileged && number > 0 && number < 1024) return [];
   const addresses = addressesFor(service, query);

@@ -109,7 +109,7 @@ function ownTarget({ slot, service }: Chaining) {
     host: service.host,
     subset: "",
     port: only ?? (slot.port || (service.ports[0]?.number ?? 0)),
-    serviceNamespace: service.namespace,
+    service,
   };
 }
 

@@ -1,4 +1,5 @@
-import type { JsonObject } from "@bufbuild/protobuf";
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { logFormatFault } from "../../../config/checks/format-operators.ts";
 import { ACCESS_LOG_CLUSTER } from "../../../envoy/bootstrap/remote-services.ts";
 import type { WrittenLogInput } from "../../../envoy/filters/access-log.ts";
 import {
@@ -156,8 +157,22 @@ const serviceLog = (what: "http" | "tcp" | "listener"): WrittenLogInput => ({
   responseTrailers: [],
 });
 
-/** Istio's reference: a newline is added to formats that do not end with one. */
-const asLine = (format: string): string => (format.endsWith("\n") ? format : `${format}\n`);
+/** Istio's reference: a newline is added to formats that do not end with one. One that Envoy would refuse leaves the default in force. */
+function asLine(format: string): string {
+  const text = bodyOf(format);
+  return text.endsWith("\n") ? text : `${text}\n`;
+}
+
+const bodyOf = (format: string): string => (format === "" || logFormatFault(format) !== undefined ? DEFAULT_TEXT : format);
+
+/** Fields of a JSON format without those that Envoy would refuse. */
+function withoutFaults(json: JsonObject): JsonObject {
+  const kept = Object.entries(json).flatMap(([key, value]): [string, JsonValue][] => {
+    if (typeof value === "string") return logFormatFault(value) === undefined ? [[key, value]] : [];
+    return [[key, typeof value === "object" && value !== null && !Array.isArray(value) ? withoutFaults(value) : value]];
+  });
+  return Object.fromEntries(kept);
+}
 
 function meshFormat(mesh: MeshConfig): { readonly text: string } | { readonly json: JsonObject } {
   if (mesh.accessLogEncoding !== MeshConfig_AccessLogEncoding.JSON) return { text: asLine(mesh.accessLogFormat || DEFAULT_TEXT) };
@@ -167,7 +182,7 @@ function meshFormat(mesh: MeshConfig): { readonly text: string } | { readonly js
 /** A format that is not JSON leaves the default in force: a log line too many fields long is better than a proxy without configuration. */
 function jsonFormat(text: string): JsonObject {
   try {
-    return JSON.parse(text) as JsonObject;
+    return withoutFaults(JSON.parse(text) as JsonObject);
   } catch {
     return DEFAULT_JSON;
   }
@@ -188,7 +203,7 @@ function providerLog(
       const text = logFormat?.logFormat.case === "text" ? logFormat.logFormat.value : "";
       const format =
         labels !== undefined
-          ? { json: Object.keys(labels).length === 0 ? DEFAULT_JSON : labels }
+          ? { json: Object.keys(labels).length === 0 ? DEFAULT_JSON : withoutFaults(labels) }
           : text !== ""
             ? { text: asLine(text) }
             : name === BUILT_IN && !omitEmptyValues
@@ -218,7 +233,7 @@ function providerLog(
       const target = lookup(service, port);
       if (target === undefined) return undefined;
       // A label that is no text is there without one, as in Istio.
-      const attributes = Object.entries(logFormat?.labels ?? {}).map(([key, value]) => ({
+      const attributes = Object.entries(withoutFaults(logFormat?.labels ?? {})).map(([key, value]) => ({
         key,
         value: typeof value === "string" ? value : "",
       }));
@@ -228,7 +243,7 @@ function providerLog(
         cluster: target.cluster,
         authority: target.host,
         filterState: ALL_PEER_OBJECTS,
-        body: logFormat?.text || DEFAULT_TEXT,
+        body: logFormat === undefined ? DEFAULT_TEXT : bodyOf(logFormat.text),
         attributes: attributes.sort((a, b) => (a.key < b.key ? -1 : 1)),
       };
     }

@@ -1,5 +1,5 @@
-import { durationMs } from "@bufbuild/protobuf/wkt";
 import { parseCidr } from "../../../base/address.ts";
+import { msOfDuration } from "../../../base/duration.ts";
 import type { ConfigObject } from "../../../config/object.ts";
 import type { Query } from "../../../engine/index.ts";
 import type { AccessLogInput, WrittenLogInput } from "../../../envoy/filters/access-log.ts";
@@ -137,7 +137,7 @@ function settingsOf({ mesh, networks, telemetry, extensions, key, ctx }: Setting
     clientCert: clientCertOf(proxyConfig, key.side),
     trustedHops: proxyConfig?.gatewayTopology?.numTrustedProxies ?? 0,
     proxyProtocol: proxyConfig?.gatewayTopology?.proxyProtocol !== undefined,
-    inspectionTimeoutMs: mesh.protocolDetectionTimeout === undefined ? 0 : durationMs(mesh.protocolDetectionTimeout),
+    inspectionTimeoutMs: mesh.protocolDetectionTimeout === undefined ? 0 : msOfDuration(mesh.protocolDetectionTimeout),
     bufferLimitBytes: connection.bufferLimitBytes,
     extensions: rulesForSide(extensions, key.side),
     decodes: [...(mongoFilter ? (["mongo"] as const) : []), ...(redisFilter ? (["redis"] as const) : [])],

@@ -28,6 +28,14 @@ describe("connection settings", () => {
     expect(bufferLimitBytes).toBe(32_768);
   });
 
+  it("stay within what Envoy takes", () => {
+    const odd = { httpMaxConcurrentStreams: 0, http2InitialStreamWindowSize: 7, http2InitialConnectionWindowSize: 70_000 };
+    expect(connectionOf(settings(odd), "gateway", undefined).http).toEqual({
+      initialStreamWindow: 65_535,
+      initialConnectionWindow: 70_000,
+    });
+  });
+
   it("ignore numbers below zero", () => {
     expect(
       connectionOf(settings({ http2InitialStreamWindowSize: -1, listenerPerConnectionBufferLimitBytes: -1 }), "gateway", undefined),

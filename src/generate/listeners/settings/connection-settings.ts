@@ -1,4 +1,5 @@
-import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
+import type { Duration } from "@bufbuild/protobuf/wkt";
+import { msOfDuration } from "../../../base/duration.ts";
 import type { HttpConnectionInput } from "../../../envoy/filters/http-connection-limits.ts";
 import {
   type ProxyConfig_ConnectionSettings as ConnectionSettings,
@@ -60,9 +61,9 @@ export function connectionOf(settings: ConnectionSettings | undefined, side: Sid
     requestTimeoutMs: millis(settings.httpRequestTimeout),
     requestHeadersTimeoutMs: millis(settings.httpRequestHeadersTimeout),
     drainTimeoutMs: millis(settings.httpDrainTimeout),
-    maxConcurrentStreams: count(settings.httpMaxConcurrentStreams),
-    initialStreamWindow: count(settings.http2InitialStreamWindowSize),
-    initialConnectionWindow: count(settings.http2InitialConnectionWindowSize),
+    maxConcurrentStreams: count(settings.httpMaxConcurrentStreams) || undefined,
+    initialStreamWindow: http2Window(settings.http2InitialStreamWindowSize),
+    initialConnectionWindow: http2Window(settings.http2InitialConnectionWindowSize),
     headersWithUnderscores: UNDERSCORES[settings.httpHeadersWithUnderscoresAction],
     mergeSlashes: settings.httpMergeSlashes,
     escapedSlashes: ESCAPED_SLASHES[settings.httpPathWithEscapedSlashesAction],
@@ -73,7 +74,15 @@ export function connectionOf(settings: ConnectionSettings | undefined, side: Sid
   };
 }
 
-const millis = (duration: Duration | undefined): number | undefined => (duration === undefined ? undefined : durationMs(duration));
+const millis = (duration: Duration | undefined): number | undefined => (duration === undefined ? undefined : msOfDuration(duration));
+
+/** The least that HTTP/2 has a window for; Envoy refuses what is less. */
+const LEAST_WINDOW = 65_535;
+
+function http2Window(value: number | undefined): number | undefined {
+  const bytes = count(value);
+  return bytes === undefined ? undefined : Math.max(bytes, LEAST_WINDOW);
+}
 
 /** Numbers below zero mean nothing here; as unsigned numbers they would be enormous. */
 const count = (value: number | undefined): number | undefined => (value === undefined || value < 0 ? undefined : value);

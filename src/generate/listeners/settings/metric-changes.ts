@@ -1,4 +1,4 @@
-import { durationMs } from "@bufbuild/protobuf/wkt";
+import { msOfDuration } from "../../../base/duration.ts";
 import type { MeshConfig } from "../../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import {
   MetricSelector_IstioMetric as Metric,
@@ -63,7 +63,7 @@ export function metricRules({ mesh, telemetry, side }: ChangeSources): MetricRul
   for (const rule of rules) {
     spokenOf = rule.providers.length > 0 ? namesOf(rule) : spokenOf;
     if (!spokenOf.includes(provider)) continue;
-    if (rule.reportingInterval !== undefined) reportMs = Math.max(durationMs(rule.reportingInterval), SHORTEST_REPORT_MS);
+    if (rule.reportingInterval !== undefined) reportMs = Math.max(msOfDuration(rule.reportingInterval), SHORTEST_REPORT_MS);
     for (const override of rule.overrides) {
       if (!appliesTo(override.match?.mode, side)) continue;
       const metrics = metricsOf(override.match);

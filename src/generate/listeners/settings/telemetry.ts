@@ -1,6 +1,6 @@
 import { matchesLabels } from "../../../base/labels.ts";
 import { type ConfigObject, objectKey } from "../../../config/object.ts";
-import type { Query } from "../../../engine/index.ts";
+import type { Engine, Query } from "../../../engine/index.ts";
 import { type Telemetry, WorkloadMode } from "../../../gen/istio/telemetry/v1alpha1/telemetry_pb.js";
 import type { GenerateContext } from "../../context.ts";
 import { isTargeted } from "../../lookups/policy-target.ts";
@@ -14,11 +14,20 @@ export interface WorkloadQuery {
   readonly labels: Readonly<Record<string, string>>;
 }
 
+const defined = new WeakMap<Engine, Query<WorkloadQuery, readonly string[]>>();
+
+/** The choice of an engine; defined on first use, since listeners and those who look inside ask for it alike. */
+export function telemetryChoiceOf(ctx: Context): Query<WorkloadQuery, readonly string[]> {
+  const known = defined.get(ctx.engine) ?? defineTelemetryChoice(ctx);
+  defined.set(ctx.engine, known);
+  return known;
+}
+
 /**
  * The Telemetry objects that apply to a workload, by Istio's "Scope, Inheritance, and Overrides": the root namespace's, then the
  * namespace's (the oldest of each counts), then those that select the workload or name the Gateway it stands for.
  */
-export function defineTelemetryChoice(ctx: Context): Query<WorkloadQuery, readonly string[]> {
+function defineTelemetryChoice(ctx: Context): Query<WorkloadQuery, readonly string[]> {
   const inNamespace = ctx.engine.query<string, readonly ConfigObject<Telemetry>[]>({
     name: "telemetryIn",
     compute: (namespace) =>

@@ -1,4 +1,6 @@
-import { type Duration, durationMs } from "@bufbuild/protobuf/wkt";
+import type { Duration } from "@bufbuild/protobuf/wkt";
+import { msOfDuration } from "../../../base/duration.ts";
+import { headerValueFault } from "../../../config/checks/header.ts";
 import type { HeaderInput, HttpCollectorInput, OpenTelemetryInput, TracerInput } from "../../../envoy/filters/tracer.ts";
 import {
   type MeshConfig_ExtensionProvider_HttpHeader as ApiHeader,
@@ -141,10 +143,14 @@ function samplerOf(
   return { tenant, clusterId, rootSpansPerMinute, service };
 }
 
-/** Values of the control plane's environment have been put in where MeshConfig was read. */
+/** Values of the control plane's environment have been put in where MeshConfig was read. What Envoy would refuse is left out. */
 const headersOf = (headers: readonly ApiHeader[]): readonly HeaderInput[] =>
-  headers.flatMap(({ name, headerValue }) => (headerValue.case === "value" ? [{ name, value: headerValue.value }] : []));
+  headers.flatMap(({ name, headerValue }) =>
+    name !== "" && headerValue.case === "value" && headerValueFault(headerValue.value) === undefined
+      ? [{ name, value: headerValue.value }]
+      : [],
+  );
 
 const joined = (host: string, path: string): string => (path === "" ? host : `${host}/${path.replace(/^\/+/, "")}`);
 
-const millis = (duration: Duration | undefined): number | undefined => (duration === undefined ? undefined : durationMs(duration));
+const millis = (duration: Duration | undefined): number | undefined => (duration === undefined ? undefined : msOfDuration(duration));

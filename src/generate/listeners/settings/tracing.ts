@@ -1,3 +1,4 @@
+import { formatFault } from "../../../config/checks/format-operators.ts";
 import type { CustomTagInput, TracingInput } from "../../../envoy/filters/tracing.ts";
 import type { MeshConfig } from "../../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import type { ProxyConfig } from "../../../gen/istio/mesh/v1alpha1/proxy_config_pb.js";
@@ -114,7 +115,7 @@ function customTags(tags: Tracing["customTags"] | ProxyTracing["customTags"]): r
       case "environment":
         return [{ tag, environment: type.value.name, fallback: type.value.defaultValue }];
       case "formatter":
-        return [{ tag, format: type.value.value }];
+        return formatFault(type.value.value) === undefined ? [{ tag, format: type.value.value }] : [];
       default:
         return [];
     }
