@@ -50,9 +50,12 @@ export async function clusterSceneMb({ client }: Cluster): Promise<number> {
   return bytes / 1024 / 1024;
 }
 
-/** The proxies of a scene: pods of the first services, service by service in turn. */
+/** Services whose pods have proxies that connect. */
+export const clusterClasses = ({ proxies, endpoints }: ClusterShape): number => Math.max(1, Math.ceil(proxies / endpoints));
+
+/** The proxies of a scene: pods of the first services, service by service in turn. They are called and numbered as those of the load client (`xdsload.ts`) are. */
 export function clusterProxies(shape: ClusterShape): readonly SceneProxy[] {
-  const classes = Math.max(1, Math.ceil(shape.proxies / shape.endpoints));
+  const classes = clusterClasses(shape);
   return Array.from({ length: shape.proxies }, (_, index) => {
     const service = placeOf(shape, index % classes);
     const pod = Math.floor(index / classes);
@@ -82,7 +85,7 @@ interface ServicePlace {
 
 const placeOf = (shape: ClusterShape, index: number): ServicePlace => ({
   index,
-  app: `svc-${index}`,
+  app: `app-${index}`,
   namespace: namespaceOf(index % shape.namespaces),
   shape,
 });
@@ -90,12 +93,12 @@ const namespaceOf = (index: number): string => `ns-${index}`;
 const nodeOf = ({ index, shape }: ServicePlace, pod: number): number => (index + pod) % shape.nodes;
 const nodeName = (index: number): string => `node-${index}`;
 const nodeAddress = (index: number): string => `192.168.${index >> 8}.${index & 255}`;
-const hashOf = ({ index }: ServicePlace): string => `5d4f8c${(index % 900) + 100}`;
-const podName = (service: ServicePlace, pod: number): string => `${service.app}-${hashOf(service)}-x${String(pod).padStart(4, "0")}`;
+const podName = ({ app }: ServicePlace, pod: number): string => `${app}-${pod}`;
 const podAddress = ({ index, shape }: ServicePlace, pod: number): string => {
-  const number = index * shape.endpoints + pod + 1;
-  return `10.${1 + (number >> 16)}.${(number >> 8) & 255}.${number & 255}`;
+  const classes = clusterClasses(shape);
+  return index < classes ? addressOf(128, pod * classes + index) : addressOf(1, index * shape.endpoints + pod);
 };
+const addressOf = (first: number, number: number): string => `10.${first + (number >> 16)}.${(number >> 8) & 255}.${number & 255}`;
 
 const namespaceObject = (name: string): KubeObject => ({ apiVersion: "v1", kind: "Namespace", metadata: { name } });
 
@@ -164,7 +167,7 @@ const sliceOf = (service: string, namespace: string, endpoints: readonly object[
 const podObjects = (service: ServicePlace): readonly KubeObject[] =>
   Array.from({ length: service.shape.endpoints }, (_, pod) => podObject(service, pod));
 
-/** A pod as a Deployment makes it and injection leaves it, in little. */
+/** A pod as a StatefulSet makes it and injection leaves it, in little. */
 function podObject(service: ServicePlace, pod: number): KubeObject {
   const { app, namespace } = service;
   const node = nodeOf(service, pod);
@@ -179,7 +182,6 @@ function podObject(service: ServicePlace, pod: number): KubeObject {
       labels: {
         app,
         version: "v1",
-        "pod-template-hash": hashOf(service),
         "security.istio.io/tlsMode": "istio",
         "service.istio.io/canonical-name": app,
         "service.istio.io/canonical-revision": "v1",

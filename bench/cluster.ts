@@ -3,12 +3,13 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../src/base/clock.ts";
 import { type Cluster, startCluster } from "../test/cluster/start-cluster.ts";
-import { type ClusterShape, clusterProxies, clusterSceneMb, slicePatch, writeClusterScene } from "./cluster-scene.ts";
+import { type ClusterShape, clusterClasses, clusterProxies, clusterSceneMb, slicePatch, writeClusterScene } from "./cluster-scene.ts";
 import { type Contestant, startOurs, startPeer } from "./contestant.ts";
 import { Fleet, reachesAll } from "./fleet.ts";
 import { median, quantile } from "./measurement.ts";
 import { type Compared, compared, type Goal } from "./peer-figures.ts";
 import { cpuMs, forgetPeak, memoryMb } from "./process-usage.ts";
+import { foundLoadClient, type LoadClient, loadClient } from "./xdsload.ts";
 
 /** How large the cluster is, and how often each thing is repeated. */
 export interface ClusterExtent {
@@ -77,13 +78,15 @@ export async function measureCluster(
   extent: ClusterExtent,
   told: (row: Compared) => void,
 ): Promise<readonly Compared[]> {
+  const client = command === undefined ? foundLoadClient() : loadClient();
   const cluster = await startCluster({ controllerManager: false });
   const work = mkdtempSync(join(tmpdir(), "bench-cluster-"));
   try {
     await writeClusterScene(cluster, extent.shape);
     const size: Compared = { scenario: "objects to read, as JSON", unit: "MB", ours: await clusterSceneMb(cluster) };
-    const own = await runOne({ cluster, extent, start: () => startBeside(cluster, work) });
-    const other = command === undefined ? undefined : await runOne({ cluster, extent, start: () => startOther(command, cluster, work) });
+    const match = { cluster, extent, client, work };
+    const own = await runOne({ ...match, start: () => startBeside(cluster, work) });
+    const other = command === undefined ? undefined : await runOne({ ...match, start: () => startOther(command, cluster, work) });
     const rows = [size, ...FIGURES.map(({ read, ...goal }) => compared(goal, read(own), other && read(other)))];
     for (const row of rows) told(row);
     return rows;
@@ -109,11 +112,14 @@ function startOther(command: string, { kubeconfig }: Cluster, work: string): Pro
 interface Match {
   readonly cluster: Cluster;
   readonly extent: ClusterExtent;
+  /** Undefined where it is not beside the project. */
+  readonly client: LoadClient | undefined;
+  readonly work: string;
   readonly start: () => Promise<Contestant>;
 }
 
 /** Starts it again and again, then connects all proxies to the last one at once, then makes one change after the other. */
-async function runOne({ cluster, extent, start }: Match): Promise<ClusterRun> {
+async function runOne({ cluster, extent, client, work, start }: Match): Promise<ClusterRun> {
   const starts: { readonly ms: number; readonly cpu: number; readonly rss: number }[] = [];
   let contestant: Contestant;
   for (;;) {
@@ -125,7 +131,9 @@ async function runOne({ cluster, extent, start }: Match): Promise<ClusterRun> {
   const fleet = new Fleet(contestant.grpcPort, { comesAgain: true, patienceMs: PATIENCE_MS });
   try {
     const pid = Number(readFileSync(contestant.pidFile, "utf8"));
-    const init = await initialise(fleet, extent, pid);
+    const init =
+      client === undefined ? await initialise(fleet, extent, pid) : await initialiseByClient(client, { contestant, extent, work });
+    if (fleet.size === 0) await fleet.connect(clusterProxies(extent.shape));
     const changes = await changeEndpoints({ fleet, cluster, extent, pid });
     return {
       ready: median(starts.map(({ ms }) => ms)),
@@ -140,7 +148,32 @@ async function runOne({ cluster, extent, start }: Match): Promise<ClusterRun> {
   }
 }
 
-async function initialise(fleet: Fleet, { shape }: ClusterExtent, pid: number) {
+type Initialised = Pick<ClusterRun, "init" | "initCpu" | "initRss" | "initPeak">;
+
+/** By the client that the other comparisons use too. It takes less of the machine than clients in JavaScript do, which a fast server would wait for. */
+async function initialiseByClient(
+  client: LoadClient,
+  { contestant, extent: { shape }, work }: { readonly contestant: Contestant; readonly extent: ClusterExtent; readonly work: string },
+): Promise<Initialised> {
+  const classes = clusterClasses(shape);
+  const scene = mkdtempSync(join(work, "proxies-"));
+  const { namespaces, proxies } = shape;
+  client.generate(scene, { services: 1, endpoints: 1, virtualServices: 0, destinationRules: 0, namespaces, proxies, classes });
+  const [line] = await client.run("run", [
+    ...["--address", `127.0.0.1:${contestant.grpcPort}`, "--gen", scene, "--pid-file", contestant.pidFile],
+    ...["--proxies", String(proxies), "--classes", String(classes), "--mode", "init"],
+  ]);
+  if (line?.init_total_ms === undefined || line.srv_cpu_until_init_s === undefined)
+    throw new Error("the load client did not say how long the proxies took");
+  return {
+    init: line.init_total_ms,
+    initCpu: line.srv_cpu_until_init_s * 1000,
+    initRss: line.srv_rss_after_mb ?? 0,
+    initPeak: line.srv_rss_phase_peak_mb ?? 0,
+  };
+}
+
+async function initialise(fleet: Fleet, { shape }: ClusterExtent, pid: number): Promise<Initialised> {
   forgetPeak(pid);
   const before = cpuMs(pid);
   const times = await fleet.connect(clusterProxies(shape));

@@ -28,6 +28,7 @@ export interface LoadLine {
   readonly srv_cpu_s?: number;
   readonly srv_cpu_until_init_s?: number;
   readonly srv_rss_phase_peak_mb?: number;
+  readonly srv_rss_after_mb?: number;
   readonly srv_rss_mb?: number;
   readonly srv_cpu_s_per_change?: number;
   readonly median_last_ms?: number;
