@@ -128,7 +128,7 @@ spec: {clusterIP: ${good.clusterIP}, ports: [{name: http, port: 80}]}
     const proxy = await startProxy({ xdsPort: istiod.grpcPort, name: "client", address: "127.0.0.1" });
     const config = await eventually("what it says is in force", async () => {
       const page = await proxy.admin("/config_dump");
-      return page.includes('"x-seen"') && page;
+      return /"key": "x-seen",\s*"value": "filed"/.test(page) && page;
     });
     expect(config).not.toContain("xxxxxxxx");
     await expectUndisturbed(istiod);

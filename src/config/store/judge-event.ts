@@ -55,7 +55,7 @@ class Verdicts {
   /** What is known of one scope: sources tell of one after the other. */
   #known: { readonly scope: string | undefined; readonly byDigest: ReadonlyMap<string, Judged> } = {
     scope: undefined,
-    byDigest: NOTHING_KNOWN,
+    byDigest: NONE_JUDGED,
   };
 
   constructor(deps: EventDeps) {
@@ -84,13 +84,13 @@ class Verdicts {
   #knownIn(scope: string): ReadonlyMap<string, Judged> {
     if (this.#known.scope !== scope) {
       const latest = this.#deps.latest.get(scope);
-      this.#known = { scope, byDigest: latest === undefined ? NOTHING_KNOWN : byDigest(latest) };
+      this.#known = { scope, byDigest: latest === undefined ? NONE_JUDGED : byDigest(latest) };
     }
     return this.#known.byDigest;
   }
 }
 
-const NOTHING_KNOWN: ReadonlyMap<string, Judged> = new Map();
+const NONE_JUDGED: ReadonlyMap<string, Judged> = new Map();
 
 function byDigest(documents: readonly Judged[]): Map<string, Judged> {
   const known = new Map<string, Judged>();
