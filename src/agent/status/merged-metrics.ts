@@ -32,6 +32,8 @@ const LARGEST = { envoy: 128 * 1024 * 1024, application: 10 * 1024 * 1024 } as c
 const DEFAULT_TIMEOUT_MS = 10_000;
 /** Share of the time Prometheus gives that is left for sending what there is. */
 const SHARE_FOR_SOURCES = 0.8;
+/** Share of the time for sources within which each must begin to answer: all begin together, since the form of the page is theirs, and one that hangs must leave others time. */
+const SHARE_TO_ANSWER = 0.5;
 
 type Source = "envoy" | "application";
 
@@ -53,14 +55,19 @@ export function createMergedMetrics(options: MergeOptions): {
     async handle(incoming, response) {
       counts.scrapes += 1;
       const late = new AbortController();
-      const cancel = options.clock.after(timeoutOf(incoming), () => late.abort(new Error("it took too long")));
+      const timeoutMs = timeoutOf(incoming);
+      const cancel = options.clock.after(timeoutMs, () => late.abort(new Error("it took too long")));
       response.once("close", () => late.abort(new Error("the client is gone")));
       const ask = async (source: Source, target: ScrapeTarget, accept: string): Promise<IncomingMessage | undefined> => {
+        const silent = new AbortController();
+        const answered = options.clock.after(timeoutMs * SHARE_TO_ANSWER, () => silent.abort(new Error("it did not answer in time")));
         try {
-          return await open({ target, accept, incoming, signal: late.signal });
+          return await open({ target, accept, incoming, signal: AbortSignal.any([late.signal, silent.signal]) });
         } catch (error) {
           failed(source, target, messageOf(error));
           return undefined;
+        } finally {
+          answered();
         }
       };
       const { envoy } = options;
