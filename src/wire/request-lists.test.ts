@@ -17,6 +17,17 @@ const bytesOf = (said: Said): Uint8Array =>
   );
 const read = (said: Said, lists: RequestLists) => readDeltaRequest(bytesOf(said), lists);
 
+/** Entries one after the other, and where each stands. */
+function rangesOf(entries: readonly string[]): [bytes: Uint8Array, ranges: readonly number[]] {
+  const parts = entries.map((entry) => Buffer.from(entry));
+  let at = 0;
+  const ranges = parts.flatMap(({ length }) => {
+    at += length;
+    return [at - length, at];
+  });
+  return [Buffer.concat(parts), ranges];
+}
+
 const many: Said = Array.from({ length: 40 }, (_, index) => [`outbound|80||svc-${index}.shop`, `v${index}`] as const);
 const swapped: Said = many.map(([name, version], index) => (index < 2 ? [name, `v${1 - index}`] : [name, version]));
 
@@ -54,6 +65,21 @@ describe("lists of requests", () => {
       expect(initialVersions).not.toBe(first.initialVersions);
       expect(initialVersions).toEqual(new Map(other));
     }
+  });
+
+  it("are told apart by each byte of an entry, and by zeros at its end", () => {
+    const lists = sharedLists();
+    const names = Array.from({ length: 9 }, (_, length) => "abcdefghi".slice(0, length));
+    const others = names.flatMap((name) => [
+      `${name}x`,
+      `${name}\0`,
+      `${name}\0\0\0`,
+      `x${name}`,
+      ...[...name].map((_, at) => name.replace(name.charAt(at), "y")),
+    ]);
+    const rest = many.map(([name]) => name);
+    for (const name of new Set([...names, ...others]))
+      expect(lists.names(...rangesOf([...rest, name])).at(-1), JSON.stringify(name)).toBe(name);
   });
 
   it("that go beyond the end of the request are refused", () => {

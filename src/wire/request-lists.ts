@@ -102,7 +102,7 @@ export function sharedLists(): RequestLists {
   return { names: shared(plainLists.names), versions: shared(plainLists.versions) };
 }
 
-/** The same for the same entries in any order. */
+/** The same for the same entries in any order. Four bytes at a time: all that proxies say they hold after a restart goes through here. */
 function sumOf(bytes: Uint8Array, ranges: Ranges, [first = 0, second = 0, third = 0]: Int32Array): string {
   let sumA = 0;
   let sumB = 0;
@@ -112,11 +112,15 @@ function sumOf(bytes: Uint8Array, ranges: Ranges, [first = 0, second = 0, third 
     const to = ranges[at + 1] ?? 0;
     let a = first ^ (to - from);
     let b = second;
-    for (let index = from; index < to; index++) {
-      const byte = bytes[index] ?? 0;
-      a = Math.imul(a ^ byte, 0x85ebca6b);
+    for (let index = from; index < to; index += 4) {
+      // The last word of an entry is filled up with zeros; its length, which is part of the sum, tells them from bytes.
+      let word = bytes[index] ?? 0;
+      if (index + 1 < to) word |= (bytes[index + 1] ?? 0) << 8;
+      if (index + 2 < to) word |= (bytes[index + 2] ?? 0) << 16;
+      if (index + 3 < to) word |= (bytes[index + 3] ?? 0) << 24;
+      a = Math.imul(a ^ word, 0x85ebca6b);
       a ^= a >>> 13;
-      b = Math.imul(b + byte, 0xc2b2ae35);
+      b = Math.imul(b + word, 0xc2b2ae35);
       b ^= b >>> 15;
     }
     sumA = (sumA + a) >>> 0;
