@@ -180,6 +180,12 @@ export class Channel {
     return true;
   }
 
+  /** The next response is sent although there may be nothing to say. Not of whole sets, which would be sent again. */
+  oweResponse(): void {
+    this.#mustRespond = true;
+    this.dirty = true;
+  }
+
   /** What the client was offered and holds, for a receipt; undefined where either may come to be otherwise with the same inputs. */
   receipted(view: ProxyView): Receipted | undefined {
     const { wanted } = this;

@@ -67,6 +67,30 @@ describe("a proxy that comes back after a restart", () => {
     second.server.push("a change");
     await second.server.idle();
     expect(client.seen.slice(seen).map(({ typeUrl, names }) => [typeUrl, names])).toEqual([[ENDPOINT_TYPE, ["alpha"]]]);
+    second.clock.advance(60_000);
+    await second.server.idle();
+    expect(client.seen.length, "who was sent something needs no other word").toBe(seen + 1);
+  });
+
+  it("and needs nothing for long is sent one response without content, by which Envoy knows the stream for good", async () => {
+    const { receipts, client, comeBackTo } = await served();
+    const second = rig(receipts);
+    second.clusters.set("alpha", "1");
+    second.endpoints.set("alpha", "1");
+    const seen = client.seen.length;
+    comeBackTo(second);
+    for (let at = 0; at < 29; at++) {
+      second.clock.advance(1_000);
+      await second.server.idle();
+    }
+    expect(client.seen.length).toBe(seen);
+    for (let at = 0; at < 60; at++) {
+      second.clock.advance(1_000);
+      await second.server.idle();
+    }
+    expect(client.seen.slice(seen).map(({ typeUrl, names }) => [typeUrl, names])).toEqual([[CLUSTER_TYPE, []]]);
+    expect([...client.held(CLUSTER_TYPE).keys()]).toEqual(["alpha"]);
+    expect(second.server.state()[0]?.types.every(({ inSync }) => inSync)).toBe(true);
   });
 
   it("is sent what changed meanwhile", async () => {

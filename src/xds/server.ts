@@ -229,6 +229,7 @@ function createSessions({ streams, deps }: Works): { begin(stream: DiscoveryStre
     deps.frames.age();
     cutIdle([...streams.values()], deps);
     if (deps.confirmations.ends()) refreshAll(streams);
+    for (const stream of streams.values()) stream.greet(clock.monotonic());
     if (streams.size > 0) cancelWatch = clock.after(WATCH_MS, watch);
   };
   return {

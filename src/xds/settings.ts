@@ -14,6 +14,8 @@ export interface XdsSettings {
   readonly sendTimeoutMs: number;
   /** A stream that does not say who it is for this long is cut. */
   readonly firstRequestMs: number;
+  /** A client that came back and needed nothing for this long is sent a response without content: see `Channels.greet`. */
+  readonly greetAfterMs: number;
   /** A push is summed up after this long, although some proxy has not answered. */
   readonly roundTimeoutMs: number;
   readonly maxNodeBytes: number;
@@ -37,6 +39,7 @@ export const DEFAULT_XDS_SETTINGS: XdsSettings = {
   stallMs: 3_000,
   sendTimeoutMs: 300_000,
   firstRequestMs: 15_000,
+  greetAfterMs: 30_000,
   roundTimeoutMs: 30_000,
   maxNodeBytes: 256 * 1024,
   maxNames: 100_000,

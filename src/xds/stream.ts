@@ -85,8 +85,7 @@ export class XdsStream implements DiscoveryStreamEvents {
     if (!this.#open) return;
     this.#open = false;
     this.#alarm.stop();
-    this.#deps.budget.leave(this.#turn);
-    this.#deps.budget.leave(this.#urgentTurn);
+    for (const turn of [this.#turn, this.#urgentTurn]) this.#deps.budget.leave(turn);
     this.#outbox.clear();
     this.#deps.rounds.settled(this);
     this.#deps.ended(this, this.#stream.peer);
@@ -111,6 +110,12 @@ export class XdsStream implements DiscoveryStreamEvents {
     this.#channels.makeDirty();
     if (this.#channels.list.length === 0) this.#deps.enqueue(this, this.#channels.lane);
     else this.#continue();
+  }
+
+  /** Says a word to a client that came back a while ago and needed nothing. */
+  greet(now: number): void {
+    if (this.#stream.variant === "sotw" || now - this.#openedAt < this.#deps.settings.greetAfterMs) return;
+    if (this.#channels.greet()) this.#continue();
   }
 
   /** Bytes that the network has not taken. */
