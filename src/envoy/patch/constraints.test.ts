@@ -68,6 +68,13 @@ const CASES: readonly [title: string, schema: DescMessage, json: JsonValue, faul
     { match: { path: "/" }, directResponse: { status: 200 }, requestHeadersToAdd: [{ header: { key: "a\nb", value: "c" } }] },
     ["request_headers_to_add[0].header.key has characters that are not allowed in a header"],
   ],
+  [
+    "a Lua filter with two scripts for all routes",
+    HttpFilterSchema,
+    filter("http.lua.v3.Lua", { inlineCode: "a = 1", defaultSourceCode: { inlineString: "a = 1" } }),
+    ["typed_config cannot have both inline_code and default_source_code"],
+  ],
+  ["a Lua filter with one", HttpFilterSchema, filter("http.lua.v3.Lua", { inlineCode: "a = 1" }), []],
   ["a good listener", ListenerSchema, listener({ filters: [manager(router)] }), []],
   [
     "a filter behind the router",

@@ -10,6 +10,7 @@ import {
   type Registry,
 } from "@bufbuild/protobuf";
 import { type Any, AnySchema, isWrapperDesc } from "@bufbuild/protobuf/wkt";
+import { LuaSchema } from "../../gen/envoy/extensions/filters/http/lua/v3/lua_pb.js";
 import { RegexMatcherSchema } from "../../gen/envoy/type/matcher/v3/regex_pb.js";
 import { disabled, type FieldRules, required, rules } from "../../gen/validate/validate_pb.js";
 import { typeNameOf } from "./merge-any.ts";
@@ -104,6 +105,7 @@ function optionOf(field: DescField): FieldRules | undefined {
 
 function checkMessage(schema: DescMessage, message: Fields, walk: Walk): void {
   if (schema.typeName === RegexMatcherSchema.typeName) checkRegex(message, walk);
+  if (schema.typeName === LuaSchema.typeName) checkLua(message, walk);
   const { fields, oneofs } = checksOf(schema);
   for (const oneof of oneofs) {
     const choice = message[oneof.localName] as { readonly case: string | undefined };
@@ -115,6 +117,11 @@ function checkMessage(schema: DescMessage, message: Fields, walk: Walk): void {
 function checkRegex({ regex }: Fields, walk: Walk): void {
   const reason = typeof regex === "string" ? regexFault(regex) : undefined;
   if (reason !== undefined) fault(inside(walk, "regex"), reason);
+}
+
+/** The syntax of scripts is judged where patches are read: merging puts no two of them together. */
+function checkLua({ inlineCode, defaultSourceCode }: Fields, walk: Walk): void {
+  if (inlineCode !== "" && defaultSourceCode !== undefined) fault(walk, "cannot have both inline_code and default_source_code");
 }
 
 function checkField({ field, rules: own }: FieldCheck, message: Fields, walk: Walk): void {
