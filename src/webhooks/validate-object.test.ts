@@ -7,6 +7,7 @@ const GROUPS: Readonly<Record<string, string>> = {
   AuthorizationPolicy: "security.istio.io",
   Telemetry: "telemetry.istio.io",
   WasmPlugin: "extensions.istio.io",
+  TrafficExtension: "extensions.istio.io",
 };
 
 interface Circumstances {
@@ -17,7 +18,7 @@ interface Circumstances {
 
 function judge(kind: string, spec: unknown, { more = {}, registry }: Circumstances = {}) {
   const group = GROUPS[kind] ?? "networking.istio.io";
-  const apiVersion = `${group}/${kind === "EnvoyFilter" ? "v1alpha3" : kind === "WasmPlugin" ? "v1alpha1" : "v1"}`;
+  const apiVersion = `${group}/${kind === "EnvoyFilter" ? "v1alpha3" : group === "extensions.istio.io" ? "v1alpha1" : "v1"}`;
   const object = { apiVersion, kind, metadata: { name: "one", namespace: "shop" }, spec, ...more };
   const request = { uid: "u", operation: "CREATE", kind: { group, version: "v1", kind }, namespace: "shop", name: "one", object };
   const { allowed, warnings = [], message = "" } = validateObject(request, registry).answer;
@@ -110,6 +111,16 @@ describe("validateObject", () => {
     expect(brings({ max_request_bytes: -1 }).message).toMatch(
       /^configuration is invalid: spec\.configPatches\[0\]\.patch\.value\.typed_config\.max_request_bytes: /,
     );
+    const script = (inline_code: string) =>
+      brings({ "@type": "type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua", inline_code });
+    expect(script("a = 1").allowed).toBe(true);
+    expect(script("a = ").message).toMatch(/typed_config\.inline_code: .* line 1: unexpected end of the script \[field\.invalid\]/);
+  });
+
+  it("reads the script of a TrafficExtension", () => {
+    const extension = (inlineCode: string) => judge("TrafficExtension", { lua: { inlineCode } });
+    expect(extension("a = 1").allowed).toBe(true);
+    expect(extension("a = 1\nend").message).toMatch(/spec\.lua\.inlineCode: .* line 2: unexpected "end" \[field\.invalid\]/);
   });
 
   it("says which entries of lists and maps are nothing, each with its place", () => {

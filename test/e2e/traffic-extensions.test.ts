@@ -5,7 +5,7 @@ import { call } from "../support/calls.ts";
 import { tempDir } from "../support/cleanup.ts";
 import { httpEcho } from "../support/echo.ts";
 import { startServiceMesh } from "../support/service-mesh.ts";
-import { eventually } from "../support/wait.ts";
+import { eventually, says } from "../support/wait.ts";
 import { headerModule } from "../support/wasm-module.ts";
 
 const extension = (kind: "TrafficExtension" | "WasmPlugin", name: string, spec: string): string => `
@@ -48,9 +48,20 @@ describe("TrafficExtensions in Lua", () => {
     await mesh.proxy.assertNothingRejected();
   });
 
-  it("that are wrong are refused by Envoy, named, and cost the others nothing", async () => {
+  it("that are not written in Lua never reach Envoy, and the last good version stays", async () => {
     const server = await httpEcho("server");
-    const broken = extension("TrafficExtension", "broken", "lua: {inlineCode: 'function ('}");
+    const broken = extension("TrafficExtension", "good", "lua: {inlineCode: 'function ('}");
+    const mesh = await startServiceMesh({ backends: [server], config: lua("good"), proxy: { labels: { app: "client" } } });
+    await mesh.istiod.write("conf/more.yaml", broken);
+    await says(mesh.istiod, /TrafficExtension.*is not a script in Lua/);
+    expect((await call(mesh.target)).status).toBe(200);
+    expect(server.hits.at(-1)?.headers["x-order"]).toBe("good");
+    await mesh.proxy.assertNothingRejected();
+  });
+
+  it("that fail when Envoy loads them are refused by it, named, and cost the others nothing", async () => {
+    const server = await httpEcho("server");
+    const broken = extension("TrafficExtension", "broken", "lua: {inlineCode: 'error(1)'}");
     const mesh = await startServiceMesh({ backends: [server], config: lua("good"), proxy: { labels: { app: "client" } } });
     await mesh.istiod.write("conf/broken.yaml", broken);
     await eventually("it is reported", () => /rejected configuration.*TrafficExtension\/shop\/broken/.test(mesh.istiod.log()));

@@ -66,4 +66,50 @@ describe("readValue", () => {
     assert.deepEqual(faults, ["typed_config.upstream_http_filters[0].typed_config.max_request_bytes must be a whole number, not a text"]);
     assert.deepEqual(types, ["envoy.extensions.filters.http.router.v3.Router", "envoy.extensions.filters.http.buffer.v3.Buffer"]);
   });
+
+  const WRONG = "is not a script in Lua that Envoy takes: line 2: unexpected end of the script";
+  const [good, bad] = ["a =\n1", "a =\n"];
+  const scripts: readonly (readonly [path: string, config: (source: string) => JsonObject])[] = [
+    ["inline_code", (inline_code) => ({ "@type": `${T}.lua.v3.Lua`, inline_code })],
+    ["default_source_code.inline_string", (source) => ({ "@type": `${T}.lua.v3.Lua`, default_source_code: { inline_string: source } })],
+    [
+      "default_source_code.inline_bytes",
+      (source) => ({ "@type": `${T}.lua.v3.Lua`, default_source_code: { inline_bytes: Buffer.from(source).toString("base64") } }),
+    ],
+    ["source_codes.x.inline_string", (source) => ({ "@type": `${T}.lua.v3.Lua`, source_codes: { x: { inline_string: source } } })],
+    ["source_code.inline_string", (source) => ({ "@type": `${T}.lua.v3.LuaPerRoute`, source_code: { inline_string: source } })],
+    [
+      "source_code.inline_string",
+      (source) => ({
+        "@type": "type.googleapis.com/envoy.extensions.router.cluster_specifiers.lua.v3.LuaConfig",
+        source_code: { inline_string: source },
+      }),
+    ],
+    [
+      "source_code.inline_string",
+      (source) => ({
+        "@type": "type.googleapis.com/envoy.extensions.string_matcher.lua.v3.Lua",
+        source_code: { inline_string: source },
+      }),
+    ],
+    [
+      "inline_code",
+      (inline_code) => ({
+        "@type": "type.googleapis.com/xds.type.v3.TypedStruct",
+        type_url: `${T}.lua.v3.Lua`,
+        value: { inline_code },
+      }),
+    ],
+  ];
+  for (const [path, config] of scripts)
+    it(`judges the script of ${config("")["@type"]} at ${path}`, () => {
+      for (const merging of [false, true]) {
+        assert.deepEqual(read(config(good), { merging }).faults, []);
+        assert.deepEqual(read(config(bad), { merging }).faults, [`typed_config.${path} ${WRONG}`]);
+      }
+    });
+
+  it("leaves scripts of files to the proxy", () => {
+    assert.deepEqual(read({ "@type": `${T}.lua.v3.Lua`, default_source_code: { filename: "/a.lua" } }).faults, []);
+  });
 });

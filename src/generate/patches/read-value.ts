@@ -1,5 +1,6 @@
 import { create, type DescMessage, fromJson, type JsonObject, type JsonValue, type Message, type Registry } from "@bufbuild/protobuf";
 import { type Any, AnySchema } from "@bufbuild/protobuf/wkt";
+import { scriptFaults } from "../../config/checks/lua/configs.ts";
 import { readMessage } from "../../config/parse/read-message.ts";
 import type { AnyReader } from "../../config/parse/reading.ts";
 import type { FieldPath } from "../../config/problem.ts";
@@ -53,6 +54,7 @@ export function readValue(schema: DescMessage, json: JsonObject, { registry, mer
       unknownField: "schema.unknown-field",
       report: (code, path, text) => (code === "schema.unknown-field" ? unknown.push(`${pathText(path)}: ${text}`) : report(path, text)),
     });
+    for (const { path, reason } of scriptFaults(message)) report([...reading.path, ...path], reason);
     if (!merging && (unknown.length > 0 || wrapped !== undefined)) {
       if (faults.size === 0)
         for (const { path, reason } of constraintFaults(known, message, registry))

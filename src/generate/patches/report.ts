@@ -106,7 +106,7 @@ function addOutcome({ leaves, added }: PatchedSet, times: number, tally: (patch:
   }
 }
 
-/** Some things only Envoy can judge, such as code in Lua. What it refuses is served to it without the patches. */
+/** Some things only Envoy can judge, such as what a script in Lua does when it is loaded. What it refuses is served to it without the patches. */
 function addRejected(
   { leaves, added }: PatchedSet,
   rejected: NonNullable<ReportedType["rejected"]>,

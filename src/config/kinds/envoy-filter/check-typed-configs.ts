@@ -1,5 +1,6 @@
 import type { Registry } from "@bufbuild/protobuf";
 import type { EnvoyFilter } from "../../../gen/istio/networking/v1alpha3/envoy_filter_pb.js";
+import { scriptFaults } from "../../checks/lua/configs.ts";
 import type { Place } from "../../checks/place.ts";
 import { readMessage } from "../../parse/read-message.ts";
 import type { AnyReader } from "../../parse/reading.ts";
@@ -19,12 +20,13 @@ export function checkTypedConfigs(filter: EnvoyFilter, registry: Registry, place
       const known = registry.getMessage(type.slice(type.lastIndexOf("/") + 1));
       if (known === undefined) return undefined;
       const { "@type": _type, ...content } = json;
-      readMessage(known, hasFormOfItsOwn(known.typeName) ? content.value : content, {
+      const message = readMessage(known, hasFormOfItsOwn(known.typeName) ? content.value : content, {
         report: (code, path, message) => at.in(...path).fault(code, message),
         path: reading.path,
         unknownField: "ignore",
         anyContent,
       });
+      for (const { path, reason } of scriptFaults(message)) at.in(...reading.path, ...path).fault("field.invalid", reason);
       return undefined;
     };
     readMessage(schema, patch.value, { report: () => {}, path: [], unknownField: "ignore", anyContent });

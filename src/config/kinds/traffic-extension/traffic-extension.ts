@@ -1,4 +1,5 @@
 import { type TrafficExtension, TrafficExtensionSchema } from "../../../gen/istio/extensions/v1alpha1/traffic_extension_pb.js";
+import { scriptFault } from "../../checks/lua/configs.ts";
 import type { Place } from "../../checks/place.ts";
 import { checkTarget } from "../../checks/target.ts";
 import { istioKind } from "../istio-kind.ts";
@@ -29,8 +30,9 @@ function checkTrafficExtension(spec: TrafficExtension, place: Place): void {
   if (kind === undefined) place.fault("field.required", "give wasm or lua");
   else if (kind === "wasm") checkWasm(value, place.in("wasm"));
   else {
-    const size = Buffer.byteLength(value.inlineCode);
-    if (size === 0) place.in("lua", "inlineCode").fault("field.required", "must be set");
-    if (size > MOST_LUA_BYTES) place.in("lua", "inlineCode").fault("field.range", `must have at most ${MOST_LUA_BYTES} bytes`);
+    const [at, size] = [place.in("lua", "inlineCode"), Buffer.byteLength(value.inlineCode)];
+    if (size === 0) at.fault("field.required", "must be set");
+    else if (size > MOST_LUA_BYTES) at.fault("field.range", `must have at most ${MOST_LUA_BYTES} bytes`);
+    else at.check("field.invalid", scriptFault(value.inlineCode));
   }
 }
