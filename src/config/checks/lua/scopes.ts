@@ -58,6 +58,10 @@ export class LuaScopes {
     return this.#function?.isVararg === true;
   }
 
+  get localCount(): number {
+    return this.#function?.locals.length ?? 0;
+  }
+
   get isInLoop(): boolean {
     for (let block = this.#function?.block; block !== undefined; block = block.parent) if (block.isLoop) return true;
     return false;

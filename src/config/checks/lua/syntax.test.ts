@@ -42,6 +42,7 @@ describe("luaFault", () => {
     ["goto a\nlocal b\n::a::\nb = 1", 4, 'goto jumps over a local variable to the label "a"'],
     ["function f()\n  return ...\nend", 2, '"..." stands in a function without it'],
     [`x = ${"(".repeat(200)}`, 1, "more than 199 levels stand in each other"],
+    [`return f(${"a,".repeat(248)}a)`, 1, "a function holds more than 249 values at once"],
     [`local ${"a,".repeat(200)}a`, 1, "a function has more than 200 local variables"],
   ];
   for (const [source, line, reason] of table)

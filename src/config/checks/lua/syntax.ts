@@ -1,23 +1,15 @@
 import { quote } from "../quote.ts";
+import { BINARY, UNARY, UNARY_BINDING } from "./operators.ts";
 import { type LuaFault, LuaScopes } from "./scopes.ts";
 import { LuaScanner, type LuaToken } from "./tokens.ts";
 
 /** LuaJIT's: how deep blocks and expressions may stand in each other, with the targets of an assignment and the labels in a row. */
 const MOST_LEVELS = 200;
+/** LuaJIT's: how many values a function may hold at once, local variables among them. */
+const MOST_HELD = 249;
+/** What a call holds beside its arguments: the function and where to return to. */
+const CALL_STATE = 2;
 
-const UNARY: ReadonlySet<string> = new Set(["not", "-", "#"]);
-const UNARY_BINDING = 8;
-/** How strongly an operator binds what stands before it and what comes behind it. */
-const BINDINGS: readonly (readonly [signs: string, left: number, right: number])[] = [
-  ["or", 1, 1],
-  ["and", 2, 2],
-  ["< > <= >= ~= ==", 3, 3],
-  ["..", 5, 4],
-  ["+ -", 6, 6],
-  ["* / %", 7, 7],
-  ["^", 10, 9],
-];
-const BINARY = new Map(BINDINGS.flatMap(([signs, left, right]) => signs.split(" ").map((sign) => [sign, { left, right }] as const)));
 const BLOCK_ENDS: ReadonlySet<string> = new Set(["else", "elseif", "end", "until"]);
 const CONSTANTS: ReadonlySet<string> = new Set(["nil", "true", "false"]);
 /** What a `for` keeps for itself beside the variables that are named. */
@@ -42,6 +34,8 @@ class Parser {
   /** The one behind it, where somebody had to look so far. */
   #ahead: LuaToken | undefined;
   #level = 0;
+  /** Values that the function has in hand for certain, beside its local variables. What of operands and targets is held besides is not counted. */
+  #held = 0;
   #fault: LuaFault | undefined;
 
   constructor(scanner: LuaScanner) {
@@ -117,6 +111,11 @@ class Parser {
   #deeper(more = 1): boolean {
     this.#level += more;
     return this.#level < MOST_LEVELS || this.#fail(`more than ${MOST_LEVELS - 1} levels stand in each other`);
+  }
+
+  #hold(count: number): boolean {
+    this.#held += count;
+    return this.#held + this.#scopes.localCount <= MOST_HELD || this.#fail(`a function holds more than ${MOST_HELD} values at once`);
   }
 
   #isBlockEnd(): boolean {
@@ -241,22 +240,30 @@ class Parser {
     if (target === "call") return true;
     for (let count = 1; target !== undefined; count++) {
       if (target !== "place") return this.#fail("what is assigned to must be a variable or a field");
-      if (!this.#take(",")) return this.#expect("=") && this.#expressions();
+      if (!this.#take(",")) return this.#expect("=") && this.#expressions(count);
       target = this.#primary();
       if (target !== undefined && this.#level + count >= MOST_LEVELS) return this.#fail("too many variables are assigned to at once");
     }
     return false;
   }
 
-  #expressions(): boolean {
-    do if (!this.#expression()) return false;
-    while (this.#take(","));
-    return true;
+  /** All are held until the last is there. That one goes where it is wanted at once, if as many are wanted. */
+  #expressions(wanted = 0): boolean {
+    const held = this.#held;
+    for (let count = 1; this.#expression(); count++) {
+      const isLast = !this.#take(",");
+      if (!(isLast && count === wanted) && !this.#hold(1)) return false;
+      if (!isLast) continue;
+      this.#held = held;
+      return true;
+    }
+    return false;
   }
 
   /** An operand and the operators behind it that bind more strongly than `binding`. */
   #expression(binding = 0): boolean {
     if (!this.#deeper()) return false;
+    const held = this.#held;
     const { kind, text } = this.#token;
     if (kind === "sign" && UNARY.has(text)) {
       this.#advance();
@@ -267,31 +274,39 @@ class Parser {
       const operator = sort === "sign" ? BINARY.get(sign) : undefined;
       if (operator === undefined || operator.left <= binding) break;
       this.#advance();
-      if (!this.#expression(operator.right)) return false;
+      if ((sign === ".." && !this.#hold(1)) || !this.#expression(operator.right)) return false;
+      this.#held = held;
     }
     this.#level--;
     return true;
   }
 
   #operand(): boolean {
+    const found = this.#literal() ?? this.#primary();
+    return found !== undefined && found !== false;
+  }
+
+  /** False where one begins and is wrong, undefined where none begins. */
+  #literal(): "value" | false | undefined {
     const opening = this.#token;
-    if (this.#takeKind("number") || this.#takeKind("text")) return true;
-    if (opening.kind === "sign" && CONSTANTS.has(opening.text)) return this.#take(opening.text);
-    if (this.#is("{")) return this.#table();
-    if (this.#take("function")) return this.#body(opening, []);
-    if (this.#take("...")) return this.#scopes.isVararg || this.#fail('"..." stands in a function without it', opening.line);
-    return this.#primary() !== undefined;
+    const isPlain = this.#takeKind("number") || this.#takeKind("text") || (CONSTANTS.has(opening.text) && this.#take(opening.text));
+    if (isPlain) return "value";
+    if (this.#is("{")) return this.#table() && "value";
+    if (this.#take("function")) return this.#body(opening, []) && "value";
+    if (!this.#take("...")) return undefined;
+    return this.#scopes.isVararg ? "value" : this.#fail('"..." stands in a function without it', opening.line);
   }
 
   #primary(): Primary | undefined {
     let found = this.#start();
-    while (found !== undefined) {
+    for (let isInHand = false; found !== undefined; isInHand = true) {
       const opening = this.#token;
       if (this.#take(".")) found = this.#name() === undefined ? undefined : "place";
-      else if (this.#take("[")) found = this.#expression() && this.#close("]", opening) ? "place" : undefined;
+      else if (this.#take("[")) found = this.#key(isInHand) && this.#close("]", opening) ? "place" : undefined;
       else if (this.#take(":"))
-        found = this.#name() !== undefined && (this.#isArguments() || this.#unexpected("arguments")) ? this.#call() : undefined;
-      else if (this.#isArguments()) found = this.#call();
+        found =
+          this.#name() !== undefined && (this.#isArguments() || this.#unexpected("arguments")) ? this.#call(CALL_STATE + 1) : undefined;
+      else if (this.#isArguments()) found = this.#call(CALL_STATE);
       else return found;
     }
     return undefined;
@@ -309,20 +324,34 @@ class Parser {
     return this.#is("(") || this.#is("{") || this.#token.kind === "text";
   }
 
-  #call(): Primary | undefined {
-    const opening = this.#token;
-    if (this.#takeKind("text")) return "call";
-    const fits = this.#take("(") ? this.#take(")") || (this.#expressions() && this.#close(")", opening)) : this.#table();
+  #key(isTableInHand: boolean): boolean {
+    const held = this.#held;
+    const fits = this.#hold(isTableInHand ? 1 : 0) && this.#expression();
+    this.#held = held;
+    return fits;
+  }
+
+  #call(state: number): Primary | undefined {
+    const [opening, held] = [this.#token, this.#held];
+    const fits = this.#hold(state) && (this.#takeKind("text") ? this.#hold(1) : this.#is("{") ? this.#table() : this.#arguments(opening));
+    this.#held = held;
     return fits ? "call" : undefined;
   }
 
+  #arguments(opening: LuaToken): boolean {
+    this.#take("(");
+    return this.#take(")") || (this.#expressions() && this.#close(")", opening));
+  }
+
   #table(): boolean {
-    const opening = this.#token;
+    const [opening, held] = [this.#token, this.#held];
     this.#take("{");
-    do
-      if (this.#take("}")) return true;
-      else if (!this.#field()) return false;
-    while (this.#take(",") || this.#take(";"));
+    if (!this.#hold(1)) return false;
+    while (!this.#is("}")) {
+      if (!this.#field()) return false;
+      if (!this.#take(",") && !this.#take(";")) break;
+    }
+    this.#held = held;
     return this.#close("}", opening);
   }
 
@@ -348,9 +377,12 @@ class Parser {
         if (name === undefined) return false;
         if (!isVararg) names.push(name);
       } while (!isVararg && this.#take(","));
+    const held = this.#held;
+    this.#held = 0;
     this.#scopes.enterFunction(isVararg);
     const fits = this.#expect(")") && this.#allow(this.#scopes.declare(names)) && this.#chunk() && this.#close("end", opening);
     const fault = this.#scopes.leaveFunction();
+    this.#held = held;
     return fits && (fault === undefined || this.#fail(fault.reason, fault.line));
   }
 }
