@@ -17,7 +17,8 @@ const LOOP_STATE = [undefined, undefined, undefined] as const;
 
 /**
  * What keeps a text from being a script for Envoy, which refuses a listener with such a one. The language is that of Envoy's LuaJIT: Lua 5.1 with what it
- * has of later versions. Only what is found without running it: grammar, labels, numbers of variables, depth.
+ * has of later versions. Only what is found without running it: grammar, labels, depth, numbers of variables and of values held. Scripts beyond what people
+ * write can pass and be refused: a loop of more than 32,767 instructions, 65,536 constants, and some that hold nearly too many values.
  */
 export function luaFault(source: string): LuaFault | undefined {
   return new Parser(new LuaScanner(source)).fault();
@@ -108,8 +109,8 @@ class Parser {
     return undefined;
   }
 
-  #deeper(more = 1): boolean {
-    this.#level += more;
+  #deeper(): boolean {
+    this.#level++;
     return this.#level < MOST_LEVELS || this.#fail(`more than ${MOST_LEVELS - 1} levels stand in each other`);
   }
 
