@@ -2,7 +2,14 @@ import { describe, expect, it } from "vitest";
 import { splitHostPort, subnetFault, unixPathFault } from "./address.ts";
 import { celFault } from "./cel-syntax.ts";
 import { logFormatFault } from "./format-operators.ts";
-import { headerChangeFault, headerNameFault, headerOrClaimFault, headerValueFault, requestHeaderChangeFault } from "./header.ts";
+import {
+  headerChangeFault,
+  headerNameFault,
+  headerOrClaimFault,
+  headerValueFault,
+  requestHeaderChangeFault,
+  soughtHeaderFault,
+} from "./header.ts";
 import { fqdnFault, gatewayDomainFault, partialWildcardFault, trustDomainFault, wildcardDomainFault } from "./host-name.ts";
 import { labelKeyFault, labelValueFault } from "./labels.ts";
 import { shareFault } from "./percent.ts";
@@ -52,6 +59,7 @@ const TABLE: readonly Row[] = [
     ["x", "@request.auth.claims.sub", "@request.auth.claims[a][b]"],
     ["@request.auth.claims", "@x"],
   ],
+  ["soughtHeaderFault", soughtHeaderFault, ["x", ":path", "a b", "é"], ["", "a\nb", "a\r", "\0"]],
   ["headerChangeFault", headerChangeFault, ["x"], ["", ":path", ":authority", "Host"]],
   ["requestHeaderChangeFault", requestHeaderChangeFault, ["x", ":authority", "host"], ["", ":path"]],
   [

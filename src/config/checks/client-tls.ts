@@ -1,9 +1,13 @@
 import { type ClientTLSSettings, ClientTLSSettings_TLSmode as Mode } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
 import type { Place } from "./place.ts";
 
+/** No host name is longer, and Envoy sends no longer one. */
+const LONGEST_NAME = 255;
+
 /** TLS towards a destination. Certificates come by credential or by path, never both. */
 export function checkClientTls(tls: ClientTLSSettings, place: Place): void {
   if (tls.insecureSkipVerify === true) checkSkipVerify(tls, place);
+  if (Buffer.byteLength(tls.sni) > LONGEST_NAME) place.in("sni").fault("field.invalid", `must be at most ${LONGEST_NAME} bytes long`);
   const byCredential = tls.credentialName !== "" && (tls.mode === Mode.SIMPLE || tls.mode === Mode.MUTUAL);
   if (byCredential) {
     for (const name of ["clientCertificate", "privateKey", "caCertificates", "caCrl"] as const) {

@@ -1,3 +1,4 @@
+import type { Duration } from "@bufbuild/protobuf/wkt";
 import {
   type ConnectionPoolSettings,
   type ConnectionPoolSettings_HTTPSettings,
@@ -23,9 +24,15 @@ function checkTcp(tcp: ConnectionPoolSettings_TCPSettings, place: Place): void {
   if (tcp.idleTimeout !== undefined && millisOf(tcp.idleTimeout) < 0) place.in("idleTimeout").fault("field.range", "must not be negative");
   for (const name of ["time", "interval"] as const) {
     const value = tcp.tcpKeepalive?.[name];
-    if (value !== undefined) place.in("tcpKeepalive", name).check("field.range", durationFault(value));
+    if (value !== undefined) place.in("tcpKeepalive", name).check("field.range", durationFault(value) ?? secondsFault(value));
   }
 }
+
+/** Envoy counts the seconds of keep-alives in 32 bits. */
+const MOST_SECONDS = 4_294_967_295n;
+
+const secondsFault = ({ seconds }: Duration): string | undefined =>
+  seconds > MOST_SECONDS ? `must be at most ${MOST_SECONDS} seconds` : undefined;
 
 function checkHttp(http: ConnectionPoolSettings_HTTPSettings, place: Place): void {
   notNegative(

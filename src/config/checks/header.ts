@@ -6,6 +6,7 @@ const STRICT = /^[-_A-Za-z0-9]+$/;
 const JWT_CLAIM = /^@request\.auth\.claims(?:\..+|\[.+\])$/;
 /** Control characters other than the tab. */
 const CONTROL = /[^\t\P{Cc}]/u;
+const ENDS_LINE = /[\0\r\n]/;
 const EMPTY = "a header name must not be empty";
 
 const isAuthority = (name: string): boolean => name.toLowerCase() === ":authority" || name.toLowerCase() === "host";
@@ -17,6 +18,12 @@ export const isJwtClaim = (name: string): boolean => JWT_CLAIM.test(name);
 export function headerNameFault(name: string): string | undefined {
   if (name === "") return EMPTY;
   return TOKEN.test(name.startsWith(":") ? name.slice(1) : name) ? undefined : `${quote(name)} is not a header name`;
+}
+
+/** Names of headers that are only looked for: Istio takes any text, and Envoy all but those that would end a line. */
+export function soughtHeaderFault(name: string): string | undefined {
+  if (name === "") return EMPTY;
+  return ENDS_LINE.test(name) ? `${quote(name)} is not a header name` : undefined;
 }
 
 /** Keys of header matches in a VirtualService: a header, or `@request.auth.claims.…` for a claim of the token. */

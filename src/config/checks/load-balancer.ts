@@ -6,6 +6,7 @@ import type {
   WarmupConfiguration,
 } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
 import { durationFault, millisOf } from "./duration.ts";
+import { soughtHeaderFault } from "./header.ts";
 import { checkLocalityLb, checkZoneAwareLb } from "./locality-weights.ts";
 import { percentFault } from "./percent.ts";
 import type { Place } from "./place.ts";
@@ -28,6 +29,9 @@ export function checkLoadBalancer(lb: LoadBalancerSettings, outlier: OutlierDete
 
 function checkConsistentHash(hash: LoadBalancerSettings_ConsistentHashLB, place: Place): void {
   if (hash.hashKey.case === "httpCookie") checkCookie(hash.hashKey.value, place.in("httpCookie"));
+  // An empty name is none: then nothing is hashed.
+  if (hash.hashKey.case === "httpHeaderName" && hash.hashKey.value !== "")
+    place.in("httpHeaderName").check("field.invalid", soughtHeaderFault(hash.hashKey.value));
   if (hash.minimumRingSize !== 0n && hash.hashAlgorithm.case !== undefined)
     place.in("minimumRingSize").fault("field.conflict", `cannot be combined with ${hash.hashAlgorithm.case}: only one of them can count`);
   else if (hash.minimumRingSize !== 0n) place.in("minimumRingSize").fault("field.deprecated", "write ringHash: {minimumRingSize} instead");

@@ -26,9 +26,15 @@ export function readJsonObject(json: unknown, reading: Reading): unknown {
   return isRecord(json) ? copyJson(json, reading) : refuseType(reading, json, "an object");
 }
 
+/** Envoy counts nanoseconds in 64 bits, as Go does, and refuses a resource with a longer duration in it: 292 years. */
+const MOST_SECONDS = 9_223_372_035n;
+
 function readDuration(json: unknown, reading: Reading): unknown {
   if (typeof json !== "string") return refuseType(reading, json, "a duration such as 100ms or 1h30m");
-  return parseGoDuration(json) ?? refuse(reading, "schema.wrong-type", `${quote(json)} is not a duration such as 100ms or 1h30m`);
+  const duration = parseGoDuration(json);
+  if (duration === undefined) return refuse(reading, "schema.wrong-type", `${quote(json)} is not a duration such as 100ms or 1h30m`);
+  const isCounted = duration.seconds <= MOST_SECONDS && duration.seconds >= -MOST_SECONDS;
+  return isCounted ? duration : refuse(reading, "field.range", `${quote(json)} is longer than the 292 years that proxies can count`);
 }
 
 function convert(desc: DescMessage, json: unknown, reading: Reading): unknown {

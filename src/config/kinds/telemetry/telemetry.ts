@@ -10,6 +10,7 @@ import { NEEDED_LABELS } from "../../../model/standard-metrics.ts";
 import { celFault } from "../../checks/cel-syntax.ts";
 import { durationFault } from "../../checks/duration.ts";
 import { formatFault } from "../../checks/format-operators.ts";
+import { soughtHeaderFault } from "../../checks/header.ts";
 import { metricTagFormat } from "../../checks/metric-tag.ts";
 import { percentFault } from "../../checks/percent.ts";
 import type { Place } from "../../checks/place.ts";
@@ -65,6 +66,7 @@ function checkTracing(tracing: Tracing, place: Place): void {
     const { case: kind, value } = tag.type;
     if (kind === undefined) at.fault("field.required", "give literal, environment, header or formatter");
     else if ("name" in value ? value.name === "" : value.value === "") at.in(kind).fault("field.required", "must not be empty");
+    else if (kind === "header") at.in(kind, "name").check("field.invalid", soughtHeaderFault(value.name));
     if (kind === "formatter") at.in(kind, "value").check("field.ineffective", formatFault(value.value));
   }
 }

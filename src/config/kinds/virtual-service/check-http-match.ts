@@ -19,7 +19,10 @@ export function checkHttpMatch(match: HTTPMatchRequest, place: Place): void {
       if (name === "headers" || value.matchType.value !== PRESENT) checkStringMatch(value, place.in(name, header));
     }
   }
-  for (const [param, value] of Object.entries(match.queryParams)) checkStringMatch(value, place.in("queryParams", param));
+  for (const [param, value] of Object.entries(match.queryParams)) {
+    if (param === "") place.in("queryParams").fault("field.invalid", "a query parameter needs a name");
+    checkStringMatch(value, place.in("queryParams", param));
+  }
   if (match.uri !== undefined) checkExpression(match.uri, place.in("uri"));
   for (const name of ["scheme", "method", "authority"] as const) {
     const value = match[name];
