@@ -38,7 +38,7 @@ export function declareServiceEntry(object: ConfigObject<ServiceEntry>, defaults
         ...(resolution === "none" && port.targetPort > 0 && { upstreamPort: port.targetPort }),
       }))
       .filter((port) => port.protocol !== "UDP"),
-    addresses: spec.addresses.map(canonicalRange),
+    addresses: [...new Set(spec.addresses.map(canonicalRange))],
     resolution,
     headless: false,
     meshExternal: spec.location === ServiceEntry_Location.MESH_EXTERNAL,

@@ -31,6 +31,9 @@ describe("withoutOverlaps", () => {
       [{ serverNames: ["a"], transport: "tls" }, { serverNames: ["a"] }],
       [{ serverNames: ["a"], transport: "tls" }, { serverNames: ["a"] }],
     ],
+    ["says a name once", [{ serverNames: ["a", "b", "A"] }], [{ serverNames: ["a", "b"] }]],
+    ["leaves out names that Envoy cannot match", [{ serverNames: ["*-a.b", "*.b"] }, { serverNames: ["*c"] }], [{ serverNames: ["*.b"] }]],
+    ["takes the name of everything for none", [{ serverNames: ["*"], transport: "tls" }], [{ transport: "tls" }]],
   ];
   for (const [title, given, left] of table) {
     it(title, () => expect(withoutOverlaps(given.map(chain)).map(({ match }) => match)).toEqual(left));

@@ -7,7 +7,7 @@ import { canonical } from "./traits.ts";
  */
 export function withoutOverlaps(chains: readonly FilterChainInput[]): readonly FilterChainInput[] {
   const taken = new Set<string>();
-  return chains.flatMap((chain) => {
+  return chains.flatMap(withMatchableNames).flatMap((chain) => {
     const { serverNames, destinations, ...rest } = chain.match;
     const claim = (name: string | undefined, range: string | undefined): string => canonical([rest, name?.toLowerCase(), range]);
     const names = serverNames ?? [undefined];
@@ -25,6 +25,24 @@ export function withoutOverlaps(chains: readonly FilterChainInput[]): readonly F
     };
     return [{ ...chain, match }];
   });
+}
+
+/**
+ * Envoy refuses a server name that it is given twice or of whose first label `*` is a part (`*-a.test`). Such a name takes nothing, and a chain that has no
+ * other is dropped; `*` alone is no name but all of them.
+ */
+function withMatchableNames(chain: FilterChainInput): readonly FilterChainInput[] {
+  const { serverNames, ...rest } = chain.match;
+  if (serverNames === undefined) return [chain];
+  if (serverNames.includes("*")) return [{ ...chain, match: rest }];
+  const seen = new Set<string>();
+  const names = serverNames.filter((name) => {
+    const isNew = !seen.has(name.toLowerCase());
+    seen.add(name.toLowerCase());
+    return isNew && (!name.startsWith("*") || name.startsWith("*."));
+  });
+  if (names.length === serverNames.length) return [chain];
+  return names.length === 0 ? [] : [{ ...chain, match: { ...rest, serverNames: names } }];
 }
 
 const texts = (values: readonly (string | undefined)[]): readonly string[] => values.filter((value) => value !== undefined);
