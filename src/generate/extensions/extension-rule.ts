@@ -102,11 +102,12 @@ function environmentOf(
   { vmConfig, imagePullPolicy, imagePullSecret }: Pick<WasmConfig, "vmConfig" | "imagePullPolicy" | "imagePullSecret">,
 ): Pick<WasmInput, "environment" | "hostEnvironment"> {
   const variables = vmConfig?.env ?? [];
+  const policy = PULL_POLICY[imagePullPolicy];
   const secret = imagePullSecret.replace(/^kubernetes:\/\//, "").replace(/^.*\//, "");
   return {
     environment: {
       ...(secret !== "" && { [PULL_SECRET]: `kubernetes://${namespace}/${secret}` }),
-      ...(imagePullPolicy !== PullPolicy.UNSPECIFIED_POLICY && { ISTIO_META_WASM_IMAGE_PULL_POLICY: PULL_POLICY[imagePullPolicy] }),
+      ...(policy !== undefined && { ISTIO_META_WASM_IMAGE_PULL_POLICY: policy }),
       ISTIO_META_WASM_PLUGIN_RESOURCE_VERSION: hash,
       ...Object.fromEntries(
         variables.filter(({ valueFrom }) => valueFrom === EnvValueSource.INLINE).map(({ name, value }) => [name, value]),
@@ -116,7 +117,11 @@ function environmentOf(
   };
 }
 
-const PULL_POLICY = { [PullPolicy.IfNotPresent]: "IfNotPresent", [PullPolicy.Always]: "Always" } as const;
+/** Numbers of enums may be ones that nobody knows yet: those say nothing, like none. */
+const PULL_POLICY: Readonly<Record<number, string | undefined>> = {
+  [PullPolicy.IfNotPresent]: "IfNotPresent",
+  [PullPolicy.Always]: "Always",
+};
 
 function sortedJson(value: JsonValue): string {
   return JSON.stringify(value, (_, part: unknown) =>
