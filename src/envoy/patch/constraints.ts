@@ -10,10 +10,10 @@ import {
   type Registry,
 } from "@bufbuild/protobuf";
 import { type Any, AnySchema, isWrapperDesc } from "@bufbuild/protobuf/wkt";
-import { LuaSchema } from "../../gen/envoy/extensions/filters/http/lua/v3/lua_pb.js";
 import { RegexMatcherSchema } from "../../gen/envoy/type/matcher/v3/regex_pb.js";
 import { disabled, type FieldRules, required, rules } from "../../gen/validate/validate_pb.js";
 import { typeNameOf } from "./merge-any.ts";
+import { messageReasons } from "./message-rules.ts";
 import { regexFault } from "./regex.ts";
 import { scalarFault } from "./scalar-rules.ts";
 
@@ -105,7 +105,7 @@ function optionOf(field: DescField): FieldRules | undefined {
 
 function checkMessage(schema: DescMessage, message: Fields, walk: Walk): void {
   if (schema.typeName === RegexMatcherSchema.typeName) checkRegex(message, walk);
-  if (schema.typeName === LuaSchema.typeName) checkLua(message, walk);
+  for (const reason of messageReasons(schema.typeName, message as unknown as Message)) fault(walk, reason);
   const { fields, oneofs } = checksOf(schema);
   for (const oneof of oneofs) {
     const choice = message[oneof.localName] as { readonly case: string | undefined };
@@ -119,11 +119,6 @@ function checkRegex({ regex }: Fields, walk: Walk): void {
   if (reason !== undefined) fault(inside(walk, "regex"), reason);
 }
 
-/** The syntax of scripts is judged where patches are read: merging puts no two of them together. */
-function checkLua({ inlineCode, defaultSourceCode }: Fields, walk: Walk): void {
-  if (inlineCode !== "" && defaultSourceCode !== undefined) fault(walk, "cannot have both inline_code and default_source_code");
-}
-
 function checkField({ field, rules: own }: FieldCheck, message: Fields, walk: Walk): void {
   const at = inside(walk, field.name);
   const value = fieldOf(field, message);
@@ -134,6 +129,7 @@ function checkField({ field, rules: own }: FieldCheck, message: Fields, walk: Wa
       if (ruled !== undefined && list.length < ruled.minItems) fault(at, `must have at least ${ruled.minItems} items`);
       if (ruled !== undefined && ruled.maxItems > 0n && list.length > ruled.maxItems)
         fault(at, `must have at most ${ruled.maxItems} items`);
+      if (ruled?.unique === true && new Set(list).size < list.length) fault(at, "must not repeat an item");
       for (const [index, item] of list.entries())
         checkValue(field, { value: item, rules: ruled?.items }, { ...at, path: `${at.path}[${index}]` });
       return;

@@ -69,6 +69,7 @@ function managerFaults({ configType }: AnyFilter, path: string): readonly Constr
   const at = `${path}.typed_config.http_filters`;
   return [
     ...orderFaults(httpFilters, TERMINAL_HTTP_FILTERS, at),
+    ...(httpFilters.at(-1)?.disabled === true ? [{ path: at, reason: "cannot end with a filter that is disabled" }] : []),
     ...(httpFilters.length === 0 ? [{ path: at, reason: "must not be empty" }] : []),
     ...(routeSpecifier.case === "routeConfig" ? tableFaults(routeSpecifier.value, `${path}.typed_config.route_config.`) : []),
   ];

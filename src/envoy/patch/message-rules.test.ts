@@ -1,0 +1,236 @@
+import assert from "node:assert/strict";
+import { type DescMessage, fromJson, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
+import { describe, it } from "vitest";
+import { ClusterSchema } from "../../gen/envoy/config/cluster/v3/cluster_pb.js";
+import { FilterSchema } from "../../gen/envoy/config/listener/v3/listener_components_pb.js";
+import { ListenerSchema } from "../../gen/envoy/config/listener/v3/listener_pb.js";
+import { RouteSchema, VirtualHostSchema } from "../../gen/envoy/config/route/v3/route_components_pb.js";
+import {
+  HttpConnectionManagerSchema,
+  HttpFilterSchema,
+} from "../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
+import { messageRegistry } from "../../wire/json.ts";
+import { messageFaults } from "./apply.ts";
+import { faultText } from "./constraints.ts";
+
+const registry = await messageRegistry();
+const T = "type.googleapis.com/envoy.extensions";
+const any = (type: string, fields: JsonObject = {}): JsonObject => ({ "@type": `${T}.${type}`, ...fields });
+const endpoints = (...addresses: readonly string[]): JsonObject => ({
+  clusterName: "a",
+  endpoints: [{ lbEndpoints: addresses.map((address) => ({ endpoint: { address: { socketAddress: { address, portValue: 80 } } } })) }],
+});
+const original = { type: "ORIGINAL_DST", lbPolicy: "CLUSTER_PROVIDED" };
+
+type Row = readonly [fields: JsonObject, faults: readonly string[]];
+
+const CLUSTERS: readonly Row[] = [
+  [
+    { type: "STATIC", loadAssignment: endpoints("10.0.0.1", "::1"), edsClusterConfig: {} },
+    ["eds_cluster_config is for clusters of type EDS"],
+  ],
+  [{ type: "EDS" }, ["eds_cluster_config.eds_config must be set in a cluster of type EDS"]],
+  [{ ...original, loadAssignment: endpoints() }, ["load_assignment cannot be given for type ORIGINAL_DST"]],
+  [{ type: "LOGICAL_DNS", loadAssignment: endpoints("a.test", "b.test") }, ["load_assignment must have one endpoint for type LOGICAL_DNS"]],
+  [{ type: "STRICT_DNS", loadAssignment: endpoints("a.test", "b.test") }, []],
+  [{ loadAssignment: endpoints("a.test") }, ["load_assignment must have IP addresses for type STATIC"]],
+  [{ lbPolicy: "LOAD_BALANCING_POLICY_CONFIG" }, ["load_balancing_policy must be set where lb_policy says so"]],
+  [{ type: "ORIGINAL_DST" }, ["lb_policy must be CLUSTER_PROVIDED for type ORIGINAL_DST"]],
+  [original, []],
+  [{ lbPolicy: "CLUSTER_PROVIDED" }, ["lb_policy cannot be CLUSTER_PROVIDED for type STATIC"]],
+  [{ loadBalancingPolicy: { policies: [{}] } }, ["load_balancing_policy must have a policy"]],
+  [
+    { clusterType: { name: "x", typedConfig: any("clusters.aggregate.v3.ClusterConfig", { clusters: ["b"] }) } },
+    ["lb_policy must be CLUSTER_PROVIDED for this cluster_type"],
+  ],
+  [
+    { lbSubsetConfig: { localityWeightAware: true } },
+    ["lb_subset_config.locality_weight_aware needs common_lb_config.locality_weighted_lb_config"],
+  ],
+  [
+    { lbPolicy: "RING_HASH", ringHashLbConfig: { minimumRingSize: "9", maximumRingSize: "8" } },
+    ["ring_hash_lb_config.minimum_ring_size must not be more than maximum_ring_size"],
+  ],
+  [{ lbPolicy: "MAGLEV", maglevLbConfig: { tableSize: "100" } }, ["maglev_lb_config.table_size must be a prime number"]],
+  [{ maglevLbConfig: { tableSize: "100" } }, []],
+  [{ ...original, originalDstLbConfig: { httpHeaderName: "x" } }, ["original_dst_lb_config.http_header_name needs use_http_header"]],
+  [{ outlierDetection: { maxEjectionTime: "20s" } }, ["outlier_detection max_ejection_time must not be less than base_ejection_time"]],
+  [{ outlierDetection: { baseEjectionTime: "600s" } }, []],
+  [
+    { circuitBreakers: { perHostThresholds: [{ maxRequests: 1 }] } },
+    ["circuit_breakers per_host_thresholds can limit max_connections alone"],
+  ],
+  [{ dnsRefreshRate: "9223372036s" }, ["dns_refresh_rate is longer than Envoy can count"]],
+  [{ cleanupInterval: "1s", dnsJitter: "-1s" }, ["dns_jitter must not be negative"]],
+  [
+    { commonHttpProtocolOptions: { maxResponseHeadersKb: 9000 } },
+    ["common_http_protocol_options max_response_headers_kb must be between 1 and 8192"],
+  ],
+  [
+    {
+      typedExtensionProtocolOptions: {
+        http: any("upstreams.http.v3.HttpProtocolOptions", { explicitHttpConfig: { httpProtocolOptions: {} } }),
+      },
+    },
+    ["typed_extension_protocol_options must have the key envoy.extensions.upstreams.http.v3.HttpProtocolOptions, not http"],
+  ],
+  [{ transportSocket: { name: "tls" } }, ["transport_socket typed_config must be set"]],
+  [
+    { upstreamBindConfig: { additionalSourceAddresses: [{ address: "::1", portValue: 0 }] } },
+    ["upstream_bind_config source_address must be set where there are further addresses"],
+  ],
+];
+
+const ROUTES: readonly Row[] = [
+  [{ requestHeadersToRemove: ["x", "Host"] }, ["request_headers_to_remove cannot name the host or a pseudo header"]],
+  [{ responseHeadersToRemove: [":status"] }, ["response_headers_to_remove cannot name the host or a pseudo header"]],
+  [
+    { requestHeadersToAdd: [{ header: { key: "x" }, append: false, appendAction: "ADD_IF_ABSENT" }] },
+    ["request_headers_to_add[0] append cannot be combined with append_action"],
+  ],
+  [{ route: { cluster: "a", requestMirrorPolicies: [{}] } }, ["route.request_mirror_policies[0] must have cluster or cluster_header"]],
+  [
+    { route: { weightedClusters: { clusters: [{ name: "a", clusterHeader: "b", weight: 1 }] } } },
+    ["route.weighted_clusters.clusters[0] name cannot be combined with cluster_header"],
+  ],
+  [
+    { route: { cluster: "a", retryPolicy: { retryBackOff: { baseInterval: "2s", maxInterval: "1s" } } } },
+    ["route.retry_policy.retry_back_off max_interval must not be less than base_interval"],
+  ],
+  [
+    {
+      typedPerFilterConfig: {
+        a: any("filters.http.lua.v3.Lua", { inlineCode: "x" }),
+        b: any("filters.http.lua.v3.LuaPerRoute", { name: "x" }),
+      },
+    },
+    ["typed_per_filter_config.a cannot be a envoy.extensions.filters.http.lua.v3.Lua: routes take the filter's PerRoute type"],
+  ],
+  [
+    { typedPerFilterConfig: { a: any("filters.http.local_ratelimit.v3.LocalRateLimit", { statPrefix: "x" }) } },
+    ["typed_per_filter_config.a.token_bucket must be set"],
+  ],
+];
+
+const OTHERS: readonly [schema: DescMessage, json: JsonObject, faults: readonly string[]][] = [
+  [
+    VirtualHostSchema,
+    {
+      name: "a",
+      domains: ["*"],
+      matcher: {},
+      routes: [{ match: { prefix: "/" }, directResponse: { status: 200 } }],
+      virtualClusters: [{ name: "b" }],
+    },
+    ["matcher cannot be combined with routes", "virtual_clusters[0] headers must not be empty"],
+  ],
+  [HttpFilterSchema, { name: "lua" }, ["typed_config must be set"]],
+  [HttpFilterSchema, { name: "lua", isOptional: true }, []],
+  [HttpFilterSchema, { name: "envoy.filters.http.cors" }, []],
+  [
+    HttpFilterSchema,
+    { name: "a", typedConfig: any("filters.network.echo.v3.Echo") },
+    ["typed_config cannot be a envoy.extensions.filters.network.echo.v3.Echo in this place"],
+  ],
+  [
+    HttpFilterSchema,
+    { name: "a", typedConfig: any("filters.http.lua.v3.LuaPerRoute", { name: "x" }) },
+    ["typed_config cannot be a envoy.extensions.filters.http.lua.v3.LuaPerRoute in this place"],
+  ],
+  [
+    HttpFilterSchema,
+    { name: "a", typedConfig: any("filters.http.lua.v3.Lua", { inlineCode: "x", defaultSourceCode: { inlineString: "y" } }) },
+    ["typed_config inline_code cannot be combined with default_source_code"],
+  ],
+  [
+    HttpFilterSchema,
+    {
+      name: "a",
+      typedConfig: any("filters.http.ext_authz.v3.ExtAuthz", {
+        transportApiVersion: "V2",
+        grpcService: { envoyGrpc: { clusterName: "c" } },
+      }),
+    },
+    ["typed_config transport_api_version must not be V2, which is gone"],
+  ],
+  [
+    FilterSchema,
+    { name: "a", typedConfig: any("filters.network.connection_limit.v3.ConnectionLimit", { statPrefix: "a" }) },
+    ["typed_config max_connections must be set"],
+  ],
+  [
+    FilterSchema,
+    {
+      name: "a",
+      typedConfig: any("filters.network.tcp_proxy.v3.TcpProxy", {
+        statPrefix: "a",
+        cluster: "c",
+        upstreamConnectMode: "ON_DOWNSTREAM_DATA",
+      }),
+    },
+    ["typed_config max_early_data_bytes must be set where upstream_connect_mode waits"],
+  ],
+  [
+    HttpConnectionManagerSchema,
+    {
+      statPrefix: "a",
+      routeConfig: {},
+      useRemoteAddress: true,
+      originalIpDetectionExtensions: [{ name: "a", typedConfig: any("http.original_ip_detection.xff.v3.XffConfig") }],
+      commonHttpProtocolOptions: { maxResponseHeadersKb: 9 },
+      upgradeConfigs: [{ upgradeType: "websocket" }, { upgradeType: "WebSocket" }],
+    },
+    [
+      "common_http_protocol_options.max_response_headers_kb is for clusters",
+      "original_ip_detection_extensions cannot be combined with use_remote_address",
+      "upgrade_configs must not repeat an upgrade_type",
+    ],
+  ],
+];
+
+const CHAIN = { filters: [{ name: "a", typedConfig: any("filters.network.echo.v3.Echo") }] };
+const LISTENERS: readonly Row[] = [
+  [{ internalListener: {} }, ["internal_listener cannot be combined with an address"]],
+  [
+    { address: { envoyInternalAddress: { serverListenerName: "a" } } },
+    ["address of an internal listener must be said by internal_listener"],
+  ],
+  [{ address: { socketAddress: { address: "::1", namedPort: "http" } } }, ["address.socket_address named_port needs a resolver_name"]],
+  [{ additionalAddresses: [{}] }, ["additional_addresses must have an address each"]],
+  [{ apiListener: {} }, ["api_listener.api_listener must be set"]],
+  [{ filterChainMatcher: {} }, ["filter_chain_matcher needs filter chains with a name each, and no two the same"]],
+  [
+    {
+      filterChains: [{ ...CHAIN, filterChainMatch: { serverNames: ["*a.test", "*.b.test"], prefixRanges: [{ addressPrefix: "a.test" }] } }],
+    },
+    [
+      "filter_chains[0].filter_chain_match server_names can have * as a whole first label only",
+      "filter_chains[0].filter_chain_match.prefix_ranges[0] address_prefix must be an IP address",
+    ],
+  ],
+  [
+    { filterChains: [{ ...CHAIN, filterChainMatch: { suffixLen: 1 } }] },
+    ["filter_chains[0].filter_chain_match address_suffix and suffix_len are not implemented by Envoy"],
+  ],
+];
+
+describe("rules of Envoy's code", () => {
+  const check = (schema: DescMessage, json: JsonObject, faults: readonly string[]): void =>
+    it(`${schema.name} ${JSON.stringify(json)}`, () =>
+      assert.deepEqual(
+        messageFaults(schema, fromJson(schema, json as JsonValue, { registry }), registry)
+          .map(faultText)
+          .toSorted(),
+        faults,
+      ));
+  for (const [fields, faults] of CLUSTERS) check(ClusterSchema, { name: "a", ...fields }, faults);
+  for (const [fields, faults] of ROUTES)
+    check(
+      RouteSchema,
+      { match: { prefix: "/" }, ...(fields.route === undefined && { directResponse: { status: 200 } }), ...fields },
+      faults,
+    );
+  for (const [fields, faults] of LISTENERS)
+    check(ListenerSchema, { address: { socketAddress: { address: "::1", portValue: 80 } }, filterChains: [CHAIN], ...fields }, faults);
+  for (const [schema, json, faults] of OTHERS) check(schema, json, faults);
+});

@@ -1,0 +1,38 @@
+import type { Message } from "@bufbuild/protobuf";
+import { DurationSchema } from "@bufbuild/protobuf/wkt";
+import { ApiVersion } from "../../gen/envoy/config/core/v3/config_source_pb.js";
+import { HttpProtocolOptionsSchema } from "../../gen/envoy/config/core/v3/protocol_pb.js";
+import { LuaSchema } from "../../gen/envoy/extensions/filters/http/lua/v3/lua_pb.js";
+import { CLUSTER_RULES } from "./cluster-rules.ts";
+import { LISTENER_RULES } from "./listener-rules.ts";
+import { type MessageRule, messageRule } from "./message-rule.ts";
+import { ROUTE_RULES } from "./route-rules.ts";
+
+/** Envoy counts nanoseconds in 64 bits. */
+const MOST_SECONDS = 9_223_372_035n;
+
+/** A rule of Envoy 1.40 that our descriptors do not carry. */
+const MOST_HEADERS_KB = 8192;
+
+const OTHER_RULES: readonly MessageRule[] = [
+  messageRule(DurationSchema, ({ seconds, nanos }) => [
+    (seconds < 0n || nanos < 0) && "must not be negative",
+    seconds > MOST_SECONDS && "is longer than Envoy can count",
+  ]),
+  messageRule(HttpProtocolOptionsSchema, ({ maxResponseHeadersKb = 1 }) => [
+    (maxResponseHeadersKb < 1 || maxResponseHeadersKb > MOST_HEADERS_KB) &&
+      `max_response_headers_kb must be between 1 and ${MOST_HEADERS_KB}`,
+  ]),
+  messageRule(LuaSchema, ({ inlineCode, defaultSourceCode }) => [
+    inlineCode !== "" && defaultSourceCode !== undefined && "inline_code cannot be combined with default_source_code",
+  ]),
+];
+
+const byType = new Map([...CLUSTER_RULES, ...LISTENER_RULES, ...ROUTE_RULES, ...OTHER_RULES].map((rule) => [rule.type, rule]));
+
+/** Why Envoy's code refuses a message by itself although its API allows it. Only what people write by mistake is known here. */
+export function messageReasons(type: string, message: Message): readonly string[] {
+  const isOld = "transportApiVersion" in message && message.transportApiVersion === ApiVersion.V2;
+  const own = byType.get(type)?.reasons(message) ?? [];
+  return isOld ? [...own, "transport_api_version must not be V2, which is gone"] : own;
+}

@@ -1,0 +1,76 @@
+import { fromBinary } from "@bufbuild/protobuf";
+import type { Any } from "@bufbuild/protobuf/wkt";
+import { HeaderValueOptionSchema } from "../../gen/envoy/config/core/v3/base_pb.js";
+import {
+  RetryPolicy_RetryBackOffSchema,
+  RouteAction_RequestMirrorPolicySchema,
+  RouteSchema,
+  VirtualClusterSchema,
+  VirtualHostSchema,
+  WeightedCluster_ClusterWeightSchema,
+} from "../../gen/envoy/config/route/v3/route_components_pb.js";
+import { RouteConfigurationSchema } from "../../gen/envoy/config/route/v3/route_pb.js";
+import { LocalRateLimitSchema } from "../../gen/envoy/extensions/filters/http/local_ratelimit/v3/local_rate_limit_pb.js";
+import { typeNameOf } from "./merge-any.ts";
+import { type MessageRule, messageRule, secondsOf } from "./message-rule.ts";
+
+/** What all levels of a route table may say. */
+interface RouteLevel {
+  readonly requestHeadersToRemove: readonly string[];
+  readonly responseHeadersToRemove: readonly string[];
+  readonly typedPerFilterConfig: Readonly<Record<string, Any>>;
+}
+
+export const ROUTE_RULES: readonly MessageRule[] = [
+  messageRule(RouteConfigurationSchema, levelReasons),
+  messageRule(RouteSchema, levelReasons),
+  messageRule(VirtualHostSchema, (host) => [
+    ...levelReasons(host),
+    host.matcher !== undefined && host.routes.length > 0 && "matcher cannot be combined with routes",
+  ]),
+  messageRule(WeightedCluster_ClusterWeightSchema, (weight) => [
+    ...levelReasons(weight),
+    oneClusterReason("name", weight.name, weight.clusterHeader),
+  ]),
+  messageRule(RouteAction_RequestMirrorPolicySchema, ({ cluster, clusterHeader }) => [oneClusterReason("cluster", cluster, clusterHeader)]),
+  messageRule(VirtualClusterSchema, ({ headers }) => [headers.length === 0 && "headers must not be empty"]),
+  messageRule(HeaderValueOptionSchema, ({ append, appendAction }) => [
+    append !== undefined && appendAction !== 0 && "append cannot be combined with append_action",
+  ]),
+  messageRule(RetryPolicy_RetryBackOffSchema, ({ baseInterval, maxInterval }) => [
+    secondsOf(maxInterval, Number.POSITIVE_INFINITY) < secondsOf(baseInterval, 0) && "max_interval must not be less than base_interval",
+  ]),
+];
+
+function levelReasons(level: RouteLevel): readonly (string | false)[] {
+  const removed = (name: string, headers: readonly string[]): string | false =>
+    headers.some((header) => header.startsWith(":") || header.toLowerCase() === "host") &&
+    `${name} cannot name the host or a pseudo header`;
+  return [
+    removed("request_headers_to_remove", level.requestHeadersToRemove),
+    removed("response_headers_to_remove", level.responseHeadersToRemove),
+    ...Object.entries(level.typedPerFilterConfig).map(([name, any]) => overrideReason(`typed_per_filter_config.${name}`, any)),
+  ];
+}
+
+const FILTERS = "envoy.extensions.filters.http";
+
+/** Filters that know another type for routes than their own. */
+const WITH_OWN_ROUTE_TYPE: ReadonlySet<string> = new Set(
+  ["buffer.v3.Buffer", "compressor.v3.Compressor", "ext_authz.v3.ExtAuthz", "ext_proc.v3.ExternalProcessor"]
+    .concat(["header_mutation.v3.HeaderMutation", "jwt_authn.v3.JwtAuthentication", "lua.v3.Lua", "ratelimit.v3.RateLimit", "rbac.v3.RBAC"])
+    .map((type) => `${FILTERS}.${type}`),
+);
+
+/** What a route may say about a filter. */
+function overrideReason(path: string, any: Any): string | false {
+  const type = typeNameOf(any);
+  if (WITH_OWN_ROUTE_TYPE.has(type) && any.value.length > 0) return `${path} cannot be a ${type}: routes take the filter's PerRoute type`;
+  if (type !== LocalRateLimitSchema.typeName) return false;
+  return fromBinary(LocalRateLimitSchema, any.value).tokenBucket === undefined && `${path}.token_bucket must be set`;
+}
+
+function oneClusterReason(field: string, cluster: string, header: string): string | false {
+  if (cluster === "" && header === "") return `must have ${field} or cluster_header`;
+  return cluster !== "" && header !== "" && `${field} cannot be combined with cluster_header`;
+}
