@@ -69,6 +69,12 @@ export function formatCidr(cidr: Cidr): string {
   return cidr.prefix === BITS[cidr.family] ? address : `${address}/${cidr.prefix}`;
 }
 
+/** `10.0.0.1/32` and `10.0.0.1` are one address; ranges lose the bits after their prefix. Other texts stay as they are. */
+export function canonicalCidr(text: string): string {
+  const cidr = parseCidr(text);
+  return cidr === undefined ? text : formatCidr(cidr);
+}
+
 /** Whether an address lies in a range; never, where the families differ. */
 export function cidrContains(cidr: Cidr, ip: Ip): boolean {
   if (cidr.family !== ip.family) return false;

@@ -1,4 +1,4 @@
-import { formatCidr, parseCidr } from "../base/address.ts";
+import { canonicalCidr } from "../base/address.ts";
 import { type Labels, NO_LABELS } from "../base/labels.ts";
 import type { ConfigObject } from "../config/object.ts";
 import { objectKey } from "../config/object.ts";
@@ -38,7 +38,7 @@ export function declareServiceEntry(object: ConfigObject<ServiceEntry>, defaults
         ...(resolution === "none" && port.targetPort > 0 && { upstreamPort: port.targetPort }),
       }))
       .filter((port) => port.protocol !== "UDP"),
-    addresses: [...new Set(spec.addresses.map(canonicalRange))],
+    addresses: [...new Set(spec.addresses.map(canonicalCidr))],
     resolution,
     headless: false,
     meshExternal: spec.location === ServiceEntry_Location.MESH_EXTERNAL,
@@ -56,12 +56,6 @@ export function declareServiceEntry(object: ConfigObject<ServiceEntry>, defaults
     wantsAddress:
       spec.addresses.length === 0 && resolution !== "none" && object.labels["networking.istio.io/enable-autoallocate-ip"] !== "false",
   };
-}
-
-/** `10.0.0.1/32` and `10.0.0.1` are one address; ranges lose the bits after their prefix. */
-function canonicalRange(text: string): string {
-  const cidr = parseCidr(text);
-  return cidr === undefined ? text : formatCidr(cidr);
 }
 
 /** A member without an address is somewhere in its network, behind the gateways there; one without either is nowhere. */

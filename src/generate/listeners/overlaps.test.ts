@@ -31,6 +31,11 @@ describe("withoutOverlaps", () => {
       [{ serverNames: ["a"], transport: "tls" }, { serverNames: ["a"] }],
       [{ serverNames: ["a"], transport: "tls" }, { serverNames: ["a"] }],
     ],
+    [
+      "says a range once",
+      [{ destinations: ["10.0.0.0/8", "10.1.0.0/8", "192.0.2.1/32"] }],
+      [{ destinations: ["10.0.0.0/8", "192.0.2.1"] }],
+    ],
     ["says a name once", [{ serverNames: ["a", "b", "A"] }], [{ serverNames: ["a", "b"] }]],
     ["leaves out names that Envoy cannot match", [{ serverNames: ["*-a.b", "*.b"] }, { serverNames: ["*c"] }], [{ serverNames: ["*.b"] }]],
     ["takes the name of everything for none", [{ serverNames: ["*"], transport: "tls" }], [{ transport: "tls" }]],
