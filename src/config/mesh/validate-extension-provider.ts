@@ -106,8 +106,9 @@ export function extensionServiceFault(service: string): string | undefined {
   return wildcardDomainFault(service.slice(slash + 1));
 }
 
+/** What an authorizer that cannot be asked may be answered with. Zero has a name in Envoy's API and is no status. */
 const statusOnErrorFault = (status: string): string | undefined =>
-  status === "" || (/^\d{1,3}$/.test(status) && STATUS_CODES.has(Number(status)))
+  status === "" || (/^\d{1,3}$/.test(status) && Number(status) > 0 && STATUS_CODES.has(Number(status)))
     ? undefined
     : `${quote(status)} is not an HTTP status that Envoy sends`;
 

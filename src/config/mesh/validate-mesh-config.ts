@@ -22,6 +22,8 @@ const HOUR_MS = 3_600_000;
 /** A MeshConfig with defaults applied, by the rules of Istio's mesh validation. */
 export function validateMeshConfig(mesh: MeshConfig, place: Place): void {
   place.in("proxyListenPort").check("field.port", portFault(mesh.proxyListenPort));
+  // Zero is the usual one.
+  if (mesh.proxyInboundListenPort !== 0) place.in("proxyInboundListenPort").check("field.port", portFault(mesh.proxyInboundListenPort));
   validateConnectTimeout(mesh.connectTimeout, place.in("connectTimeout"));
   if (mesh.protocolDetectionTimeout !== undefined) {
     place.in("protocolDetectionTimeout").check("field.range", protocolDetectionTimeoutFault(mesh.protocolDetectionTimeout));
@@ -69,8 +71,10 @@ export function validateConnectTimeout(timeout: Duration | undefined, place: Pla
 }
 
 /** How long a proxy waits for the first bytes before it gives up guessing; zero means for ever. */
-export const protocolDetectionTimeoutFault = (timeout: Duration): string | undefined =>
-  timeout.nanos % 1_000_000 === 0 ? undefined : "must be a whole number of milliseconds";
+export function protocolDetectionTimeoutFault(timeout: Duration): string | undefined {
+  if (millisOf(timeout) < 0) return "must not be negative";
+  return timeout.nanos % 1_000_000 === 0 ? undefined : "must be a whole number of milliseconds";
+}
 
 /** How long a connection to the control plane may live. */
 export const maxConnectionAgeFault = (millis: number): string | undefined =>

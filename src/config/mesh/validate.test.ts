@@ -40,6 +40,9 @@ describe("validateMeshConfig", () => {
     ["a connect timeout of 2h", { connectTimeout: "2h" }, ["error connectTimeout"]],
     ["a connect timeout of 1h", { connectTimeout: "1h" }, []],
     ["a connect timeout in microseconds", { connectTimeout: "1500us" }, ["error connectTimeout"]],
+    ["inbound ports that are none", { proxyInboundListenPort: -1 }, ["error proxyInboundListenPort"]],
+    ["the usual inbound port", { proxyInboundListenPort: 0 }, []],
+    ["detection in the past", { protocolDetectionTimeout: "-1s" }, ["error protocolDetectionTimeout"]],
     ["detection that waits for ever", { protocolDetectionTimeout: "0s" }, []],
     ["detection in nanoseconds", { protocolDetectionTimeout: "100ns" }, ["error protocolDetectionTimeout"]],
     ["bad trust domains", { trustDomain: "a/b", trustDomainAliases: ["ok", "z_z"] }, ["error trustDomain", "error trustDomainAliases[1]"]],
@@ -142,6 +145,11 @@ describe("validateMeshConfig", () => {
       "an authorizer with odd status and path",
       provider({ envoyExtAuthzHttp: { service: "a.b", port: 1, statusOnError: "999", pathPrefix: "x" } }),
       ["warning extensionProviders[3].envoyExtAuthzHttp.statusOnError", "warning extensionProviders[3].envoyExtAuthzHttp.pathPrefix"],
+    ],
+    [
+      "an answer that is no status",
+      provider({ envoyExtAuthzGrpc: { service: "a.b", port: 1, statusOnError: "0" } }),
+      ["warning extensionProviders[3].envoyExtAuthzGrpc.statusOnError"],
     ],
     ["a good authorizer", provider({ envoyExtAuthzGrpc: { service: "ns/a.b", port: 1, statusOnError: "503" } }), []],
   ];

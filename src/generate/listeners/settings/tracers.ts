@@ -1,6 +1,6 @@
 import type { Duration } from "@bufbuild/protobuf/wkt";
 import { msOfDuration } from "../../../base/duration.ts";
-import { headerValueFault } from "../../../config/checks/header.ts";
+import { headerValueFault, soughtHeaderFault } from "../../../config/checks/header.ts";
 import type { HeaderInput, HttpCollectorInput, OpenTelemetryInput, TracerInput } from "../../../envoy/filters/tracer.ts";
 import {
   type MeshConfig_ExtensionProvider_HttpHeader as ApiHeader,
@@ -146,7 +146,7 @@ function samplerOf(
 /** Values of the control plane's environment have been put in where MeshConfig was read. What Envoy would refuse is left out. */
 const headersOf = (headers: readonly ApiHeader[]): readonly HeaderInput[] =>
   headers.flatMap(({ name, headerValue }) =>
-    name !== "" && headerValue.case === "value" && headerValueFault(headerValue.value) === undefined
+    soughtHeaderFault(name) === undefined && headerValue.case === "value" && headerValueFault(headerValue.value) === undefined
       ? [{ name, value: headerValue.value }]
       : [],
   );

@@ -1,4 +1,5 @@
 import { formatFault } from "../../../config/checks/format-operators.ts";
+import { soughtHeaderFault } from "../../../config/checks/header.ts";
 import type { CustomTagInput, TracingInput } from "../../../envoy/filters/tracing.ts";
 import type { MeshConfig } from "../../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import type { ProxyConfig } from "../../../gen/istio/mesh/v1alpha1/proxy_config_pb.js";
@@ -69,10 +70,11 @@ function legacyTracing(sources: TracingSources): TracingInput | undefined {
 
 const sampling = (randomSampling: number) => ({ clientSampling: 100, randomSampling, overallSampling: 100 });
 
-/** More than all is no percentage: Istio takes it for one per cent, so as not to flood a collector by a slip. */
+/** More than all is no percentage: Istio takes it for one per cent, so as not to flood a collector by a slip. Less than nothing is none given. */
 function proxySampling({ proxyConfig, defaultSampling }: TracingSources): number {
   const own = proxyConfig?.tracing?.sampling ?? 0;
-  return own === 0 ? defaultSampling : own > 100 ? 1 : own;
+  if (own > 100) return 1;
+  return own > 0 ? own : defaultSampling;
 }
 
 function pathLength(tracer: TracerChoice | undefined, { proxyConfig }: TracingSources): Pick<TracingInput, "maxPathTagLength"> {
@@ -104,16 +106,19 @@ function istioTags(workload: TracedWorkload | undefined): readonly CustomTagInpu
 
 const proxyTags = ({ proxyConfig }: TracingSources): readonly CustomTagInput[] => customTags(proxyConfig?.tracing?.customTags ?? {});
 
-/** Tags of a Telemetry or of a ProxyConfig: two messages of nearly one shape. */
+/** Tags of a Telemetry or of a ProxyConfig: two messages of nearly one shape. Of the second nobody has judged them: what Envoy would refuse is left out. */
 function customTags(tags: Tracing["customTags"] | ProxyTracing["customTags"]): readonly CustomTagInput[] {
   return Object.entries<Tag>(tags).flatMap(([tag, { type }]): CustomTagInput[] => {
+    if (tag === "") return [];
     switch (type.case) {
       case "literal":
-        return [{ tag, literal: type.value.value }];
-      case "header":
-        return [{ tag, header: type.value.name, fallback: type.value.defaultValue }];
+        return type.value.value === "" ? [] : [{ tag, literal: type.value.value }];
+      case "header": {
+        const { name, defaultValue } = type.value;
+        return soughtHeaderFault(name) === undefined ? [{ tag, header: name, fallback: defaultValue }] : [];
+      }
       case "environment":
-        return [{ tag, environment: type.value.name, fallback: type.value.defaultValue }];
+        return type.value.name === "" ? [] : [{ tag, environment: type.value.name, fallback: type.value.defaultValue }];
       case "formatter":
         return formatFault(type.value.value) === undefined ? [{ tag, format: type.value.value }] : [];
       default:
