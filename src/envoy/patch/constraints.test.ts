@@ -55,6 +55,12 @@ const CASES: readonly [title: string, schema: DescMessage, json: JsonValue, faul
       "match.safe_regex.regex is not a regular expression that RE2 accepts: error parsing regexp: invalid or unsupported Perl syntax: `(?=`",
     ],
   ],
+  [
+    "a disabled filter at the end",
+    ListenerSchema,
+    listener({ filters: [manager({ ...(router as object), disabled: true })] }),
+    ["filter_chains[0].filters[0].typed_config.http_filters cannot end with a filter that is disabled"],
+  ],
   ["something inside an Any", HttpFilterSchema, filter("http.local_ratelimit.v3.LocalRateLimit"), ["typed_config.stat_prefix must be set"]],
   [
     "a list that is too short",

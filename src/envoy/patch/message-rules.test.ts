@@ -82,6 +82,10 @@ const CLUSTERS: readonly Row[] = [
 ];
 
 const ROUTES: readonly Row[] = [
+  [
+    { route: { cluster: "a", internalRedirectPolicy: { responseHeadersToCopy: ["x", "x"] } } },
+    ["route.internal_redirect_policy.response_headers_to_copy must not repeat an item"],
+  ],
   [{ requestHeadersToRemove: ["x", "Host"] }, ["request_headers_to_remove cannot name the host or a pseudo header"]],
   [{ responseHeadersToRemove: [":status"] }, ["response_headers_to_remove cannot name the host or a pseudo header"]],
   [
