@@ -78,7 +78,7 @@ const CASES: readonly [title: string, schema: DescMessage, json: JsonValue, faul
     "a Lua filter with two scripts for all routes",
     HttpFilterSchema,
     filter("http.lua.v3.Lua", { inlineCode: "a = 1", defaultSourceCode: { inlineString: "a = 1" } }),
-    ["typed_config cannot have both inline_code and default_source_code"],
+    ["typed_config inline_code cannot be combined with default_source_code"],
   ],
   ["a Lua filter with one", HttpFilterSchema, filter("http.lua.v3.Lua", { inlineCode: "a = 1" }), []],
   ["a good listener", ListenerSchema, listener({ filters: [manager(router)] }), []],

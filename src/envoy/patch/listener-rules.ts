@@ -5,7 +5,6 @@ import { CidrRangeSchema, SocketAddressSchema } from "../../gen/envoy/config/cor
 import { TransportSocketSchema } from "../../gen/envoy/config/core/v3/base_pb.js";
 import { FilterChainMatchSchema, FilterSchema, ListenerFilterSchema } from "../../gen/envoy/config/listener/v3/listener_components_pb.js";
 import { type Listener, ListenerSchema } from "../../gen/envoy/config/listener/v3/listener_pb.js";
-import { LuaSchema } from "../../gen/envoy/extensions/filters/http/lua/v3/lua_pb.js";
 import { ConnectionLimitSchema } from "../../gen/envoy/extensions/filters/network/connection_limit/v3/connection_limit_pb.js";
 import {
   HttpConnectionManagerSchema,
@@ -47,10 +46,6 @@ export const LISTENER_RULES: readonly MessageRule[] = [
   messageRule(HttpFilterSchema, (filter) => (filter.isOptional ? [] : [nameless(filter), misplaced(filter.configType, "http")])),
   messageRule(FilterSchema, (filter) => [nameless(filter), misplaced(filter.configType, "network")]),
   messageRule(ListenerFilterSchema, (filter) => [nameless(filter), misplaced(filter.configType, "listener")]),
-  // The syntax of scripts is judged where patches are read: merging puts no two of them together.
-  messageRule(LuaSchema, ({ inlineCode, defaultSourceCode }) => [
-    inlineCode !== "" && defaultSourceCode !== undefined && "cannot have both inline_code and default_source_code",
-  ]),
   messageRule(TransportSocketSchema, (socket) => [nameless(socket)]),
   messageRule(ConnectionLimitSchema, ({ maxConnections }) => [maxConnections === undefined && "max_connections must be set"]),
 ];

@@ -23,6 +23,7 @@ const OTHER_RULES: readonly MessageRule[] = [
     (maxResponseHeadersKb < 1 || maxResponseHeadersKb > MOST_HEADERS_KB) &&
       `max_response_headers_kb must be between 1 and ${MOST_HEADERS_KB}`,
   ]),
+  // The syntax of scripts is judged where patches are read: merging puts no two of them together.
   messageRule(LuaSchema, ({ inlineCode, defaultSourceCode }) => [
     inlineCode !== "" && defaultSourceCode !== undefined && "inline_code cannot be combined with default_source_code",
   ]),
