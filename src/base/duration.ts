@@ -7,3 +7,6 @@ export function durationOfMs(ms: number): { seconds: bigint; nanos: number } {
 /** A google.protobuf.Duration in milliseconds. */
 export const msOfDuration = (duration: { readonly seconds: bigint; readonly nanos: number }): number =>
   Number(duration.seconds) * 1000 + duration.nanos / 1e6;
+
+/** Envoy counts nanoseconds in 64 bits, as Go does, and refuses a resource with a longer duration in it: 292 years. */
+export const LONGEST_SECONDS = 9_223_372_035n;

@@ -1,4 +1,5 @@
 import { type DescMessage, fromJson, type JsonValue } from "@bufbuild/protobuf";
+import { LONGEST_SECONDS } from "../../base/duration.ts";
 import { quote } from "../checks/quote.ts";
 import { parseGoDuration } from "./go-duration.ts";
 import { enter, isRecord, type Reader, type Reading, refuse, refuseType, typeName } from "./reading.ts";
@@ -26,14 +27,11 @@ export function readJsonObject(json: unknown, reading: Reading): unknown {
   return isRecord(json) ? copyJson(json, reading) : refuseType(reading, json, "an object");
 }
 
-/** Envoy counts nanoseconds in 64 bits, as Go does, and refuses a resource with a longer duration in it: 292 years. */
-const MOST_SECONDS = 9_223_372_035n;
-
 function readDuration(json: unknown, reading: Reading): unknown {
   if (typeof json !== "string") return refuseType(reading, json, "a duration such as 100ms or 1h30m");
   const duration = parseGoDuration(json);
   if (duration === undefined) return refuse(reading, "schema.wrong-type", `${quote(json)} is not a duration such as 100ms or 1h30m`);
-  const isCounted = duration.seconds <= MOST_SECONDS && duration.seconds >= -MOST_SECONDS;
+  const isCounted = duration.seconds <= LONGEST_SECONDS && duration.seconds >= -LONGEST_SECONDS;
   return isCounted ? duration : refuse(reading, "field.range", `${quote(json)} is longer than the 292 years that proxies can count`);
 }
 

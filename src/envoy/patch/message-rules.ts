@@ -1,5 +1,6 @@
 import type { Message } from "@bufbuild/protobuf";
 import { DurationSchema } from "@bufbuild/protobuf/wkt";
+import { LONGEST_SECONDS } from "../../base/duration.ts";
 import { ApiVersion } from "../../gen/envoy/config/core/v3/config_source_pb.js";
 import { HttpProtocolOptionsSchema } from "../../gen/envoy/config/core/v3/protocol_pb.js";
 import { LuaSchema } from "../../gen/envoy/extensions/filters/http/lua/v3/lua_pb.js";
@@ -8,16 +9,13 @@ import { LISTENER_RULES } from "./listener-rules.ts";
 import { type MessageRule, messageRule } from "./message-rule.ts";
 import { ROUTE_RULES } from "./route-rules.ts";
 
-/** Envoy counts nanoseconds in 64 bits. */
-const MOST_SECONDS = 9_223_372_035n;
-
 /** A rule of Envoy 1.40 that our descriptors do not carry. */
 const MOST_HEADERS_KB = 8192;
 
 const OTHER_RULES: readonly MessageRule[] = [
   messageRule(DurationSchema, ({ seconds, nanos }) => [
     (seconds < 0n || nanos < 0) && "must not be negative",
-    seconds > MOST_SECONDS && "is longer than Envoy can count",
+    seconds > LONGEST_SECONDS && "is longer than Envoy can count",
   ]),
   messageRule(HttpProtocolOptionsSchema, ({ maxResponseHeadersKb = 1 }) => [
     (maxResponseHeadersKb < 1 || maxResponseHeadersKb > MOST_HEADERS_KB) &&
