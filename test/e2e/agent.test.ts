@@ -47,7 +47,7 @@ describe("two workloads with agents", () => {
     expect(await tally(10, { ...mesh.target, path: "/of-no-concern-to-others" })).toEqual({ cart: 10 });
     const heard = wire.heard();
     expect(heard[0]).toBe(0x16);
-    expect(heard.includes("GET")).toBe(false);
+    expect(heard.includes("HTTP/1.1")).toBe(false);
     expect(heard.includes("/of-no-concern-to-others")).toBe(false);
     const { headers } = mesh.app.hits.at(-1) ?? {};
     expect(headers?.["x-forwarded-client-cert"]).toContain(`URI=${WEB}`);
