@@ -2,6 +2,7 @@ import type { Server } from "node:http";
 import type { Caller } from "../authn/authenticator.ts";
 import { type Clock, holdProcess, waitAtMost } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
+import { together } from "../base/together.ts";
 import { watchMesh } from "../config/mesh/mesh-source.ts";
 import type { ConfigStore } from "../config/store/store-types.ts";
 import type { World } from "../generate/world.ts";
@@ -155,8 +156,11 @@ async function begin(
 ): Promise<Assembled & { readonly early: EarlyPorts; readonly debugToken: string }> {
   const early = await openEarlyPorts(config.process, options.clock);
   try {
-    const debugToken = await ensureDebugToken(options.baseDir);
-    return { ...(await assemble(options, createMeshState(config, options.log), link)), early, debugToken };
+    const [debugToken, assembled] = await together([
+      ensureDebugToken(options.baseDir),
+      assemble(options, createMeshState(config, options.log), link),
+    ]);
+    return { ...assembled, early, debugToken };
   } catch (error) {
     early.close();
     throw error;

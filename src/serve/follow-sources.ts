@@ -59,7 +59,10 @@ export function followSources(given: FollowOptions): Followed {
     own: registrations.source,
     store,
     log,
-    staged: () => debounce.note(),
+    // Noted when it can be put in force: after the last source has spoken for the first time nobody waits for quiet.
+    staged: () => {
+      if (sources.loaded) debounce.note();
+    },
   });
   link?.remotes(sources.attach);
   link?.permissionsChanged(() => xds.push("permissions of service accounts"));

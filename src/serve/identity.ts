@@ -5,6 +5,7 @@ import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import { limitedLog } from "../base/limited-log.ts";
 import type { Log } from "../base/log.ts";
+import { together } from "../base/together.ts";
 import type { Signer } from "../ca/authority.ts";
 import type { CertificateApi } from "../ca/certificate-api.ts";
 import { CREATE_CERTIFICATE, certificateService } from "../ca/certificate-service.ts";
@@ -81,14 +82,16 @@ export interface Identity {
 export async function startIdentity(options: IdentityOptions): Promise<Identity> {
   const { baseDir, clock, log } = options;
   const signs = options.secure && options.mesh.process.services.ca;
-  const joinTokens = signs ? await openJoinTokens(baseDir, clock) : undefined;
-  const callers = believedCallers(options, joinTokens);
   let shown: ShownCertificate | undefined;
   const rootsChanged = (): void => {
     shown?.current?.refresh();
     options.rootsChanged();
   };
-  const signing = options.secure ? await startSigning(options, { signs, rootsChanged }) : NOBODY_SIGNS;
+  const [joinTokens, signing] = await together([
+    signs ? openJoinTokens(baseDir, clock) : undefined,
+    options.secure ? startSigning(options, { signs, rootsChanged }) : NOBODY_SIGNS,
+  ]);
+  const callers = believedCallers(options, joinTokens);
   const { ca, delegated, cluster } = signing;
   shown = await showCertificate(options, signing, rootsChanged);
   const server = shown;

@@ -30,4 +30,15 @@ describe("changes after a quiet time", () => {
     assert.equal(answers.length, 3, "in one response");
     assert.equal((await pushes()) - before, 2);
   });
+
+  it("what is there at the start is in force at once, whatever else the sources say first", async () => {
+    const quiet = { PILOT_DEBOUNCE_AFTER: "300s", PILOT_DEBOUNCE_MAX: "300s" };
+    const istiod = await startIstiod({ files: { "conf/zero.yaml": entry("zero") }, env: quiet });
+    const answers = subscribe({
+      ...{ port: istiod.grpcPort, variant: "delta", typeUrl: CLUSTER_TYPE },
+      node: { id: "sidecar~10.0.0.1~web.shop~shop.svc.cluster.local" },
+    });
+    await eventually("a proxy is served", () => answers.length === 1);
+    assert.equal(answers[0]?.resources.filter(({ value }) => Buffer.from(value).includes("zero.test")).length, 1);
+  });
 });
