@@ -1,4 +1,4 @@
-import { Bucket } from "./bucket.ts";
+import { Bucket, NOTHING } from "./bucket.ts";
 import { invariant } from "./errors.ts";
 import type { Graph } from "./graph.ts";
 import { InputNode, type InputOwner, type InputRead } from "./nodes.ts";
@@ -31,6 +31,7 @@ export class InputTable<V> implements Table<V>, InputOwner {
   readonly #all: Bucket<V>;
   readonly #rowNodes = new Map<string, InputNode>();
   readonly #hasNodes = new Map<string, InputNode>();
+  readonly #mark = (node: InputNode | undefined): void => this.#host.graph.mark(node);
 
   constructor(host: TableHost, def: TableDef<V>) {
     this.name = def.name;
@@ -121,26 +122,42 @@ export class InputTable<V> implements Table<V>, InputOwner {
   apply(key: string, value: V | undefined): boolean {
     const before = this.#rows.get(key);
     if (this.sameRow(before, value)) return false;
+    if (before === undefined && value !== undefined) this.#insert(key, value);
+    else this.#change(key, before, value);
+    return true;
+  }
+
+  /** A row that was not there before, as all are at a start. */
+  #insert(key: string, value: V): void {
+    // Index functions may throw: all are asked before anything is written.
+    const places: (readonly string[])[] = [];
+    for (const index of this.#indexes.values()) places.push(index.keysOf(value, key));
+    const mark = this.#mark;
+    this.#rows.set(key, value);
+    mark(this.#rowNodes.get(key));
+    mark(this.#hasNodes.get(key));
+    this.#all.add(key);
+    mark(this.#all.listNode);
+    let at = 0;
+    for (const index of this.#indexes.values()) index.insert(key, places[at++] ?? NOTHING, mark);
+  }
+
+  #change(key: string, before: V | undefined, value: V | undefined): void {
     const moves: [TableIndex<V>, IndexMove][] = [];
     for (const index of this.#indexes.values()) {
       const move = index.move(key, before, value);
       if (move.before.size + move.after.size > 0) moves.push([index, move]);
     }
-    const { graph } = this.#host;
-    const mark = (node: InputNode | undefined) => graph.mark(node);
+    const mark = this.#mark;
     if (value === undefined) this.#rows.delete(key);
     else this.#rows.set(key, value);
     mark(this.#rowNodes.get(key));
-    if (before === undefined || value === undefined) {
+    if (value === undefined) {
       mark(this.#hasNodes.get(key));
-      if (value === undefined) this.#all.remove(key);
-      else this.#all.add(key);
-    } else {
-      this.#all.touch(key);
-    }
+      this.#all.remove(key);
+    } else this.#all.touch(key);
     mark(this.#all.listNode);
     for (const [index, move] of moves) index.apply(key, move, mark);
-    return true;
   }
 
   /** The row, whatever an overlay says, without recording. */

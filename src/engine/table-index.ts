@@ -11,6 +11,9 @@ export interface IndexMove {
 /** Where a row stands of which an index knows nothing, as most indexes do of most rows. */
 const NO_PLACE: ReadonlySet<string> = new Set();
 
+/** Few keys are looked through for repetitions sooner than a set is made of them. */
+const MOST_LOOKED_THROUGH = 16;
+
 /**
  * One named index of a table: index key → bucket, and the sorted set of index keys that have rows. Both are made for those who read: of ten thousand index
  * keys most have one row and no reader, and then the key of that row stands in place of the bucket.
@@ -18,7 +21,8 @@ const NO_PLACE: ReadonlySet<string> = new Set();
 export class TableIndex<V> {
   readonly name: string;
   readonly #rows: ReadonlyMap<string, V>;
-  readonly #keysOf: (value: V, key: string) => readonly string[];
+  /** The index keys of a row. May throw: to be asked before writing. */
+  readonly keysOf: (value: V, key: string) => readonly string[];
   readonly #buckets = new Map<string, Bucket<V> | string>();
   /** Undefined until somebody asks. */
   #nonEmpty: SortedKeys | undefined;
@@ -27,12 +31,21 @@ export class TableIndex<V> {
   constructor(name: string, rows: ReadonlyMap<string, V>, keysOf: (value: V, key: string) => readonly string[]) {
     this.name = name;
     this.#rows = rows;
-    this.#keysOf = keysOf;
+    this.keysOf = keysOf;
   }
 
-  /** Where a row stands before and after a write. Calls the index function, so it may throw: do it before writing. */
+  /** Where a row stands before and after a write. Calls `keysOf`. */
   move(key: string, before: V | undefined, after: V | undefined): IndexMove {
     return { before: this.#place(key, before), after: this.#place(key, after) };
+  }
+
+  /** Follows the write of a new row, with its index keys; tells which nodes to mark. */
+  insert(key: string, keys: readonly string[], mark: (node: InputNode | undefined) => void): void {
+    if (keys.length > MOST_LOOKED_THROUGH) for (const at of new Set(keys)) this.#add(at, key, mark);
+    else
+      keys.forEach((at, place) => {
+        if (keys.indexOf(at) === place) this.#add(at, key, mark);
+      });
   }
 
   /** Follows a write; tells which nodes to mark. */
@@ -133,7 +146,7 @@ export class TableIndex<V> {
   }
 
   #place(key: string, value: V | undefined): ReadonlySet<string> {
-    const keys = value === undefined ? NOTHING : this.#keysOf(value, key);
+    const keys = value === undefined ? NOTHING : this.keysOf(value, key);
     return keys.length === 0 ? NO_PLACE : new Set(keys);
   }
 }

@@ -38,10 +38,10 @@ export class WriteLog {
     } finally {
       this.#originals = outer;
     }
-    const changed = entries(mine).filter(([table, key, before]) => !table.sameRow(before, table.row(key)));
+    const changed = entries(mine).some(([table, key, before]) => !table.sameRow(before, table.row(key)));
     if (outer !== undefined) for (const [table, key, before] of entries(mine)) remember(rowsOf(outer, table), key, before);
-    else if (changed.length > 0) this.#graph.revision++;
-    return changed.length > 0;
+    else if (changed) this.#graph.revision++;
+    return changed;
   }
 }
 
