@@ -1,5 +1,6 @@
 import { type IncomingMessage, Agent as PlainAgent, request as plainRequest } from "node:http";
 import { Agent, request } from "node:https";
+import { createSecureContext } from "node:tls";
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import type { KubeAccess } from "./kube-access.ts";
@@ -73,12 +74,16 @@ export function createKubeTransport(access: KubeAccess, clock: Clock): KubeTrans
 const KEPT = { keepAlive: true, keepAliveMsecs: KEEP_ALIVE_MS, maxFreeSockets: 4 } as const;
 
 function tlsAgent({ serverName, insecure }: KubeAccess, { certificate, key }: KubeIdentity, ca: string | undefined): Agent {
+  const withCertificate = certificate !== undefined && key !== undefined;
   return new Agent({
     ...KEPT,
     rejectUnauthorized: !insecure,
-    ...(ca !== undefined && { ca }),
     ...(serverName !== undefined && { servername: serverName }),
-    ...(certificate !== undefined && key !== undefined && { cert: certificate, key: key.reveal() }),
+    // Made once: left to itself each connection, and every watch has one, would read all certificates anew.
+    secureContext: createSecureContext({
+      ...(ca !== undefined && { ca }),
+      ...(withCertificate && { cert: certificate, key: key.reveal() }),
+    }),
   });
 }
 

@@ -1,5 +1,6 @@
 import { protoFields } from "./proto-fields.ts";
 import { ProtoBytes, readProtoObject } from "./proto-object.ts";
+import { SharedTexts } from "./shared-texts.ts";
 
 /** What every answer in protobuf begins with; an envelope follows. */
 export const MAGIC: Buffer = Buffer.from("k8s\0");
@@ -16,7 +17,8 @@ export const isProtobuf = (contentType: string | undefined): boolean =>
 export function protoStatus(bytes: Buffer): unknown {
   let status: unknown;
   try {
-    const from = new ProtoBytes(bytes, MAGIC.length);
+    const from = new ProtoBytes(bytes, new SharedTexts());
+    from.at = MAGIC.length;
     while (from.at < bytes.length) {
       const tag = from.short();
       if (tag !== RAW) from.skip(tag, bytes.length);

@@ -1,7 +1,7 @@
 import { type Picked, pickOnly } from "./json-bytes.ts";
 
-/** How the value of a field is written in JSON: `time` as its text, `map` as an object of texts. */
-export type ScalarKind = "string" | "int" | "bool" | "time" | "map";
+/** How the value of a field is written in JSON: `time` as its text, `map` as an object of texts, `intOrString` as either. */
+export type ScalarKind = "string" | "int" | "bool" | "time" | "map" | "intOrString";
 
 /** A field that is read: its number in protobuf and what it holds, a text where nothing is said. */
 export interface FieldSpec {

@@ -13,7 +13,12 @@ const METADATA = {
   deletionTimestamp: { at: 9, is: "time" },
   labels: { at: 11, is: "map" },
 } as const;
-const PORT = { name: { at: 1, zero: true }, port: { at: 3, is: "int", zero: true }, offset: { at: 4, is: "int" } } as const;
+const PORT = {
+  name: { at: 1, zero: true },
+  port: { at: 3, is: "int", zero: true },
+  offset: { at: 4, is: "int" },
+  target: { at: 5, is: "intOrString" },
+} as const;
 const FIELDS = objectFields({
   metadata: { at: 1, of: METADATA },
   spec: {
@@ -94,6 +99,13 @@ describe("a list in protobuf", () => {
         ports: [{ name: "", port: 0, offset: -1 }, {}],
       },
     ]);
+  });
+
+  it("has numbers or texts where either may be", () => {
+    const target = (type: number, number: number, text: string): Buffer =>
+      bytesField(3, messageField(5, [numberField(1, type), numberField(2, number), textField(3, text), numberField(9, 1)]));
+    const { items } = page(list(item(metadata("a"), target(0, 8080, ""), target(1, 0, "http"))));
+    expect(items).toEqual([{ metadata: { name: "a" }, ports: [{ target: 8080 }, { target: "http" }] }]);
   });
 
   it("is the same however it is cut", () => {

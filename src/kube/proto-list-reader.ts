@@ -6,6 +6,7 @@ import { MAGIC, RAW } from "./proto-envelope.ts";
 import { type ObjectFields, type ProtoFields, protoFields } from "./proto-fields.ts";
 import { ProtoBytes, readProtoObject } from "./proto-object.ts";
 import type { KubeObject } from "./resource-type.ts";
+import { SharedTexts } from "./shared-texts.ts";
 
 /** Tags in lists: what a list says of itself, and its objects. */
 const [METADATA, ITEM] = [(1 << 3) | 2, (2 << 3) | 2];
@@ -22,6 +23,7 @@ export class ProtoListReader implements ListBody {
   readonly #take: (object: KubeObject) => void;
   readonly #fields: ProtoFields;
   readonly #bytes = new Gatherer((bytes) => this.#walk(bytes));
+  readonly #texts = new SharedTexts();
   #head: Partial<ListHead> = {};
   /** How much of the list is still to come; undefined before it begins. */
   #left: number | undefined;
@@ -43,7 +45,7 @@ export class ProtoListReader implements ListBody {
 
   #walk(bytes: Buffer): number {
     try {
-      const from = new ProtoBytes(bytes);
+      const from = new ProtoBytes(bytes, this.#texts);
       if (this.#left === undefined && !this.#begin(from)) return 0;
       while (this.#left !== undefined && this.#left > 0) {
         const before = from.at;

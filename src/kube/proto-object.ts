@@ -1,4 +1,5 @@
 import type { ProtoField, ProtoFields } from "./proto-fields.ts";
+import type { SharedTexts } from "./shared-texts.ts";
 
 /** Kinds of values on the wire. */
 const [VARINT, BITS_64, BYTES, BITS_32] = [0, 1, 2, 5];
@@ -8,11 +9,12 @@ type Json = Record<string, unknown>;
 /** Walks bytes of protobuf. Throws where they end inside a value, or are none. */
 export class ProtoBytes {
   readonly bytes: Buffer;
-  at: number;
+  readonly #texts: SharedTexts;
+  at = 0;
 
-  constructor(bytes: Buffer, at = 0) {
+  constructor(bytes: Buffer, texts: SharedTexts) {
     this.bytes = bytes;
-    this.at = at;
+    this.#texts = texts;
   }
 
   /** A number below 2^32, as tags and lengths are. */
@@ -45,9 +47,13 @@ export class ProtoBytes {
   }
 
   text(end: number): string {
-    const text = this.bytes.toString("utf8", this.at, end);
+    const text = this.#texts.read(this.bytes, this.at, end);
     this.at = end;
     return text;
+  }
+
+  time(seconds: number): string {
+    return this.#texts.time(seconds);
   }
 
   /** Steps over the value after a tag. */
@@ -94,11 +100,17 @@ function readField(object: Json, { name, kind, repeated, zero }: ProtoField, { f
     readEntry(object[name] as Json, from, end);
     return;
   }
-  const value = kind === "string" ? from.text(end) : kind === "time" ? timeOf(from, end) : readProtoObject(from, end, kind);
+  const value = readValue(kind, from, end);
   if (repeated) {
     object[name] ??= [];
     (object[name] as unknown[]).push(value);
   } else if (value !== "" || zero) object[name] = value;
+}
+
+function readValue(kind: Exclude<ProtoField["kind"], "int" | "bool" | "map">, from: ProtoBytes, end: number): unknown {
+  if (kind === "string") return from.text(end);
+  if (kind === "time") return timeOf(from, end);
+  return kind === "intOrString" ? numberOrText(from, end) : readProtoObject(from, end, kind);
 }
 
 function readEntry(entries: Json, from: ProtoBytes, limit: number): void {
@@ -116,7 +128,22 @@ function readEntry(entries: Json, from: ProtoBytes, limit: number): void {
 
 const [KEY, VALUE] = [(1 << 3) | BYTES, (2 << 3) | BYTES];
 
-/** As JSON writes a time, in whole seconds. One that was never set is null. */
+/** A number, or a text where its type says so. */
+function numberOrText(from: ProtoBytes, limit: number): number | string {
+  let [isText, number, text] = [false, 0, ""];
+  while (from.at < limit) {
+    const tag = from.short();
+    if (tag === TYPE) isText = from.int() === 1;
+    else if (tag === NUMBER) number = from.int();
+    else if (tag === TEXT) text = from.text(from.end(limit));
+    else from.skip(tag, limit);
+  }
+  return isText ? text : number;
+}
+
+const [TYPE, NUMBER, TEXT] = [(1 << 3) | VARINT, (2 << 3) | VARINT, (3 << 3) | BYTES];
+
+/** One that was never set is null. */
 function timeOf(from: ProtoBytes, limit: number): string | null {
   let seconds: number | undefined;
   while (from.at < limit) {
@@ -124,7 +151,7 @@ function timeOf(from: ProtoBytes, limit: number): string | null {
     if (tag === SECONDS) seconds = from.int();
     else from.skip(tag, limit);
   }
-  return seconds === undefined ? null : `${new Date(seconds * 1000).toISOString().slice(0, 19)}Z`;
+  return seconds === undefined ? null : from.time(seconds);
 }
 
 const SECONDS = (1 << 3) | VARINT;

@@ -312,4 +312,35 @@ ports: [{name: "", port: 80}, {name: grpc, port: 81, protocol: TCP, appProtocol:
 ---
 {apiVersion: discovery.k8s.io/v1, kind: EndpointSlice, metadata: {name: empty, namespace: shop}, addressType: IPv6, endpoints: []}
 `);
+  await writeServices(cluster);
+}
+
+async function writeServices(cluster: Cluster): Promise<void> {
+  await cluster.client.apply(`
+apiVersion: v1
+kind: Service
+metadata: {name: full, namespace: shop}
+spec:
+  type: LoadBalancer
+  externalIPs: [192.0.2.1, 192.0.2.2]
+  selector: {app: full, tier: web}
+  ports:
+  - {name: http, port: 80, targetPort: web, appProtocol: http2}
+  - {name: dns, port: 53, protocol: UDP, targetPort: 5353}
+  sessionAffinity: ClientIP
+  internalTrafficPolicy: Local
+  externalTrafficPolicy: Local
+  trafficDistribution: PreferClose
+  publishNotReadyAddresses: true
+---
+{apiVersion: v1, kind: Service, metadata: {name: headless, namespace: shop}, spec: {clusterIP: None, selector: {app: plain}}}
+---
+{apiVersion: v1, kind: Service, metadata: {name: outside, namespace: shop}, spec: {type: ExternalName, externalName: example.com, ports: [{port: 443}]}}
+`);
+  await cluster.client.api.call({
+    method: "PATCH",
+    path: "/api/v1/namespaces/shop/services/full/status",
+    contentType: "application/merge-patch+json",
+    body: { status: { loadBalancer: { ingress: [{ ip: "203.0.113.1" }, { hostname: "lb.example.com" }] } } },
+  });
 }

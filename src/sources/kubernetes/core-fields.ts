@@ -51,6 +51,42 @@ const POD: FieldSpecs = {
   },
 };
 
+/** What `servicePart` reads. */
+const SERVICE: FieldSpecs = {
+  spec: {
+    at: 2,
+    of: {
+      ports: {
+        at: 1,
+        repeated: true,
+        of: {
+          name: { at: 1 },
+          protocol: { at: 2 },
+          port: { at: 3, is: "int", zero: true },
+          targetPort: { at: 4, is: "intOrString", zero: true },
+          nodePort: { at: 5, is: "int" },
+          appProtocol: { at: 6, zero: true },
+        },
+      },
+      selector: { at: 2, is: "map" },
+      clusterIP: { at: 3 },
+      type: { at: 4 },
+      externalIPs: { at: 5, repeated: true },
+      sessionAffinity: { at: 7 },
+      externalName: { at: 10 },
+      externalTrafficPolicy: { at: 11 },
+      publishNotReadyAddresses: { at: 13, is: "bool" },
+      clusterIPs: { at: 18, repeated: true },
+      internalTrafficPolicy: { at: 22, zero: true },
+      trafficDistribution: { at: 23, zero: true },
+    },
+  },
+  status: {
+    at: 3,
+    of: { loadBalancer: { at: 1, of: { ingress: { at: 1, repeated: true, of: { ip: { at: 1 }, hostname: { at: 2 } } } } } },
+  },
+};
+
 const ENDPOINT: FieldSpecs = {
   addresses: { at: 1, repeated: true },
   conditions: {
@@ -95,6 +131,7 @@ const NODE: FieldSpecs = {
 };
 
 export const POD_FIELDS: ObjectFields = objectFields({ metadata: METADATA, ...POD });
+export const SERVICE_FIELDS: ObjectFields = objectFields({ metadata: METADATA, ...SERVICE });
 export const SLICE_FIELDS: ObjectFields = objectFields({ metadata: METADATA, ...SLICE });
 export const NODE_FIELDS: ObjectFields = objectFields({ metadata: METADATA, ...NODE });
 export const METADATA_FIELDS: ObjectFields = objectFields({ metadata: METADATA });

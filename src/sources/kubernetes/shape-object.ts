@@ -49,11 +49,28 @@ export const shapeCore =
     return { ...headOf(def, def.versions[0] ?? "v1"), metadata: { ...metadata, ...fateOf(object, def) }, ...picked };
   };
 
-/** What of a Service is read: all of its spec that matters to traffic, and the addresses of load balancers. */
-export function servicePart(object: KubeObject): Json {
-  const { healthCheckNodePort: _port, sessionAffinityConfig: _config, ipFamilies: _families, ...spec } = jsonOf(object.spec);
-  return { spec, status: { loadBalancer: jsonOf(object.status).loadBalancer } };
+/** What of a Service is read: what of its spec matters to traffic, and the addresses of its load balancer. */
+export function servicePart({ spec, status }: KubeObject): Json {
+  const { type, clusterIP, clusterIPs, externalIPs, externalName, selector, ports, sessionAffinity, ...more } = jsonOf(spec);
+  const { internalTrafficPolicy, externalTrafficPolicy, trafficDistribution, publishNotReadyAddresses } = more;
+  const { ingress } = jsonOf(jsonOf(status).loadBalancer);
+  return {
+    spec: {
+      ...{ type, clusterIP, clusterIPs, externalIPs, externalName, selector, ports: listOf(ports).map(servicePortPart), sessionAffinity },
+      ...{ internalTrafficPolicy, externalTrafficPolicy, trafficDistribution, publishNotReadyAddresses },
+    },
+    status: { loadBalancer: { ingress: listOf(ingress).map(({ ip, hostname }) => ({ ip, hostname })) } },
+  };
 }
+
+const servicePortPart = ({ name, protocol, port, targetPort, nodePort, appProtocol }: Json): Json => ({
+  name,
+  protocol,
+  port,
+  targetPort,
+  nodePort,
+  appProtocol,
+});
 
 /** What of an EndpointSlice is read. */
 export const slicePart = ({ addressType, endpoints, ports }: KubeObject): Json => ({

@@ -1,7 +1,7 @@
 import type { KindDef } from "../../config/kind-def.ts";
 import { KINDS } from "../../config/kinds/index.ts";
 import type { ObjectFields } from "../../kube/proto-fields.ts";
-import { METADATA_FIELDS, NODE_FIELDS, POD_FIELDS, SLICE_FIELDS } from "./core-fields.ts";
+import { METADATA_FIELDS, NODE_FIELDS, POD_FIELDS, SERVICE_FIELDS, SLICE_FIELDS } from "./core-fields.ts";
 import {
   nodePart,
   nothingMore,
@@ -37,7 +37,7 @@ export interface WatchedKind {
 const CORE: Readonly<
   Record<string, Pick<WatchedKind, "fieldSelector" | "dispensable" | "fields"> & { readonly part: Parameters<typeof shapeCore>[1] }>
 > = {
-  Service: { part: servicePart, dispensable: false },
+  Service: { part: servicePart, dispensable: false, fields: SERVICE_FIELDS },
   EndpointSlice: { part: slicePart, dispensable: false, fields: SLICE_FIELDS },
   Pod: {
     part: podPart,
