@@ -2,7 +2,8 @@ import type { IncomingMessage } from "node:http";
 import { PassThrough } from "node:stream";
 import { describe, expect, it } from "vitest";
 import { manualClock } from "../../test/support/manual-clock.ts";
-import { jsonOf, type WatchEvent, watchEvents } from "./answer-body.ts";
+import { SLICE_MS } from "../base/slice.ts";
+import { jsonOf, readChunks, type WatchEvent, watchEvents } from "./answer-body.ts";
 
 const answer = (statusCode = 200, headers = {}): PassThrough & IncomingMessage =>
   Object.assign(new PassThrough(), { statusCode, headers }) as unknown as PassThrough & IncomingMessage;
@@ -62,6 +63,27 @@ describe("an answer", () => {
     const body = answer();
     body.end('{"a":1}');
     expect(await jsonOf(body, times)).toEqual({ a: 1 });
+  });
+
+  it("that is long gives way to others while it is taken", async () => {
+    const clock = manualClock();
+    const body = answer();
+    for (let index = 0; index < 40; index++) body.write(String(index % 10));
+    body.end();
+    let taken = "";
+    const seen: number[] = [];
+    const look = (): void => {
+      seen.push(taken.length);
+      if (taken.length < 40) setImmediate(look);
+    };
+    setImmediate(look);
+    await readChunks(body, { clock, idleMs: 1000 }, (chunk) => {
+      taken += chunk.toString();
+      clock.advance(1);
+    });
+    expect(taken).toBe("0123456789".repeat(4));
+    const steps = [...seen, taken.length].map((length, index) => length - (seen[index - 1] ?? 0));
+    expect(Math.max(...steps)).toBeLessThanOrEqual(SLICE_MS);
   });
 
   it("with a status of failure is what the server says", async () => {

@@ -1,6 +1,7 @@
 import type { IncomingMessage } from "node:http";
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
+import { createSlice } from "../base/slice.ts";
 import { faultOfStatus, KubeError } from "./kube-error.ts";
 import { isProtobuf, protoStatus } from "./proto-envelope.ts";
 
@@ -108,9 +109,13 @@ async function* chunksOf(answer: IncomingMessage, times: BodyTimes): AsyncGenera
   }
 }
 
-/** The same for who can take each at once: an iterator would cost some promises a chunk, and large answers have thousands. */
+/**
+ * The same for who can take each at once: an iterator would cost some promises a chunk, and large answers have thousands. As many as have come would be
+ * taken in one turn of the loop, so that is cut into slices.
+ */
 async function eachChunk(answer: IncomingMessage, times: BodyTimes, take: (chunk: Buffer) => void): Promise<void> {
   const silence = endWhenSilent(answer, times);
+  const slice = createSlice(times.clock);
   try {
     await new Promise<void>((resolve, reject) => {
       answer.on("error", reject);
@@ -123,7 +128,12 @@ async function eachChunk(answer: IncomingMessage, times: BodyTimes, take: (chunk
         } catch (error) {
           answer.pause();
           reject(error);
+          return;
         }
+        const rest = slice();
+        if (rest === undefined) return;
+        answer.pause();
+        void rest.then(() => answer.resume());
       });
     });
   } catch (error) {
