@@ -6,7 +6,7 @@ import { round } from "./measurement.ts";
 import { type Match, type PeerExtent, runAll } from "./peer.ts";
 import { type Compared, compare, FIGURES, type Figure, type Run, type RunName } from "./peer-figures.ts";
 import { createTokenIssuer } from "./token-issuer.ts";
-import { type LoadShape, loadClient } from "./xdsload.ts";
+import { loadClient, workloadsOf } from "./xdsload.ts";
 
 /** A figure over TLS beside the same in plaintext, both of ours. */
 export interface OverTls extends Compared {
@@ -99,10 +99,6 @@ const secureFlags = (
   { securePort }: Contestant,
   { roots, token }: { readonly roots: string; readonly token: string },
 ): readonly string[] => [...["--address", `127.0.0.1:${securePort}`, "--tls", "--ca", roots, "--token", token]];
-
-/** Who the proxies of a scene of the load client are: each class is a workload with an account of its own. */
-const workloadsOf = ({ classes, namespaces }: LoadShape): readonly { readonly namespace: string; readonly account: string }[] =>
-  Array.from({ length: classes }, (_, index) => ({ namespace: `ns-${index % namespaces}`, account: `app-${index}` }));
 
 /** The JSON line of a row. */
 export const overTlsLine = (row: OverTls): string =>

@@ -1,11 +1,10 @@
 import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { systemClock } from "../src/base/clock.ts";
 import { type Asking, askWithLoadClient, askWithOwnClient, type Signed } from "./certificate-clients.ts";
-import { Fleet, reachesAll } from "./fleet.ts";
 import type { Emit } from "./measurement.ts";
-import { replaceFile, routeEdit, type SceneShape, sceneProxies, writeScene } from "./scene.ts";
+import { loadProxies, ownProxies } from "./pushed-proxies.ts";
+import type { SceneShape } from "./scene.ts";
 import { startServer } from "./server.ts";
 import { createTokenIssuer } from "./token-issuer.ts";
 import { foundLoadClient } from "./xdsload.ts";
@@ -27,12 +26,13 @@ interface SigningOptions {
 export async function measureSigning(shape: SceneShape, { seconds, loadClient, emit }: SigningOptions): Promise<void> {
   const home = await mkdtemp(join(tmpdir(), "bench-"));
   const issuer = createTokenIssuer();
-  await writeScene(home, shape);
+  const client = loadClient ? foundLoadClient() : undefined;
+  const scene = { home, shape, issuer };
+  const proxies = client === undefined ? ownProxies(scene) : loadProxies(client, scene);
+  await proxies.write();
   await issuer.introduce(home);
   const server = await startServer(home);
-  const fleet = new Fleet(server.securePort, { secure: await issuer.callsTo(home) });
   const asking: Asking = { home, server, token: issuer.tokenFor("ns-0", "default"), clients: CLIENTS, seconds };
-  const client = loadClient ? foundLoadClient() : undefined;
   const ask = (): Promise<Signed> => (client === undefined ? askWithOwnClient(asking) : askWithLoadClient(client, asking));
   const by = { clients: CLIENTS, client: client === undefined ? "own" : "xdsload" };
   try {
@@ -41,24 +41,17 @@ export async function measureSigning(shape: SceneShape, { seconds, loadClient, e
     const details = { ...by, signed: count, cpu_ms_each: cpuMsEach };
     emit({ bench: "csr-rate", value: rate, unit: "CSR/s", least: LEAST_RATE, details: { ...details, p50 } });
     emit({ bench: "csr-p99", value: p99, unit: "ms", limit: MOST_MS, details });
-    await fleet.connect(sceneProxies(shape));
-    await fleet.quiet();
-    const change = async (): Promise<number> => {
-      const edit = routeEdit(1);
-      const apply = await replaceFile(home, edit);
-      await systemClock.sleep(seconds * 1_000 * CHANGE_AT);
-      return Math.max(...(await fleet.observe(apply, reachesAll(edit))).times);
-    };
-    const [pushed, last] = await Promise.all([ask(), change()]);
+    await proxies.connect(server);
+    const [pushed, last] = await Promise.all([ask(), proxies.change(seconds * 1_000 * CHANGE_AT)]);
     emit({
       bench: "csr-p99-during-push",
       value: pushed.p99,
       unit: "ms",
       limit: MOST_MS,
-      details: { ...by, streams: fleet.size, rate: pushed.rate, slowest: pushed.slowest, route_change_last: last },
+      details: { ...by, streams: shape.proxies, rate: pushed.rate, slowest: pushed.slowest, route_change_last: last },
     });
   } finally {
-    fleet.close();
+    proxies.close();
     await server.stop();
     await rm(home, { recursive: true, force: true });
   }

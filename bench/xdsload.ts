@@ -50,8 +50,8 @@ export interface LoadLine {
 export interface LoadClient {
   /** Writes a scene: `config/` for the server, templates of changes for the client. */
   generate(directory: string, shape: LoadShape): void;
-  /** Runs it and gives its lines. */
-  run(command: string, args: readonly string[]): Promise<readonly LoadLine[]>;
+  /** Runs it and gives its lines; `heard` is told of each as it comes. */
+  run(command: string, args: readonly string[], heard?: (line: LoadLine) => void): Promise<readonly LoadLine[]>;
   /** Ends a server and starts it again. */
   readonly restartScript: string;
 }
@@ -65,6 +65,13 @@ export interface LoadShape {
   readonly proxies: number;
   readonly classes: number;
 }
+
+/** Who the proxies of a scene of the client are: each class is a workload with an account of its own. */
+export const workloadsOf = ({
+  classes,
+  namespaces,
+}: Pick<LoadShape, "classes" | "namespaces">): readonly { readonly namespace: string; readonly account: string }[] =>
+  Array.from({ length: classes }, (_, index) => ({ namespace: `ns-${index % namespaces}`, account: `app-${index}` }));
 
 /** Finds and builds the client; throws a sentence where that cannot be done. */
 export function loadClient(): LoadClient {
@@ -87,7 +94,7 @@ export function loadClient(): LoadClient {
       const flags = Object.entries(options).flatMap(([name, value]) => [`--${name}`, String(value)]);
       execFileSync(BINARY, ["gen", "--out", directory, ...flags], { stdio: ["ignore", "ignore", "inherit"] });
     },
-    run: (command, args) => linesOf(BINARY, [command, ...args]),
+    run: (command, args, heard) => linesOf([command, ...args], heard),
   };
 }
 
@@ -119,13 +126,16 @@ function tokenOfEach(): string {
   return overlay;
 }
 
-async function linesOf(program: string, args: readonly string[]): Promise<readonly LoadLine[]> {
+async function linesOf(args: readonly string[], heard: (line: LoadLine) => void = () => {}): Promise<readonly LoadLine[]> {
   const env = { ...process.env, XDS_DEPS: join(ROOT, "node_modules") };
-  const child = spawn(program, args, { cwd: ROOT, env, stdio: ["ignore", "pipe", "ignore"] });
+  const child = spawn(BINARY, args, { cwd: ROOT, env, stdio: ["ignore", "pipe", "ignore"] });
   const ended = new Promise<number | null>((resolve) => child.once("close", resolve));
   const lines: LoadLine[] = [];
   for await (const line of createInterface({ input: child.stdout })) {
-    if (line.startsWith("{")) lines.push(JSON.parse(line) as LoadLine);
+    if (!line.startsWith("{")) continue;
+    const said = JSON.parse(line) as LoadLine;
+    lines.push(said);
+    heard(said);
   }
   const status = await ended;
   if (status !== 0) throw new Error(`xdsload ${args.join(" ")} ended with status ${status}`);
