@@ -100,15 +100,15 @@ async function tokenCaller(
 /** An issuer may be named more than once, for other audiences or claims: the first who believes the token counts, and the first refusal where nobody does. */
 async function vouch(token: SignedToken, said: SaidByCaller, verifiers: readonly TokenVerifier[]): Promise<Vouched> {
   const issuer = token.claims.iss;
-  let refusal = new AuthnError("token issuer", "tokens of this issuer are not accepted");
+  let refusal: AuthnError | undefined;
   const judging = typeof issuer === "string" ? verifiers.filter((one) => one.judges(issuer)) : [];
-  for (const [index, verifier] of judging.entries()) {
+  for (const verifier of judging) {
     try {
       return await verifier.verify(token, said);
     } catch (error) {
       if (!(error instanceof AuthnError)) throw error;
-      if (index === 0) refusal = error;
+      refusal ??= error;
     }
   }
-  throw refusal;
+  throw refusal ?? new AuthnError("token issuer", "tokens of this issuer are not accepted");
 }
