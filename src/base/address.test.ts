@@ -1,5 +1,5 @@
 import assert from "node:assert/strict";
-import { isIPv6 } from "node:net";
+import { isIP, isIPv6 } from "node:net";
 import fc from "fast-check";
 import { describe, it } from "vitest";
 import {
@@ -35,6 +35,18 @@ describe("addresses", () => {
   it("sets IPv6 addresses in brackets before a port, and nothing else", () => {
     assert.deepEqual(["10.0.0.1", "::1", "a.b", ""].map(bracketed), ["10.0.0.1", "[::1]", "a.b", ""]);
     assert.deepEqual([hostPort("::1", 80), hostPort("a.b", "80"), hostPort("", 80)], ["[::1]:80", "a.b:80", ":80"]);
+  });
+
+  it("are told from other texts as Node does", () => {
+    const part = fc.oneof(
+      fc.integer({ min: 0, max: 300 }).map(String),
+      fc.constantFrom("", "0", "00", "01", "1e1", "+1", "-1", " 1", "1 ", "\u0661", "a", "::", "ffff", "%eth0", "1000000000000"),
+    );
+    const text = fc.tuple(fc.array(part, { maxLength: 6 }), fc.constantFrom(".", ":", "", "..")).map(([parts, by]) => parts.join(by));
+    fc.assert(
+      fc.property(fc.oneof(text, fc.ipV4(), fc.ipV6(), fc.string()), (one) => assert.equal(ipFamily(one), isIP(one))),
+      { numRuns: 2_000 },
+    );
   });
 
   it("knows the family", () => {
