@@ -1,6 +1,6 @@
 import { toBinary } from "@bufbuild/protobuf";
 import { contentHash } from "../base/hash.ts";
-import { MarkSum, markOf } from "../base/mark-sum.ts";
+import { type Mark, MarkSum, markOf } from "../base/mark-sum.ts";
 import type { Engine, Table } from "../engine/index.ts";
 import { type MeshConfig, MeshConfigSchema } from "../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import { type MeshNetworks, MeshNetworksSchema } from "../gen/istio/mesh/v1alpha1/mesh_networks_pb.js";
@@ -41,8 +41,7 @@ export function defineInputs(engine: Engine): Inputs {
 type RowOf<T> = T extends Table<infer V> ? V : never;
 
 /** What tells two rows of a table apart. */
-const ROW_DIGESTS: { readonly [T in keyof Inputs]: (row: RowOf<Inputs[T]>) => string } = {
-  objects: ({ hash }) => hash,
+const ROW_DIGESTS: { readonly [T in Exclude<keyof Inputs, "objects">]: (row: RowOf<Inputs[T]>) => string } = {
   mesh: (mesh) => contentHash(toBinary(MeshConfigSchema, mesh)),
   networks: (networks) => contentHash(toBinary(MeshNetworksSchema, networks)),
   names: (addresses) => JSON.stringify(addresses),
@@ -53,22 +52,38 @@ const ROW_DIGESTS: { readonly [T in keyof Inputs]: (row: RowOf<Inputs[T]>) => st
 /** Equal where everything configuration is computed from is equal, in this process and in any other. In steps, since there may be many rows. */
 export function* inputsDigest({ objects, mesh, networks, names, keySets, health }: Inputs): Generator<void, string> {
   const sum = new MarkSum();
-  yield* addRows(sum, objects, ROW_DIGESTS.objects);
-  yield* addRows(sum, mesh, ROW_DIGESTS.mesh);
-  yield* addRows(sum, networks, ROW_DIGESTS.networks);
-  yield* addRows(sum, names, ROW_DIGESTS.names);
-  yield* addRows(sum, keySets, ROW_DIGESTS.keySets);
-  yield* addRows(sum, health, ROW_DIGESTS.health);
+  yield* addRows(sum, objects, markOfObject);
+  yield* addRows(sum, mesh, markBy(mesh.name, ROW_DIGESTS.mesh));
+  yield* addRows(sum, networks, markBy(networks.name, ROW_DIGESTS.networks));
+  yield* addRows(sum, names, markBy(names.name, ROW_DIGESTS.names));
+  yield* addRows(sum, keySets, markBy(keySets.name, ROW_DIGESTS.keySets));
+  yield* addRows(sum, health, markBy(health.name, ROW_DIGESTS.health));
   return sum.text;
 }
 
 const ROWS_A_STEP = 100;
 
-function* addRows<V>(sum: MarkSum, table: Table<V>, digest: (row: V) => string): Iterable<void> {
+function* addRows<V>(sum: MarkSum, table: Table<V>, mark: (key: string, row: V) => Mark): Iterable<void> {
   let added = 0;
   for (const [key, row] of table.rows()) {
-    sum.add(markOf(`${table.name} ${key} ${digest(row)}`));
+    sum.add(mark(key, row));
     added += 1;
     if (added % ROWS_A_STEP === 0) yield;
   }
+}
+
+const markBy =
+  <V>(table: string, digest: (row: V) => string): ((key: string, row: V) => Mark) =>
+  (key, row) =>
+    markOf(`${table} ${key} ${digest(row)}`);
+
+/** Of thousands of objects, one changes: the others are not hashed again. */
+const objectMarks = new WeakMap<ConfigObject, Mark>();
+
+function markOfObject(key: string, object: ConfigObject): Mark {
+  const known = objectMarks.get(object);
+  if (known !== undefined) return known;
+  const mark = markOf(`objects ${key} ${object.hash}`);
+  objectMarks.set(object, mark);
+  return mark;
 }

@@ -4,7 +4,9 @@ import { manualClock } from "../../test/support/manual-clock.ts";
 import { connect, envoyProviders, resource, testView } from "../../test/support/xds-model.ts";
 import { silentLog } from "../base/log.ts";
 import { CLUSTER_TYPE, ENDPOINT_TYPE } from "../wire/type-urls.ts";
-import type { KeptReceipts } from "./receipts.ts";
+import type { Holding } from "./holding.ts";
+import { createNameSets } from "./name-sets.ts";
+import { Confirmations, type KeptReceipts, type Receipted } from "./receipts.ts";
 import { createXdsServer } from "./server.ts";
 import { listedVersions, setVersion } from "./set-version.ts";
 
@@ -126,6 +128,35 @@ describe("a proxy that comes back after a restart", () => {
     client.subscribe(CLUSTER_TYPE);
     await only.server.idle();
     expect(only.left()).toEqual([]);
+  });
+});
+
+describe("a receipt", () => {
+  it("is of one type, proxy, wish and what is held by it, however often it is asked for", () => {
+    const receipts = new Confirmations(manualClock(), undefined, () => {});
+    const names = createNameSets();
+    const set = (version: string): Holding => ({
+      base: { resources: new Map([["a", resource(CLUSTER_TYPE, "a", version)]]), failed: [] },
+      unlike: new Map(),
+    });
+    const [view, held] = [testView(NODE), set("1")];
+    const first: Receipted = { typeUrl: CLUSTER_TYPE, view, wanted: { wildcard: false, names: names.of(["a"]) }, holding: held };
+    const others: readonly Receipted[] = [
+      { ...first, typeUrl: ENDPOINT_TYPE },
+      { ...first, view: testView("another") },
+      { ...first, wanted: { ...first.wanted, wildcard: true } },
+      { ...first, wanted: { ...first.wanted, names: names.of(["a", "b"]) } },
+      { ...first, holding: set("2") },
+    ];
+    const all = [first, ...others];
+    const expected = all.map((one) =>
+      new Confirmations(manualClock(), undefined, () => {}).receiptOf({ ...one, holding: { ...one.holding } }),
+    );
+    expect(new Set(expected).size).toBe(all.length);
+    for (const [index, other] of others.entries()) {
+      const asked = [first, other, other, first].map((one) => receipts.receiptOf(one));
+      expect(asked).toEqual([0, index + 1, index + 1, 0].map((at) => expected[at]));
+    }
   });
 });
 

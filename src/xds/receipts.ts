@@ -55,10 +55,15 @@ export class Confirmations {
   }
 
   /** What stands for it in a file; undefined where it is not known what the client holds. */
-  receiptOf({ typeUrl, view, wanted, holding }: Receipted): string | undefined {
+  receiptOf(receipted: Receipted): string | undefined {
+    const { typeUrl, view, wanted, holding } = receipted;
+    const known = receipts.get(holding);
+    if (known !== undefined && isOf(known.receipted, receipted)) return known.receipt;
     const version = this.#heldVersion(holding);
     if (version === undefined) return undefined;
-    return contentHash([typeUrl, viewDigest(view), wanted.wildcard, namesDigest(wanted.names), version].join("\n"));
+    const receipt = contentHash([typeUrl, viewDigest(view), wanted.wildcard, namesDigest(wanted.names), version].join("\n"));
+    receipts.set(holding, { receipted, receipt });
+    return receipt;
   }
 
   /** True once: those who were confirmed are to be looked at now. */
@@ -76,6 +81,13 @@ export class Confirmations {
     return base === EMPTY_SET ? this.#versionOf(unlike) : undefined;
   }
 }
+
+/** The last receipt for what a stream holds: a change of one type leaves the others as they are, and all are written again. */
+const receipts = new WeakMap<Holding, { readonly receipted: Receipted; readonly receipt: string }>();
+
+/** Whether both are about the same; what is held is. */
+const isOf = (a: Receipted, b: Receipted): boolean =>
+  a.typeUrl === b.typeUrl && a.view === b.view && a.wanted.wildcard === b.wanted.wildcard && a.wanted.names === b.wanted.names;
 
 const views = new WeakMap<ProxyView, string>();
 
