@@ -11,7 +11,7 @@ import type { Workload } from "../registry/registry.ts";
 import type { DiscoveryVariant } from "../wire/discovery-stream.ts";
 import type { GenerateContext } from "./context.ts";
 import { defineSidecarChoice } from "./lookups/sidecar-choice.ts";
-import { extensionListOf, hasType } from "./patches/extension-list.ts";
+import { extensionListOf, hasExtension } from "./patches/extension-list.ts";
 import { proxyConfigText } from "./proxy-config.ts";
 import { workloadClaim } from "./workload-claim.ts";
 
@@ -25,7 +25,7 @@ export interface NodeFacts {
 export type NodeRefusal = { readonly refused: string };
 
 /** What counts standard metrics: an Envoy without it would refuse all its listeners. */
-const COUNTING_LOGGER = "envoy.extensions.access_loggers.stats.v3.Config";
+const COUNTING_LOGGER = { type: "envoy.extensions.access_loggers.stats.v3.Config", kind: "envoy.access_loggers" };
 
 const TYPES: readonly string[] = ["sidecar", "router", "waypoint"] satisfies ProxyType[];
 
@@ -68,7 +68,7 @@ export function readNode(node: Node, variant: DiscoveryVariant = "delta"): NodeF
     metadata: metadataOf(metadata, {
       nodeCluster: node.cluster,
       variant,
-      counts: flag(metadata.STANDARD_METRICS) && hasType(extensions, COUNTING_LOGGER),
+      counts: flag(metadata.STANDARD_METRICS) && hasExtension(extensions, COUNTING_LOGGER),
     }),
     ...(text(metadata.GENERATOR) === "grpc" && { generator: "grpc" }),
     ...(extensions !== undefined && { extensions }),

@@ -50,10 +50,18 @@ export interface ProxyView {
   readonly extensions?: ExtensionList;
 }
 
-/** Types of configuration that an Envoy's extensions take. All proxies of one build share one list. */
+/** What an Envoy's extensions are configured with. All proxies of one build share one list. */
 export interface ExtensionList {
   readonly id: string;
-  readonly types: ReadonlySet<string>;
+  /** Kinds of extensions (`envoy.filters.http`) by the type of configuration that they take. */
+  readonly kinds: ReadonlyMap<string, readonly string[]>;
+}
+
+/** A type of configuration that must be known to an Envoy. */
+export interface ExtensionNeed {
+  readonly type: string;
+  /** How the kinds of extensions begin that are looked for here; undefined where it may be any message that an extension uses. */
+  readonly kind: string | undefined;
 }
 
 /** Paths on a proxy's machine. Empty roots: those of the mesh, or for clients of the system. */

@@ -6,7 +6,7 @@ import type { FieldPath } from "../problem.ts";
 import type { ProblemCode } from "../problem-codes.ts";
 import { type AnyReader, enter, isRecord, type Reader, type Reading, refuse, refuseType, startReading } from "./reading.ts";
 import { enumReader, mapKeyReader, scalarReader } from "./scalar-readers.ts";
-import { readJsonObject, wellKnownReader } from "./well-known-readers.ts";
+import { anyReader, readJsonObject, wellKnownReader } from "./well-known-readers.ts";
 
 /** How strictly to read. */
 export interface ReadOptions {
@@ -126,9 +126,8 @@ function fieldReader(field: DescField): Reader {
     case "enum":
       return enumReader(field.enum);
     case "message":
-      if (field.message.typeName === "google.protobuf.Struct") return readJsonObject;
       if (isWrapperDesc(field.message) && field.oneof === undefined) return scalarOf(field.message);
-      return messageReader(field.message);
+      return contentReader(field, field.message);
     case "list":
       return listReader(itemReader(field));
     case "map":
@@ -137,9 +136,14 @@ function fieldReader(field: DescField): Reader {
 }
 
 function itemReader(field: DescField & { fieldKind: "list" | "map" }): Reader {
-  if (field.message !== undefined)
-    return field.message.typeName === "google.protobuf.Struct" ? readJsonObject : messageReader(field.message);
+  if (field.message !== undefined) return contentReader(field, field.message);
   return field.enum === undefined ? scalarReader(field.scalar) : enumReader(field.enum);
+}
+
+/** The reader of messages in a field: an object stands for itself in a Struct, and what an Any may hold depends on the field. */
+function contentReader(field: DescField, message: DescMessage): Reader {
+  if (message.typeName === "google.protobuf.Struct") return readJsonObject;
+  return message.typeName === "google.protobuf.Any" ? anyReader(field, message) : messageReader(message);
 }
 
 /** The scalar a wrapper message (BoolValue, UInt32Value …) carries. */

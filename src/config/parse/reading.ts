@@ -1,4 +1,4 @@
-import type { Registry } from "@bufbuild/protobuf";
+import type { DescField, Registry } from "@bufbuild/protobuf";
 import type { Report } from "../kind-def.ts";
 import type { FieldPath } from "../problem.ts";
 import type { ProblemCode } from "../problem-codes.ts";
@@ -40,8 +40,8 @@ export function enter(reading: Reading, size: number): boolean {
 /** Turns a JSON-shaped value into what a field holds; undefined when it was refused and reported. */
 export type Reader = (json: unknown, reading: Reading) => unknown;
 
-/** Reads what stands in a google.protobuf.Any, given with its "@type". */
-export type AnyReader = (json: Readonly<Record<string, unknown>>, reading: Reading) => unknown;
+/** Reads what stands in a google.protobuf.Any of a field, given with its "@type". */
+export type AnyReader = (json: Readonly<Record<string, unknown>>, reading: Reading, field: DescField) => unknown;
 
 /** Reports a fault at the present place. */
 export function refuse(reading: Reading, code: ProblemCode, message: string): undefined {

@@ -1,10 +1,10 @@
-import { type DescMessage, fromJson, type JsonValue } from "@bufbuild/protobuf";
+import { type DescField, type DescMessage, fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { LONGEST_SECONDS } from "../../base/duration.ts";
 import { quote } from "../checks/quote.ts";
 import { parseGoDuration } from "./go-duration.ts";
 import { enter, isRecord, type Reader, type Reading, refuse, refuseType, typeName } from "./reading.ts";
 
-/** Messages that JSON writes in a form of their own. Wrappers are not here: fields hold them as plain scalars. */
+/** Messages that JSON writes in a form of their own. Wrappers are not here, since fields hold them as plain scalars, nor `Any`, which depends on the field. */
 export function wellKnownReader(desc: DescMessage): Reader | undefined {
   switch (desc.typeName) {
     case "google.protobuf.Duration":
@@ -15,8 +15,6 @@ export function wellKnownReader(desc: DescMessage): Reader | undefined {
     case "google.protobuf.Timestamp":
     case "google.protobuf.FieldMask":
       return (json, reading) => convert(desc, json, reading);
-    case "google.protobuf.Any":
-      return readAny(desc);
     default:
       return undefined;
   }
@@ -45,12 +43,13 @@ function convert(desc: DescMessage, json: unknown, reading: Reading): unknown {
   }
 }
 
-function readAny(desc: DescMessage): Reader {
+/** The reader of what stands in an `Any`, which is the message `desc`, of a field. */
+export function anyReader(field: DescField, desc: DescMessage): Reader {
   return (json, reading) => {
     if (!isRecord(json) || typeof json["@type"] !== "string") return refuseType(reading, json, 'an object with "@type"');
     if (reading.anyContent === "unread") return undefined;
     if (reading.anyContent === "refuse") return refuse(reading, "schema.wrong-type", "messages of arbitrary type cannot be given here");
-    if (typeof reading.anyContent === "function") return reading.anyContent(json, reading);
+    if (typeof reading.anyContent === "function") return reading.anyContent(json, reading, field);
     const copy = copyJson(json, reading);
     if (copy === undefined) return undefined;
     try {

@@ -13,6 +13,7 @@ import {
   type EnvoyFilter_EnvoyConfigObjectMatch as Match,
   type EnvoyFilter_EnvoyConfigObjectPatch as ObjectPatch,
 } from "../../gen/istio/networking/v1alpha3/envoy_filter_pb.js";
+import type { ExtensionNeed } from "../../model/proxy.ts";
 import type { TargetName } from "../lookups/policy-target.ts";
 import { matchOf } from "./compile-match.ts";
 import { idleFields } from "./idle-fields.ts";
@@ -48,8 +49,8 @@ export interface CompiledPatch {
   /** Which proxies it is for: a regular expression on their version, and metadata they must have. */
   readonly version: string;
   readonly metadata: Labels;
-  /** Types of extensions it needs. */
-  readonly types: readonly string[];
+  /** Extensions that Envoy must have for it. */
+  readonly needs: readonly ExtensionNeed[];
 }
 
 /** Reads and checks all patches of an EnvoyFilter. Never throws: what is wrong with a patch stands in it. */
@@ -89,7 +90,7 @@ function compilePatch({ applyTo: kind, match, patch }: ObjectPatch, { index, id,
       patch: undefined,
       faults: ["applyTo and operation must be set"],
       notes: [],
-      types: [],
+      needs: [],
     };
   const operation = effectiveOperation(applyTo, written);
   const { schema } = PATCHED_TYPES[applyTo];
@@ -117,7 +118,7 @@ function compilePatch({ applyTo: kind, match, patch }: ObjectPatch, { index, id,
       ...(applyTo === "BOOTSTRAP" ? [AT_START] : []),
       ...(value === undefined ? [] : [...value.notes, ...idleFields({ applyTo, operation, schema, message: value.message })]),
     ],
-    types: value?.types ?? [],
+    needs: value?.needs ?? [],
   };
 }
 

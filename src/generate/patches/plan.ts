@@ -7,11 +7,11 @@ import type { ConfigObject } from "../../config/object.ts";
 import type { Query, Table } from "../../engine/index.ts";
 import type { Patch } from "../../envoy/patch/patch.ts";
 import type { EnvoyFilter } from "../../gen/istio/networking/v1alpha3/envoy_filter_pb.js";
-import type { ExtensionList, ProxyView } from "../../model/proxy.ts";
+import type { ExtensionList, ExtensionNeed, ProxyView } from "../../model/proxy.ts";
 import type { GenerateContext } from "../context.ts";
 import { isTargeted } from "../lookups/policy-target.ts";
 import { type CompiledFilter, type CompiledPatch, compileFilter } from "./compile.ts";
-import { hasType } from "./extension-list.ts";
+import { hasExtension } from "./extension-list.ts";
 
 type Context = Pick<GenerateContext, "engine" | "inputs">;
 
@@ -110,7 +110,7 @@ function needsOf(filters: readonly CompiledFilter[]): Needs | undefined {
     labels: filters.some(({ selector, targets }) => selector !== undefined || targets.length > 0),
     version: patches.some(({ version }) => version !== ""),
     metadata: [...new Set(patches.flatMap(({ metadata }) => Object.keys(metadata)))].sort(),
-    extensions: patches.some(({ types }) => types.length > 0),
+    extensions: patches.some((patch) => patch.needs.length > 0),
   };
 }
 
@@ -137,7 +137,9 @@ function inOrder(filters: readonly CompiledFilter[], root: string): readonly Com
 
 function planOf(filters: readonly CompiledFilter[], key: PlanKey, registry: Registry): PatchPlan {
   const meant = filters.flatMap(({ patches }) => patches.filter((one) => one.patch !== undefined && isFor(one, key)));
-  const missing = ({ types }: CompiledPatch): readonly string[] => types.filter((type) => !hasType(key.extensions, type));
+  const missing = ({ needs }: CompiledPatch): readonly string[] => [
+    ...new Set(needs.filter((need) => !hasExtension(key.extensions, need)).map(needText)),
+  ];
   const patches = meant.flatMap((one) => (one.patch !== undefined && missing(one).length === 0 ? [one.patch] : []));
   const refused = meant.flatMap((one): readonly PlanFault[] => {
     const types = missing(one);
@@ -148,6 +150,8 @@ function planOf(filters: readonly CompiledFilter[], key: PlanKey, registry: Regi
   const id = contentHash([...patches.map((one) => one.id), ...refused.map(({ patch }) => `!${patch}`)].join("\n"));
   return plans.of(id, () => ({ id, patches, refused, registry }));
 }
+
+const needText = ({ type, kind }: ExtensionNeed): string => (kind === undefined ? type : `${type} among ${kind}`);
 
 /** Namespaces with equal plans share one, and with it everything that was patched by it. */
 const plans = new Interned<PatchPlan>();

@@ -8,6 +8,8 @@ import { readValue } from "./read-value.ts";
 const registry = await messageRegistry();
 const T = "type.googleapis.com/envoy.extensions.filters.http";
 
+const BUFFER = { type: "envoy.extensions.filters.http.buffer.v3.Buffer", kind: "envoy.filters.http" };
+
 const read = (typed_config: JsonObject, { merging = false, schema = HttpFilterSchema as DescMessage } = {}) => {
   const value = readValue(schema, { name: "f", typed_config }, { registry, merging });
   return { ...value, config: (toJson(schema, value.message, { registry }) as JsonObject).typedConfig };
@@ -15,9 +17,9 @@ const read = (typed_config: JsonObject, { merging = false, schema = HttpFilterSc
 
 describe("readValue", () => {
   it("makes messages of types we have descriptors for, in either spelling of fields", () => {
-    const { config, faults, types } = read({ "@type": `${T}.buffer.v3.Buffer`, max_request_bytes: 5 });
+    const { config, faults, needs } = read({ "@type": `${T}.buffer.v3.Buffer`, max_request_bytes: 5 });
     assert.deepEqual(config, { "@type": `${T}.buffer.v3.Buffer`, maxRequestBytes: 5 });
-    assert.deepEqual([faults, types], [[], ["envoy.extensions.filters.http.buffer.v3.Buffer"]]);
+    assert.deepEqual([faults, needs], [[], [BUFFER]]);
     assert.deepEqual(read({ "@type": `${T}.buffer.v3.Buffer`, maxRequestBytes: 5 }).config, config);
   });
 
@@ -57,14 +59,14 @@ describe("readValue", () => {
     };
     assert.deepEqual(read(struct).config, { "@type": struct["@type"], typeUrl: struct.type_url, value: { max_request_bytes: 5 } });
     assert.deepEqual(read(struct, { merging: true }).config, { "@type": `${T}.buffer.v3.Buffer`, maxRequestBytes: 5 });
-    assert.deepEqual(read(struct).types, ["envoy.extensions.filters.http.buffer.v3.Buffer"]);
+    assert.deepEqual(read(struct).needs, [BUFFER]);
   });
 
   it("reads what is inside other configurations", () => {
     const inner = { name: "x", typed_config: { "@type": `${T}.buffer.v3.Buffer`, max_request_bytes: "no" } };
-    const { faults, types } = read({ "@type": `${T}.router.v3.Router`, upstream_http_filters: [inner] });
+    const { faults, needs } = read({ "@type": `${T}.router.v3.Router`, upstream_http_filters: [inner] });
     assert.deepEqual(faults, ["typed_config.upstream_http_filters[0].typed_config.max_request_bytes must be a whole number, not a text"]);
-    assert.deepEqual(types, ["envoy.extensions.filters.http.router.v3.Router", "envoy.extensions.filters.http.buffer.v3.Buffer"]);
+    assert.deepEqual(needs, [{ type: "envoy.extensions.filters.http.router.v3.Router", kind: "envoy.filters.http" }, BUFFER]);
   });
 
   const WRONG = "is not a script in Lua that Envoy takes: line 2: unexpected end of the script";

@@ -5,6 +5,12 @@ import { readMessage } from "../../config/parse/read-message.ts";
 import type { AnyReader } from "../../config/parse/reading.ts";
 import type { FieldPath } from "../../config/problem.ts";
 import { constraintFaults } from "../../envoy/patch/constraints.ts";
+import { AccessLogSchema } from "../../gen/envoy/config/accesslog/v3/accesslog_pb.js";
+import { Cluster_CustomClusterTypeSchema } from "../../gen/envoy/config/cluster/v3/cluster_pb.js";
+import { TransportSocketSchema } from "../../gen/envoy/config/core/v3/base_pb.js";
+import { FilterSchema, ListenerFilterSchema } from "../../gen/envoy/config/listener/v3/listener_components_pb.js";
+import { HttpFilterSchema } from "../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
+import type { ExtensionNeed } from "../../model/proxy.ts";
 import { encode, typedStruct } from "../../wire/encode.ts";
 import { typeUrlOf } from "../../wire/type-urls.ts";
 
@@ -15,8 +21,8 @@ export interface PatchValue {
   readonly faults: readonly string[];
   /** What is passed over: fields that we have no descriptor for. */
   readonly notes: readonly string[];
-  /** Types of the configurations inside. */
-  readonly types: readonly string[];
+  /** Extensions that the configurations inside are for. */
+  readonly needs: readonly ExtensionNeed[];
 }
 
 export interface ReadingOptions {
@@ -24,6 +30,16 @@ export interface ReadingOptions {
   /** Whether the content is merged into something: then its parts must be typed. */
   readonly merging: boolean;
 }
+
+/** What Envoy looks for by the type of configuration in these messages: how the kinds of such extensions begin. */
+const EXTENSION_KINDS: ReadonlyMap<string, string> = new Map([
+  [HttpFilterSchema.typeName, "envoy.filters.http"],
+  [FilterSchema.typeName, "envoy.filters.network"],
+  [ListenerFilterSchema.typeName, "envoy.filters.listener"],
+  [TransportSocketSchema.typeName, "envoy.transport_sockets"],
+  [AccessLogSchema.typeName, "envoy.access_loggers"],
+  [Cluster_CustomClusterTypeSchema.typeName, "envoy.clusters"],
+]);
 
 /** Types that wrap the JSON of another: Envoy converts them, and so do we where we can. */
 const TYPED_STRUCTS: ReadonlySet<string> = new Set(["udpa.type.v1.TypedStruct", "xds.type.v3.TypedStruct"]);
@@ -34,17 +50,18 @@ const TYPED_STRUCTS: ReadonlySet<string> = new Set(["udpa.type.v1.TypedStruct", 
  * Istio does, and noted.
  */
 export function readValue(schema: DescMessage, json: JsonObject, { registry, merging }: ReadingOptions): PatchValue {
-  const [faults, notes, types] = [new Set<string>(), new Set<string>(), new Set<string>()];
+  const [faults, notes] = [new Set<string>(), new Set<string>()];
+  const needs: ExtensionNeed[] = [];
   const report = (path: FieldPath, message: string): void => void faults.add(`${pathText(path)} ${message}`);
   const note = (path: FieldPath, message: string): void => void notes.add(`${pathText(path)}: ${message}`);
 
-  const readAny: AnyReader = (any, reading) => {
+  const readAny: AnyReader = (any, reading, { parent }) => {
     const { "@type": url, ...rest } = any as JsonObject;
     const named = nameOf(String(url));
     const wrapped = TYPED_STRUCTS.has(named) ? structContent(rest) : undefined;
     const type = wrapped === undefined ? named : nameOf(wrapped.typeUrl);
     const content = wrapped?.value ?? rest;
-    types.add(type);
+    needs.push({ type, kind: EXTENSION_KINDS.get(parent.typeName) });
     const known = registry.getMessage(type);
     if (known === undefined) return typedStruct(`type.googleapis.com/${type}`, content);
     const unknown: string[] = [];
@@ -72,7 +89,7 @@ export function readValue(schema: DescMessage, json: JsonObject, { registry, mer
     unknownField: "schema.unknown-field",
     report: (code, path, text) => (code === "schema.unknown-field" ? note(path, `${text}; it is left out`) : report(path, text)),
   });
-  return { message, faults: [...faults], notes: [...notes], types: [...types] };
+  return { message, faults: [...faults], notes: [...notes], needs };
 }
 
 /** Messages with a JSON form of their own stand under `value` in an `Any`. */
