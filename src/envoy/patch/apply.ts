@@ -1,6 +1,7 @@
 import { type DescMessage, fromBinary, type Message, type MessageShape, type Registry } from "@bufbuild/protobuf";
 import { encode } from "../../wire/encode.ts";
-import { type ConstraintFault, constraintFaults, faultText } from "./constraints.ts";
+import { constraintFaults } from "./constraints.ts";
+import { type Fault, faultText } from "./fault.ts";
 import type { Patch } from "./patch.ts";
 import { structureFaults } from "./structure.ts";
 import { type PatchOutcome, PatchTrace } from "./trace.ts";
@@ -26,7 +27,7 @@ export interface Applied {
 export interface Attempt {
   readonly trace: PatchTrace;
   /** All that Envoy would refuse the result for. */
-  readonly faults: readonly ConstraintFault[];
+  readonly faults: readonly Fault[];
   /** The result; undefined where a patch removed the resource. */
   readonly result: (() => Uint8Array) | undefined;
 }
@@ -85,7 +86,7 @@ export function* wholeAttempt<S extends DescMessage>(
 }
 
 /** Everything Envoy would refuse a message for, as far as we can tell. */
-export const messageFaults = (schema: DescMessage, message: Message, registry: Registry): readonly ConstraintFault[] => [
+export const messageFaults = (schema: DescMessage, message: Message, registry: Registry): readonly Fault[] => [
   ...constraintFaults(schema, message, registry),
   ...structureFaults(schema, message),
 ];

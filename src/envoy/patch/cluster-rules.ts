@@ -11,6 +11,7 @@ import { type Address, BindConfigSchema } from "../../gen/envoy/config/core/v3/a
 import { ClusterConfigSchema as AggregateSchema } from "../../gen/envoy/extensions/clusters/aggregate/v3/cluster_pb.js";
 import { ClusterConfigSchema as DynamicForwardProxySchema } from "../../gen/envoy/extensions/clusters/dynamic_forward_proxy/v3/cluster_pb.js";
 import { HttpProtocolOptionsSchema as UpstreamOptionsSchema } from "../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js";
+import { at, type Fault } from "./fault.ts";
 import { typeNameOf } from "./merge-any.ts";
 import { type MessageRule, messageRule, secondsOf } from "./message-rule.ts";
 
@@ -22,23 +23,23 @@ const LARGEST_RING = 8_388_608n;
 
 export const CLUSTER_RULES: readonly MessageRule[] = [
   messageRule(ClusterSchema, (cluster) => [
-    ...discoveryReasons(cluster),
-    ...balancingReasons(cluster),
-    ...optionReasons(cluster),
-    ...algorithmReasons(cluster),
+    ...discoveryFaults(cluster),
+    ...balancingFaults(cluster),
+    ...optionFaults(cluster),
+    ...algorithmFaults(cluster),
   ]),
   messageRule(OutlierDetectionSchema, ({ maxEjectionTime, baseEjectionTime }) => {
     const base = secondsOf(baseEjectionTime, BASE_EJECTION_SECONDS);
     const most = secondsOf(maxEjectionTime, Math.max(MAX_EJECTION_SECONDS, base));
-    return [most < base && "max_ejection_time must not be less than base_ejection_time"];
+    return [most < base && at("max_ejection_time", "must not be less than base_ejection_time")];
   }),
   messageRule(CircuitBreakersSchema, ({ perHostThresholds }) => [
-    perHostThresholds.some(hasMoreThanConnections) && "per_host_thresholds can limit max_connections alone",
+    perHostThresholds.some(hasMoreThanConnections) && at("per_host_thresholds", "can limit max_connections alone"),
   ]),
   messageRule(BindConfigSchema, ({ sourceAddress, extraSourceAddresses, additionalSourceAddresses }) => [
     sourceAddress === undefined &&
       extraSourceAddresses.length + additionalSourceAddresses.length > 0 &&
-      "source_address must be set where there are further addresses",
+      at("source_address", "must be set where there are further addresses"),
   ]),
 ];
 
@@ -47,21 +48,23 @@ const hasMoreThanConnections = (one: CircuitBreakers_Thresholds): boolean =>
   [one.maxPendingRequests, one.maxRequests, one.maxRetries, one.maxConnectionPools, one.retryBudget].some((limit) => limit !== undefined);
 
 /** How endpoints are found decides what else must and must not be given. */
-function discoveryReasons(cluster: Cluster): readonly (string | false)[] {
+function discoveryFaults(cluster: Cluster): readonly (Fault | false)[] {
   const type = discoveryOf(cluster);
   const endpoints = cluster.loadAssignment?.endpoints.flatMap(({ lbEndpoints }) => lbEndpoints) ?? [];
   return [
-    cluster.edsClusterConfig !== undefined && type !== DiscoveryType.EDS && "eds_cluster_config is for clusters of type EDS",
+    cluster.edsClusterConfig !== undefined && type !== DiscoveryType.EDS && at("eds_cluster_config", "is for clusters of type EDS"),
     type === DiscoveryType.EDS &&
       cluster.edsClusterConfig?.edsConfig === undefined &&
-      "eds_cluster_config.eds_config must be set in a cluster of type EDS",
-    type === DiscoveryType.ORIGINAL_DST && cluster.loadAssignment !== undefined && "load_assignment cannot be given for type ORIGINAL_DST",
-    type === DiscoveryType.LOGICAL_DNS && endpoints.length !== 1 && "load_assignment must have one endpoint for type LOGICAL_DNS",
+      at("eds_cluster_config.eds_config", "must be set in a cluster of type EDS"),
+    type === DiscoveryType.ORIGINAL_DST &&
+      cluster.loadAssignment !== undefined &&
+      at("load_assignment", "cannot be given for type ORIGINAL_DST"),
+    type === DiscoveryType.LOGICAL_DNS && endpoints.length !== 1 && at("load_assignment", "must have one endpoint for type LOGICAL_DNS"),
     type === DiscoveryType.STATIC &&
       endpoints.some(
         ({ hostIdentifier: { case: kind, value } }) => kind === "endpoint" && value.address !== undefined && isName(value.address),
       ) &&
-      "load_assignment must have IP addresses for type STATIC",
+      at("load_assignment", "must have IP addresses for type STATIC"),
   ];
 }
 
@@ -75,48 +78,53 @@ function discoveryOf({ clusterDiscoveryType }: Cluster): DiscoveryType | undefin
 const isName = ({ address }: Address): boolean =>
   address.case === "socketAddress" && address.value.resolverName === "" && !isIp(address.value.address);
 
-function balancingReasons(cluster: Cluster): readonly (string | false)[] {
+function balancingFaults(cluster: Cluster): readonly (Fault | false)[] {
   const { lbPolicy, loadBalancingPolicy, lbSubsetConfig } = cluster;
   const type = discoveryOf(cluster);
   const provided = lbPolicy === LbPolicy.CLUSTER_PROVIDED;
   return [
     lbPolicy === LbPolicy.LOAD_BALANCING_POLICY_CONFIG &&
       loadBalancingPolicy === undefined &&
-      "load_balancing_policy must be set where lb_policy says so",
-    type === DiscoveryType.ORIGINAL_DST && !provided && "lb_policy must be CLUSTER_PROVIDED for type ORIGINAL_DST",
+      at("load_balancing_policy", "must be set where lb_policy says so"),
+    type === DiscoveryType.ORIGINAL_DST && !provided && at("lb_policy", "must be CLUSTER_PROVIDED for type ORIGINAL_DST"),
     provided &&
       type !== undefined &&
       type !== DiscoveryType.ORIGINAL_DST &&
       loadBalancingPolicy === undefined &&
-      `lb_policy cannot be CLUSTER_PROVIDED for type ${DiscoveryType[type]}`,
-    provided && (lbSubsetConfig?.subsetSelectors.length ?? 0) > 0 && "lb_subset_config cannot be combined with lb_policy CLUSTER_PROVIDED",
+      at("lb_policy", `cannot be CLUSTER_PROVIDED for type ${DiscoveryType[type]}`),
+    provided &&
+      (lbSubsetConfig?.subsetSelectors.length ?? 0) > 0 &&
+      at("lb_subset_config", "cannot be combined with lb_policy CLUSTER_PROVIDED"),
     loadBalancingPolicy?.policies.every(({ typedExtensionConfig }) => typedExtensionConfig === undefined) === true &&
-      "load_balancing_policy must have a policy",
-    bringsBalancer(cluster) && !provided && loadBalancingPolicy === undefined && "lb_policy must be CLUSTER_PROVIDED for this cluster_type",
+      at("load_balancing_policy", "must have a policy"),
+    bringsBalancer(cluster) &&
+      !provided &&
+      loadBalancingPolicy === undefined &&
+      at("lb_policy", "must be CLUSTER_PROVIDED for this cluster_type"),
     lbSubsetConfig?.localityWeightAware === true &&
       cluster.commonLbConfig?.localityConfigSpecifier.case !== "localityWeightedLbConfig" &&
-      "lb_subset_config.locality_weight_aware needs common_lb_config.locality_weighted_lb_config",
+      at("lb_subset_config.locality_weight_aware", "needs common_lb_config.locality_weighted_lb_config"),
   ];
 }
 
 /** Settings of an algorithm count where it is in use. */
-function algorithmReasons(cluster: Cluster): readonly (string | false)[] {
+function algorithmFaults(cluster: Cluster): readonly (Fault | false)[] {
   const { lbConfig, lbPolicy } = cluster;
   switch (lbConfig.case) {
     case "ringHashLbConfig": {
       const { minimumRingSize = LEAST_RING, maximumRingSize = LARGEST_RING } = lbConfig.value;
       const isEmpty = lbPolicy === LbPolicy.RING_HASH && minimumRingSize > maximumRingSize;
-      return [isEmpty && "ring_hash_lb_config.minimum_ring_size must not be more than maximum_ring_size"];
+      return [isEmpty && at("ring_hash_lb_config.minimum_ring_size", "must not be more than maximum_ring_size")];
     }
     case "maglevLbConfig": {
       const { tableSize } = lbConfig.value;
       const isOdd = lbPolicy === LbPolicy.MAGLEV && tableSize !== undefined && !isPrime(Number(tableSize));
-      return [isOdd && "maglev_lb_config.table_size must be a prime number"];
+      return [isOdd && at("maglev_lb_config.table_size", "must be a prime number")];
     }
     case "originalDstLbConfig": {
       const { httpHeaderName, useHttpHeader } = lbConfig.value;
       const isUnused = discoveryOf(cluster) === DiscoveryType.ORIGINAL_DST && httpHeaderName !== "" && !useHttpHeader;
-      return [isUnused && "original_dst_lb_config.http_header_name needs use_http_header"];
+      return [isUnused && at("original_dst_lb_config.http_header_name", "needs use_http_header")];
     }
     default:
       return [];
@@ -133,12 +141,12 @@ function bringsBalancer({ clusterDiscoveryType: { case: kind, value } }: Cluster
 /** Envoy finds these options by their key. */
 const OPTION_KEYS: ReadonlySet<string> = new Set([UpstreamOptionsSchema.typeName, "envoy.upstreams.http.http_protocol_options"]);
 
-const optionReasons = ({ typedExtensionProtocolOptions }: Cluster): readonly (string | false)[] =>
+const optionFaults = ({ typedExtensionProtocolOptions }: Cluster): readonly (Fault | false)[] =>
   Object.entries(typedExtensionProtocolOptions).map(
     ([key, any]) =>
       typeNameOf(any) === UpstreamOptionsSchema.typeName &&
       !OPTION_KEYS.has(key) &&
-      `typed_extension_protocol_options must have the key ${UpstreamOptionsSchema.typeName}, not ${key}`,
+      at("typed_extension_protocol_options", `must have the key ${UpstreamOptionsSchema.typeName}, not ${key}`),
   );
 
 function isPrime(value: number): boolean {

@@ -8,7 +8,7 @@ import { RouteConfigurationSchema } from "../../gen/envoy/config/route/v3/route_
 import { HttpFilterSchema } from "../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
 import { messageRegistry } from "../../wire/json.ts";
 import { messageFaults } from "./apply.ts";
-import { faultText } from "./constraints.ts";
+import { faultText } from "./fault.ts";
 
 const registry = await messageRegistry();
 const T = "type.googleapis.com/envoy.extensions.filters";
@@ -78,7 +78,7 @@ const CASES: readonly [title: string, schema: DescMessage, json: JsonValue, faul
     "a Lua filter with two scripts for all routes",
     HttpFilterSchema,
     filter("http.lua.v3.Lua", { inlineCode: "a = 1", defaultSourceCode: { inlineString: "a = 1" } }),
-    ["typed_config inline_code cannot be combined with default_source_code"],
+    ["typed_config.inline_code cannot be combined with default_source_code"],
   ],
   ["a Lua filter with one", HttpFilterSchema, filter("http.lua.v3.Lua", { inlineCode: "a = 1" }), []],
   ["a good listener", ListenerSchema, listener({ filters: [manager(router)] }), []],

@@ -12,26 +12,18 @@ import {
 import { type Any, AnySchema, isWrapperDesc } from "@bufbuild/protobuf/wkt";
 import { RegexMatcherSchema } from "../../gen/envoy/type/matcher/v3/regex_pb.js";
 import { disabled, type FieldRules, required, rules } from "../../gen/validate/validate_pb.js";
+import type { Fault } from "./fault.ts";
 import { typeNameOf } from "./merge-any.ts";
-import { messageReasons } from "./message-rules.ts";
+import { ruleFaults } from "./message-rules.ts";
 import { regexFault } from "./regex.ts";
 import { scalarFault } from "./scalar-rules.ts";
-
-/** Something Envoy would refuse a message for. */
-export interface ConstraintFault {
-  /** Where in the message: `http_filters[2].typed_config.stat_prefix`. */
-  readonly path: string;
-  readonly reason: string;
-}
-
-export const faultText = ({ path, reason }: ConstraintFault): string => (path === "" ? reason : `${path} ${reason}`);
 
 /**
  * What in a message breaks the rules that Envoy's API carries (protoc-gen-validate), messages inside `Any` included: Envoy refuses a whole
  * resource for one of them. Only rules that are in use there are known here; a rule that is not known counts as kept.
  */
-export function constraintFaults(schema: DescMessage, message: Message, registry: Registry): readonly ConstraintFault[] {
-  const faults: ConstraintFault[] = [];
+export function constraintFaults(schema: DescMessage, message: Message, registry: Registry): readonly Fault[] {
+  const faults: Fault[] = [];
   checkMessage(schema, message as unknown as Fields, { path: "", registry, faults });
   return faults;
 }
@@ -41,7 +33,7 @@ type Fields = Readonly<Record<string, unknown>>;
 interface Walk {
   readonly path: string;
   readonly registry: Registry;
-  readonly faults: ConstraintFault[];
+  readonly faults: Fault[];
 }
 
 interface FieldCheck {
@@ -105,7 +97,7 @@ function optionOf(field: DescField): FieldRules | undefined {
 
 function checkMessage(schema: DescMessage, message: Fields, walk: Walk): void {
   if (schema.typeName === RegexMatcherSchema.typeName) checkRegex(message, walk);
-  for (const reason of messageReasons(schema.typeName, message as unknown as Message)) fault(walk, reason);
+  for (const { path, reason } of ruleFaults(schema.typeName, message as unknown as Message)) fault(inside(walk, path), reason);
   const { fields, oneofs } = checksOf(schema);
   for (const oneof of oneofs) {
     const choice = message[oneof.localName] as { readonly case: string | undefined };
@@ -187,6 +179,7 @@ function fieldOf(field: DescField, message: Fields): unknown {
   return choice.case === field.localName ? choice.value : undefined;
 }
 
-const inside = (walk: Walk, name: string): Walk => ({ ...walk, path: walk.path === "" ? name : `${walk.path}.${name}` });
+const inside = (walk: Walk, name: string): Walk =>
+  name === "" ? walk : { ...walk, path: walk.path === "" ? name : `${walk.path}.${name}` };
 
 const fault = ({ path, faults }: Walk, reason: string): void => void faults.push({ path, reason });

@@ -14,73 +14,74 @@ import {
   TcpProxy_UpstreamConnectMode as ConnectMode,
   TcpProxySchema,
 } from "../../gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.js";
+import { at, type Fault } from "./fault.ts";
 import { typeNameOf } from "./merge-any.ts";
 import { type MessageRule, messageRule } from "./message-rule.ts";
 import type { AnyFilter } from "./terminal-filters.ts";
 
 export const LISTENER_RULES: readonly MessageRule[] = [
-  messageRule(ListenerSchema, listenerReasons),
+  messageRule(ListenerSchema, listenerFaults),
   messageRule(FilterChainMatchSchema, ({ addressSuffix, suffixLen, serverNames }) => [
-    (addressSuffix !== "" || suffixLen !== undefined) && "address_suffix and suffix_len are not implemented by Envoy",
-    serverNames.some((name) => name.replace(/^\*\./, "").includes("*")) && "server_names can have * as a whole first label only",
+    (addressSuffix !== "" || suffixLen !== undefined) && at("address_suffix", "is not implemented by Envoy, nor is suffix_len"),
+    serverNames.some((name) => name.replace(/^\*\./, "").includes("*")) && at("server_names", "can have * as a whole first label only"),
   ]),
-  messageRule(CidrRangeSchema, ({ addressPrefix }) => [!isIp(addressPrefix) && "address_prefix must be an IP address"]),
+  messageRule(CidrRangeSchema, ({ addressPrefix }) => [!isIp(addressPrefix) && at("address_prefix", "must be an IP address")]),
   messageRule(SocketAddressSchema, ({ portSpecifier, resolverName }) => [
-    portSpecifier.case === "namedPort" && resolverName === "" && "named_port needs a resolver_name",
+    portSpecifier.case === "namedPort" && resolverName === "" && at("named_port", "needs a resolver_name"),
   ]),
   messageRule(HttpConnectionManagerSchema, (manager) => [
     manager.useRemoteAddress === true &&
       manager.originalIpDetectionExtensions.length > 0 &&
-      "original_ip_detection_extensions cannot be combined with use_remote_address",
+      at("original_ip_detection_extensions", "cannot be combined with use_remote_address"),
     manager.commonHttpProtocolOptions?.maxResponseHeadersKb !== undefined &&
-      "common_http_protocol_options.max_response_headers_kb is for clusters",
+      at("common_http_protocol_options.max_response_headers_kb", "is for clusters"),
     isRepeated(manager.upgradeConfigs.map(({ upgradeType }) => upgradeType.toLowerCase())) &&
-      "upgrade_configs must not repeat an upgrade_type",
+      at("upgrade_configs", "must not repeat an upgrade_type"),
   ]),
   messageRule(TcpProxySchema, ({ upstreamConnectMode, maxEarlyDataBytes }) => [
     upstreamConnectMode !== ConnectMode.IMMEDIATE &&
       maxEarlyDataBytes === undefined &&
-      "max_early_data_bytes must be set where upstream_connect_mode waits",
+      at("max_early_data_bytes", "must be set where upstream_connect_mode waits"),
   ]),
   // Envoy passes over an optional filter that it does not know.
   messageRule(HttpFilterSchema, (filter) => (filter.isOptional ? [] : [nameless(filter), misplaced(filter.configType, "http")])),
   messageRule(FilterSchema, (filter) => [nameless(filter), misplaced(filter.configType, "network")]),
   messageRule(ListenerFilterSchema, (filter) => [nameless(filter), misplaced(filter.configType, "listener")]),
   messageRule(TransportSocketSchema, (socket) => [nameless(socket)]),
-  messageRule(ConnectionLimitSchema, ({ maxConnections }) => [maxConnections === undefined && "max_connections must be set"]),
+  messageRule(ConnectionLimitSchema, ({ maxConnections }) => [maxConnections === undefined && at("max_connections", "must be set")]),
 ];
 
-function listenerReasons(listener: Listener): readonly (string | false)[] {
+function listenerFaults(listener: Listener): readonly (Fault | false)[] {
   const names = listener.filterChains.map(({ name }) => name);
   const isInternal = listener.listenerSpecifier.case === "internalListener";
   return [
-    isInternal && listener.address !== undefined && "internal_listener cannot be combined with an address",
+    isInternal && listener.address !== undefined && at("internal_listener", "cannot be combined with an address"),
     !isInternal &&
       listener.address?.address.case === "envoyInternalAddress" &&
-      "address of an internal listener must be said by internal_listener",
-    listener.additionalAddresses.some(({ address }) => address === undefined) && "additional_addresses must have an address each",
-    listener.apiListener !== undefined && listener.apiListener.apiListener === undefined && "api_listener.api_listener must be set",
+      at("address", "needs internal_listener where it is an internal one"),
+    listener.additionalAddresses.some(({ address }) => address === undefined) && at("additional_addresses", "must have an address each"),
+    listener.apiListener !== undefined && listener.apiListener.apiListener === undefined && at("api_listener.api_listener", "must be set"),
     listener.filterChainMatcher !== undefined &&
       (names.includes("") || isRepeated(names)) &&
-      "filter_chain_matcher needs filter chains with a name each, and no two the same",
+      at("filter_chain_matcher", "needs filter chains with a name each, and no two the same"),
   ];
 }
 
 /** Without a type Envoy goes by the name, and all names that it knows begin with its own. */
-const nameless = ({ name, configType }: AnyFilter): string | false =>
-  configType.case === undefined && !name.startsWith("envoy.") && "typed_config must be set";
+const nameless = ({ name, configType }: AnyFilter): Fault | false =>
+  configType.case === undefined && !name.startsWith("envoy.") && at("typed_config", "must be set");
 
 const isRepeated = (names: readonly string[]): boolean => new Set(names).size < names.length;
 
 const FILTER_PACKAGE = /^envoy\.extensions\.filters\.(http|network|listener|udp)\./;
 
 /** A filter of another kind, or what routes say about one: Envoy has no filter of such a type in this place. */
-function misplaced(config: { readonly case: string | undefined; readonly value?: Message | undefined }, place: string): string | false {
+function misplaced(config: { readonly case: string | undefined; readonly value?: Message | undefined }, place: string): Fault | false {
   if (config.case !== "typedConfig") return false;
   const any = config.value as Any;
   const type = typeNameOf(any);
   const kind = FILTER_PACKAGE.exec(type)?.[1];
   const isElsewhere = kind !== undefined && kind !== place && !(place === "listener" && kind === "udp");
   const isForRoutes = place === "http" && any.value.length > 0 && /PerRoute(Config)?$/.test(type);
-  return (isElsewhere || isForRoutes) && `typed_config cannot be a ${type} in this place`;
+  return (isElsewhere || isForRoutes) && at("typed_config", `cannot be a ${type} in this place`);
 }

@@ -1,19 +1,20 @@
 import type { DescMessage, Message, MessageShape } from "@bufbuild/protobuf";
 import type { Duration } from "@bufbuild/protobuf/wkt";
+import type { Fault } from "./fault.ts";
 
-/** What Envoy's code asks of a message beyond the rules that its API carries. Each reason begins with the field it is about. */
+/** What Envoy's code asks of a message beyond the rules that its API carries. */
 export interface MessageRule {
   readonly type: string;
-  readonly reasons: (message: Message) => readonly string[];
+  readonly faults: (message: Message) => readonly Fault[];
 }
 
-/** A rule for messages of one type: the reasons that hold, in order. */
+/** A rule for messages of one type: what is wrong with one, in order. */
 export const messageRule = <S extends DescMessage>(
   schema: S,
-  reasons: (message: MessageShape<S>) => readonly (string | false)[],
+  faults: (message: MessageShape<S>) => readonly (Fault | false)[],
 ): MessageRule => ({
   type: schema.typeName,
-  reasons: (message) => reasons(message as MessageShape<S>).filter((reason) => reason !== false),
+  faults: (message) => faults(message as MessageShape<S>).filter((fault) => fault !== false),
 });
 
 /** Seconds of a duration, or of what Envoy takes where none is given. */

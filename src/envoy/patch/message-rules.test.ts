@@ -11,7 +11,7 @@ import {
 } from "../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
 import { messageRegistry } from "../../wire/json.ts";
 import { messageFaults } from "./apply.ts";
-import { faultText } from "./constraints.ts";
+import { faultText } from "./fault.ts";
 
 const registry = await messageRegistry();
 const T = "type.googleapis.com/envoy.extensions";
@@ -54,17 +54,17 @@ const CLUSTERS: readonly Row[] = [
   [{ lbPolicy: "MAGLEV", maglevLbConfig: { tableSize: "100" } }, ["maglev_lb_config.table_size must be a prime number"]],
   [{ maglevLbConfig: { tableSize: "100" } }, []],
   [{ ...original, originalDstLbConfig: { httpHeaderName: "x" } }, ["original_dst_lb_config.http_header_name needs use_http_header"]],
-  [{ outlierDetection: { maxEjectionTime: "20s" } }, ["outlier_detection max_ejection_time must not be less than base_ejection_time"]],
+  [{ outlierDetection: { maxEjectionTime: "20s" } }, ["outlier_detection.max_ejection_time must not be less than base_ejection_time"]],
   [{ outlierDetection: { baseEjectionTime: "600s" } }, []],
   [
     { circuitBreakers: { perHostThresholds: [{ maxRequests: 1 }] } },
-    ["circuit_breakers per_host_thresholds can limit max_connections alone"],
+    ["circuit_breakers.per_host_thresholds can limit max_connections alone"],
   ],
   [{ dnsRefreshRate: "9223372036s" }, ["dns_refresh_rate is longer than Envoy can count"]],
   [{ cleanupInterval: "1s", dnsJitter: "-1s" }, ["dns_jitter must not be negative"]],
   [
     { commonHttpProtocolOptions: { maxResponseHeadersKb: 9000 } },
-    ["common_http_protocol_options max_response_headers_kb must be between 1 and 8192"],
+    ["common_http_protocol_options.max_response_headers_kb must be between 1 and 8192"],
   ],
   [
     {
@@ -74,10 +74,10 @@ const CLUSTERS: readonly Row[] = [
     },
     ["typed_extension_protocol_options must have the key envoy.extensions.upstreams.http.v3.HttpProtocolOptions, not http"],
   ],
-  [{ transportSocket: { name: "tls" } }, ["transport_socket typed_config must be set"]],
+  [{ transportSocket: { name: "tls" } }, ["transport_socket.typed_config must be set"]],
   [
     { upstreamBindConfig: { additionalSourceAddresses: [{ address: "::1", portValue: 0 }] } },
-    ["upstream_bind_config source_address must be set where there are further addresses"],
+    ["upstream_bind_config.source_address must be set where there are further addresses"],
   ],
 ];
 
@@ -90,16 +90,16 @@ const ROUTES: readonly Row[] = [
   [{ responseHeadersToRemove: [":status"] }, ["response_headers_to_remove cannot name the host or a pseudo header"]],
   [
     { requestHeadersToAdd: [{ header: { key: "x" }, append: false, appendAction: "ADD_IF_ABSENT" }] },
-    ["request_headers_to_add[0] append cannot be combined with append_action"],
+    ["request_headers_to_add[0].append cannot be combined with append_action"],
   ],
   [{ route: { cluster: "a", requestMirrorPolicies: [{}] } }, ["route.request_mirror_policies[0] must have cluster or cluster_header"]],
   [
     { route: { weightedClusters: { clusters: [{ name: "a", clusterHeader: "b", weight: 1 }] } } },
-    ["route.weighted_clusters.clusters[0] name cannot be combined with cluster_header"],
+    ["route.weighted_clusters.clusters[0].name cannot be combined with cluster_header"],
   ],
   [
     { route: { cluster: "a", retryPolicy: { retryBackOff: { baseInterval: "2s", maxInterval: "1s" } } } },
-    ["route.retry_policy.retry_back_off max_interval must not be less than base_interval"],
+    ["route.retry_policy.retry_back_off.max_interval must not be less than base_interval"],
   ],
   [
     {
@@ -126,7 +126,7 @@ const OTHERS: readonly [schema: DescMessage, json: JsonObject, faults: readonly 
       routes: [{ match: { prefix: "/" }, directResponse: { status: 200 } }],
       virtualClusters: [{ name: "b" }],
     },
-    ["matcher cannot be combined with routes", "virtual_clusters[0] headers must not be empty"],
+    ["matcher cannot be combined with routes", "virtual_clusters[0].headers must not be empty"],
   ],
   [HttpFilterSchema, { name: "lua" }, ["typed_config must be set"]],
   [HttpFilterSchema, { name: "lua", isOptional: true }, []],
@@ -144,7 +144,7 @@ const OTHERS: readonly [schema: DescMessage, json: JsonObject, faults: readonly 
   [
     HttpFilterSchema,
     { name: "a", typedConfig: any("filters.http.lua.v3.Lua", { inlineCode: "x", defaultSourceCode: { inlineString: "y" } }) },
-    ["typed_config inline_code cannot be combined with default_source_code"],
+    ["typed_config.inline_code cannot be combined with default_source_code"],
   ],
   [
     HttpFilterSchema,
@@ -155,12 +155,12 @@ const OTHERS: readonly [schema: DescMessage, json: JsonObject, faults: readonly 
         grpcService: { envoyGrpc: { clusterName: "c" } },
       }),
     },
-    ["typed_config transport_api_version must not be V2, which is gone"],
+    ["typed_config.transport_api_version must not be V2, which is gone"],
   ],
   [
     FilterSchema,
     { name: "a", typedConfig: any("filters.network.connection_limit.v3.ConnectionLimit", { statPrefix: "a" }) },
-    ["typed_config max_connections must be set"],
+    ["typed_config.max_connections must be set"],
   ],
   [
     FilterSchema,
@@ -172,7 +172,7 @@ const OTHERS: readonly [schema: DescMessage, json: JsonObject, faults: readonly 
         upstreamConnectMode: "ON_DOWNSTREAM_DATA",
       }),
     },
-    ["typed_config max_early_data_bytes must be set where upstream_connect_mode waits"],
+    ["typed_config.max_early_data_bytes must be set where upstream_connect_mode waits"],
   ],
   [
     HttpConnectionManagerSchema,
@@ -195,11 +195,8 @@ const OTHERS: readonly [schema: DescMessage, json: JsonObject, faults: readonly 
 const CHAIN = { filters: [{ name: "a", typedConfig: any("filters.network.echo.v3.Echo") }] };
 const LISTENERS: readonly Row[] = [
   [{ internalListener: {} }, ["internal_listener cannot be combined with an address"]],
-  [
-    { address: { envoyInternalAddress: { serverListenerName: "a" } } },
-    ["address of an internal listener must be said by internal_listener"],
-  ],
-  [{ address: { socketAddress: { address: "::1", namedPort: "http" } } }, ["address.socket_address named_port needs a resolver_name"]],
+  [{ address: { envoyInternalAddress: { serverListenerName: "a" } } }, ["address needs internal_listener where it is an internal one"]],
+  [{ address: { socketAddress: { address: "::1", namedPort: "http" } } }, ["address.socket_address.named_port needs a resolver_name"]],
   [{ additionalAddresses: [{}] }, ["additional_addresses must have an address each"]],
   [{ apiListener: {} }, ["api_listener.api_listener must be set"]],
   [{ filterChainMatcher: {} }, ["filter_chain_matcher needs filter chains with a name each, and no two the same"]],
@@ -208,13 +205,13 @@ const LISTENERS: readonly Row[] = [
       filterChains: [{ ...CHAIN, filterChainMatch: { serverNames: ["*a.test", "*.b.test"], prefixRanges: [{ addressPrefix: "a.test" }] } }],
     },
     [
-      "filter_chains[0].filter_chain_match server_names can have * as a whole first label only",
-      "filter_chains[0].filter_chain_match.prefix_ranges[0] address_prefix must be an IP address",
+      "filter_chains[0].filter_chain_match.prefix_ranges[0].address_prefix must be an IP address",
+      "filter_chains[0].filter_chain_match.server_names can have * as a whole first label only",
     ],
   ],
   [
     { filterChains: [{ ...CHAIN, filterChainMatch: { suffixLen: 1 } }] },
-    ["filter_chains[0].filter_chain_match address_suffix and suffix_len are not implemented by Envoy"],
+    ["filter_chains[0].filter_chain_match.address_suffix is not implemented by Envoy, nor is suffix_len"],
   ],
 ];
 

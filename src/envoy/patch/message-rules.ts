@@ -5,6 +5,7 @@ import { ApiVersion } from "../../gen/envoy/config/core/v3/config_source_pb.js";
 import { HttpProtocolOptionsSchema } from "../../gen/envoy/config/core/v3/protocol_pb.js";
 import { LuaSchema } from "../../gen/envoy/extensions/filters/http/lua/v3/lua_pb.js";
 import { CLUSTER_RULES } from "./cluster-rules.ts";
+import { at, type Fault } from "./fault.ts";
 import { LISTENER_RULES } from "./listener-rules.ts";
 import { type MessageRule, messageRule } from "./message-rule.ts";
 import { ROUTE_RULES } from "./route-rules.ts";
@@ -14,24 +15,24 @@ const MOST_HEADERS_KB = 8192;
 
 const OTHER_RULES: readonly MessageRule[] = [
   messageRule(DurationSchema, ({ seconds, nanos }) => [
-    (seconds < 0n || nanos < 0) && "must not be negative",
-    seconds > LONGEST_SECONDS && "is longer than Envoy can count",
+    (seconds < 0n || nanos < 0) && at("", "must not be negative"),
+    seconds > LONGEST_SECONDS && at("", "is longer than Envoy can count"),
   ]),
   messageRule(HttpProtocolOptionsSchema, ({ maxResponseHeadersKb = 1 }) => [
     (maxResponseHeadersKb < 1 || maxResponseHeadersKb > MOST_HEADERS_KB) &&
-      `max_response_headers_kb must be between 1 and ${MOST_HEADERS_KB}`,
+      at("max_response_headers_kb", `must be between 1 and ${MOST_HEADERS_KB}`),
   ]),
   // The syntax of scripts is judged where patches are read: merging puts no two of them together.
   messageRule(LuaSchema, ({ inlineCode, defaultSourceCode }) => [
-    inlineCode !== "" && defaultSourceCode !== undefined && "inline_code cannot be combined with default_source_code",
+    inlineCode !== "" && defaultSourceCode !== undefined && at("inline_code", "cannot be combined with default_source_code"),
   ]),
 ];
 
 const byType = new Map([...CLUSTER_RULES, ...LISTENER_RULES, ...ROUTE_RULES, ...OTHER_RULES].map((rule) => [rule.type, rule]));
 
-/** Why Envoy's code refuses a message by itself although its API allows it. Only what people write by mistake is known here. */
-export function messageReasons(type: string, message: Message): readonly string[] {
+/** What Envoy's code refuses in a message by itself although its API allows it. Only what people write by mistake is known here. */
+export function ruleFaults(type: string, message: Message): readonly Fault[] {
   const isOld = "transportApiVersion" in message && message.transportApiVersion === ApiVersion.V2;
-  const own = byType.get(type)?.reasons(message) ?? [];
-  return isOld ? [...own, "transport_api_version must not be V2, which is gone"] : own;
+  const own = byType.get(type)?.faults(message) ?? [];
+  return isOld ? [...own, at("transport_api_version", "must not be V2, which is gone")] : own;
 }

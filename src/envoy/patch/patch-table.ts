@@ -4,7 +4,8 @@ import { type VirtualHost, VirtualHostSchema } from "../../gen/envoy/config/rout
 import { type RouteConfiguration, RouteConfigurationSchema } from "../../gen/envoy/config/route/v3/route_pb.js";
 import { encode } from "../../wire/encode.ts";
 import { type Application, type Applied, type Attempt, applyInSteps, applyPatches, wholeAttempt } from "./apply.ts";
-import { type ConstraintFault, constraintFaults } from "./constraints.ts";
+import { constraintFaults } from "./constraints.ts";
+import type { Fault } from "./fault.ts";
 import type { Patch } from "./patch.ts";
 import { patchRoutes, patchVirtualHost, type RoutePatching } from "./patch-routes.ts";
 import { domainClashes } from "./structure.ts";
@@ -47,9 +48,9 @@ function* attemptByHosts(table: TableToPatch): Generator<void, Attempt> {
 
 /** The hosts of a table after patches, and what is wrong with them. */
 class KeptHosts {
-  readonly faults: ConstraintFault[] = [];
+  readonly faults: Fault[] = [];
   /** A domain may stand once in a table. */
-  readonly clashes: ConstraintFault[] = [];
+  readonly clashes: Fault[] = [];
   readonly #registry: Registry;
   readonly #hosts: { readonly host: VirtualHost; readonly bytes: Uint8Array | undefined }[] = [];
   readonly #owners = new Map<string, string>();

@@ -11,6 +11,7 @@ import {
 } from "../../gen/envoy/config/route/v3/route_components_pb.js";
 import { RouteConfigurationSchema } from "../../gen/envoy/config/route/v3/route_pb.js";
 import { LocalRateLimitSchema } from "../../gen/envoy/extensions/filters/http/local_ratelimit/v3/local_rate_limit_pb.js";
+import { at, type Fault } from "./fault.ts";
 import { typeNameOf } from "./merge-any.ts";
 import { type MessageRule, messageRule, secondsOf } from "./message-rule.ts";
 
@@ -22,34 +23,35 @@ interface RouteLevel {
 }
 
 export const ROUTE_RULES: readonly MessageRule[] = [
-  messageRule(RouteConfigurationSchema, levelReasons),
-  messageRule(RouteSchema, levelReasons),
+  messageRule(RouteConfigurationSchema, levelFaults),
+  messageRule(RouteSchema, levelFaults),
   messageRule(VirtualHostSchema, (host) => [
-    ...levelReasons(host),
-    host.matcher !== undefined && host.routes.length > 0 && "matcher cannot be combined with routes",
+    ...levelFaults(host),
+    host.matcher !== undefined && host.routes.length > 0 && at("matcher", "cannot be combined with routes"),
   ]),
   messageRule(WeightedCluster_ClusterWeightSchema, (weight) => [
-    ...levelReasons(weight),
-    oneClusterReason("name", weight.name, weight.clusterHeader),
+    ...levelFaults(weight),
+    oneClusterFault("name", weight.name, weight.clusterHeader),
   ]),
-  messageRule(RouteAction_RequestMirrorPolicySchema, ({ cluster, clusterHeader }) => [oneClusterReason("cluster", cluster, clusterHeader)]),
-  messageRule(VirtualClusterSchema, ({ headers }) => [headers.length === 0 && "headers must not be empty"]),
+  messageRule(RouteAction_RequestMirrorPolicySchema, ({ cluster, clusterHeader }) => [oneClusterFault("cluster", cluster, clusterHeader)]),
+  messageRule(VirtualClusterSchema, ({ headers }) => [headers.length === 0 && at("headers", "must not be empty")]),
   messageRule(HeaderValueOptionSchema, ({ append, appendAction }) => [
-    append !== undefined && appendAction !== 0 && "append cannot be combined with append_action",
+    append !== undefined && appendAction !== 0 && at("append", "cannot be combined with append_action"),
   ]),
   messageRule(RetryPolicy_RetryBackOffSchema, ({ baseInterval, maxInterval }) => [
-    secondsOf(maxInterval, Number.POSITIVE_INFINITY) < secondsOf(baseInterval, 0) && "max_interval must not be less than base_interval",
+    secondsOf(maxInterval, Number.POSITIVE_INFINITY) < secondsOf(baseInterval, 0) &&
+      at("max_interval", "must not be less than base_interval"),
   ]),
 ];
 
-function levelReasons(level: RouteLevel): readonly (string | false)[] {
-  const removed = (name: string, headers: readonly string[]): string | false =>
+function levelFaults(level: RouteLevel): readonly (Fault | false)[] {
+  const removed = (name: string, headers: readonly string[]): Fault | false =>
     headers.some((header) => header.startsWith(":") || header.toLowerCase() === "host") &&
-    `${name} cannot name the host or a pseudo header`;
+    at(name, "cannot name the host or a pseudo header");
   return [
     removed("request_headers_to_remove", level.requestHeadersToRemove),
     removed("response_headers_to_remove", level.responseHeadersToRemove),
-    ...Object.entries(level.typedPerFilterConfig).map(([name, any]) => overrideReason(`typed_per_filter_config.${name}`, any)),
+    ...Object.entries(level.typedPerFilterConfig).map(([name, any]) => overrideFault(`typed_per_filter_config.${name}`, any)),
   ];
 }
 
@@ -63,14 +65,14 @@ const WITH_OWN_ROUTE_TYPE: ReadonlySet<string> = new Set(
 );
 
 /** What a route may say about a filter. */
-function overrideReason(path: string, any: Any): string | false {
+function overrideFault(path: string, any: Any): Fault | false {
   const type = typeNameOf(any);
-  if (WITH_OWN_ROUTE_TYPE.has(type) && any.value.length > 0) return `${path} cannot be a ${type}: routes take the filter's PerRoute type`;
+  if (WITH_OWN_ROUTE_TYPE.has(type) && any.value.length > 0) return at(path, `cannot be a ${type}: routes take the filter's PerRoute type`);
   if (type !== LocalRateLimitSchema.typeName) return false;
-  return fromBinary(LocalRateLimitSchema, any.value).tokenBucket === undefined && `${path}.token_bucket must be set`;
+  return fromBinary(LocalRateLimitSchema, any.value).tokenBucket === undefined && at(`${path}.token_bucket`, "must be set");
 }
 
-function oneClusterReason(field: string, cluster: string, header: string): string | false {
-  if (cluster === "" && header === "") return `must have ${field} or cluster_header`;
-  return cluster !== "" && header !== "" && `${field} cannot be combined with cluster_header`;
+function oneClusterFault(field: string, cluster: string, header: string): Fault | false {
+  if (cluster === "" && header === "") return at("", `must have ${field} or cluster_header`);
+  return cluster !== "" && header !== "" && at(field, "cannot be combined with cluster_header");
 }

@@ -4,12 +4,12 @@ import { type Listener, ListenerSchema } from "../../gen/envoy/config/listener/v
 import type { VirtualHost } from "../../gen/envoy/config/route/v3/route_components_pb.js";
 import { type RouteConfiguration, RouteConfigurationSchema } from "../../gen/envoy/config/route/v3/route_pb.js";
 import { HttpConnectionManagerSchema } from "../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
-import type { ConstraintFault } from "./constraints.ts";
+import type { Fault } from "./fault.ts";
 import { typeNameOf } from "./merge-any.ts";
 import { type AnyFilter, isPassing, isTerminal, TERMINAL_HTTP_FILTERS, TERMINAL_NETWORK_FILTERS } from "./terminal-filters.ts";
 
 /** What Envoy refuses a resource for although each part of it is right by itself. */
-export function structureFaults(schema: DescMessage, message: Message): readonly ConstraintFault[] {
+export function structureFaults(schema: DescMessage, message: Message): readonly Fault[] {
   switch (schema.typeName) {
     case ListenerSchema.typeName:
       return listenerFaults(message as Listener);
@@ -22,7 +22,7 @@ export function structureFaults(schema: DescMessage, message: Message): readonly
   }
 }
 
-function listenerFaults(listener: Listener): readonly ConstraintFault[] {
+function listenerFaults(listener: Listener): readonly Fault[] {
   const chains = listener.filterChains.map((chain, index) => ({ chain, path: `filter_chains[${index}]` }));
   const fallback = listener.defaultFilterChain === undefined ? [] : chainFaults(listener.defaultFilterChain, "default_filter_chain");
   if (chains.length === 0 && listener.defaultFilterChain === undefined && listener.udpListenerConfig === undefined)
@@ -31,7 +31,7 @@ function listenerFaults(listener: Listener): readonly ConstraintFault[] {
 }
 
 /** Envoy cannot choose between chains that want the same connections. */
-function twinFaults(chains: readonly { readonly chain: FilterChain; readonly path: string }[]): readonly ConstraintFault[] {
+function twinFaults(chains: readonly { readonly chain: FilterChain; readonly path: string }[]): readonly Fault[] {
   const seen = new Map<string, string>();
   return chains.flatMap(({ chain, path }) => {
     const match = chain.filterChainMatch === undefined ? "{}" : toJsonString(FilterChainMatchSchema, chain.filterChainMatch);
@@ -41,7 +41,7 @@ function twinFaults(chains: readonly { readonly chain: FilterChain; readonly pat
   });
 }
 
-function chainFaults(chain: FilterChain, path: string): readonly ConstraintFault[] {
+function chainFaults(chain: FilterChain, path: string): readonly Fault[] {
   const at = path === "" ? "filters" : `${path}.filters`;
   return [
     ...orderFaults(chain.filters, TERMINAL_NETWORK_FILTERS, at),
@@ -50,7 +50,7 @@ function chainFaults(chain: FilterChain, path: string): readonly ConstraintFault
 }
 
 /** A filter that ends a chain must be the last, and the last must be one. */
-function orderFaults(filters: readonly AnyFilter[], terminal: ReadonlySet<string>, path: string): readonly ConstraintFault[] {
+function orderFaults(filters: readonly AnyFilter[], terminal: ReadonlySet<string>, path: string): readonly Fault[] {
   const early = filters.slice(0, -1).findIndex((filter) => isTerminal(filter, terminal));
   const last = filters.at(-1);
   return [
@@ -61,7 +61,7 @@ function orderFaults(filters: readonly AnyFilter[], terminal: ReadonlySet<string
   ];
 }
 
-function managerFaults({ configType }: AnyFilter, path: string): readonly ConstraintFault[] {
+function managerFaults({ configType }: AnyFilter, path: string): readonly Fault[] {
   if (configType.case !== "typedConfig") return [];
   const any = configType.value as { readonly typeUrl: string; readonly value: Uint8Array };
   if (typeNameOf(any) !== HttpConnectionManagerSchema.typeName) return [];
@@ -76,7 +76,7 @@ function managerFaults({ configType }: AnyFilter, path: string): readonly Constr
 }
 
 /** A domain may stand once in a table: Envoy refuses all of it otherwise. */
-function tableFaults({ virtualHosts }: RouteConfiguration, prefix = ""): readonly ConstraintFault[] {
+function tableFaults({ virtualHosts }: RouteConfiguration, prefix = ""): readonly Fault[] {
   const owners = new Map<string, string>();
   return virtualHosts.flatMap((host, index) => domainClashes(host, `${prefix}virtual_hosts[${index}]`, owners));
 }
@@ -86,7 +86,7 @@ export function domainClashes(
   { name, domains }: Pick<VirtualHost, "name" | "domains">,
   path: string,
   owners: Map<string, string>,
-): readonly ConstraintFault[] {
+): readonly Fault[] {
   return domains.flatMap((domain) => {
     const other = owners.get(domain.toLowerCase());
     owners.set(domain.toLowerCase(), name);

@@ -2,7 +2,7 @@ import type { Registry } from "@bufbuild/protobuf";
 import type { Labels } from "../../base/labels.ts";
 import { type ConfigObject, objectKey } from "../../config/object.ts";
 import { messageFaults } from "../../envoy/patch/apply.ts";
-import { faultText } from "../../envoy/patch/constraints.ts";
+import { faultText } from "../../envoy/patch/fault.ts";
 import { type ApplyTo, merges, type Operation, type Patch, type PatchContext } from "../../envoy/patch/patch.ts";
 import { regexFault } from "../../envoy/patch/regex.ts";
 import {
