@@ -1,5 +1,5 @@
 import { NO_LABELS } from "../base/labels.ts";
-import { quote } from "./checks/quote.ts";
+import { quote } from "../base/quote.ts";
 import type { Report } from "./kind-def.ts";
 import { isRecord, typeName } from "./parse/reading.ts";
 

@@ -1,6 +1,6 @@
 import { messageOf } from "../base/errors.ts";
 import { nearestWord } from "../base/nearest-word.ts";
-import { quote } from "./checks/quote.ts";
+import { quote } from "../base/quote.ts";
 import { contentDigest } from "./content-digest.ts";
 import { lineFinder } from "./find-line.ts";
 import type { KindDef, Report } from "./kind-def.ts";

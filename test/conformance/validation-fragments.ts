@@ -1,7 +1,6 @@
 import type { DescMessage, MessageShape } from "@bufbuild/protobuf";
 import { DurationSchema } from "@bufbuild/protobuf/wkt";
 import { addressFault, subnetFault } from "../../src/config/checks/address.ts";
-import { celFault } from "../../src/config/checks/cel-syntax.ts";
 import { checkClientTls } from "../../src/config/checks/client-tls.ts";
 import { checkConnectionPool } from "../../src/config/checks/connection-pool.ts";
 import { checkDestination } from "../../src/config/checks/destination.ts";
@@ -97,6 +96,7 @@ import {
   RouteDestinationSchema,
 } from "../../src/gen/istio/networking/v1alpha3/virtual_service_pb.js";
 import { AccessLogging_FilterSchema } from "../../src/gen/istio/telemetry/v1alpha1/telemetry_pb.js";
+import { celFault } from "../../src/model/cel-syntax.ts";
 import type { ValidationCase } from "./validation-cases.ts";
 
 /** Arguments of one case, read into what our checks take. */

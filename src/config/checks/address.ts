@@ -1,5 +1,5 @@
 import { isIP, isIPv4, isIPv6 } from "node:net";
-import { quote } from "./quote.ts";
+import { quote } from "../../base/quote.ts";
 
 /** Addresses on the file system start with this. */
 export const UNIX_PREFIX = "unix://";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
+import { celFault } from "../../model/cel-syntax.ts";
+import { logFormatFault } from "../../model/format-operators.ts";
 import { splitHostPort, subnetFault, unixPathFault } from "./address.ts";
-import { celFault } from "./cel-syntax.ts";
-import { logFormatFault } from "./format-operators.ts";
 import {
   headerChangeFault,
   headerNameFault,

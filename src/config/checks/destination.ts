@@ -1,8 +1,8 @@
+import { quote } from "../../base/quote.ts";
 import type { Destination } from "../../gen/istio/networking/v1alpha3/shared_pb.js";
 import { isDnsLabel, wildcardDomainFault } from "./host-name.ts";
 import type { Place } from "./place.ts";
 import { portFault } from "./port.ts";
-import { quote } from "./quote.ts";
 
 /** Where a route or an egress proxy leads: a host, perhaps one of its subsets and ports. */
 export function checkDestination(destination: Destination, place: Place): void {

@@ -1,6 +1,6 @@
+import { quote } from "../../base/quote.ts";
 import { isDnsLabel } from "./host-name.ts";
 import type { Place } from "./place.ts";
-import { quote } from "./quote.ts";
 
 /** What decides how far an object may be exported. */
 export interface ExportScope {

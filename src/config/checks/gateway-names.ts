@@ -1,6 +1,6 @@
+import { quote } from "../../base/quote.ts";
 import { fqdnFault, isDnsLabel } from "./host-name.ts";
 import type { Place } from "./place.ts";
-import { quote } from "./quote.ts";
 
 /** References to gateways: `namespace/name`, `name`, or `mesh` for all sidecars. */
 export function checkGatewayNames(names: readonly string[], place: Place): void {

@@ -1,5 +1,5 @@
-import { formatFault } from "./format-operators.ts";
-import { quote } from "./quote.ts";
+import { quote } from "../../base/quote.ts";
+import { formatFault } from "../../model/format-operators.ts";
 
 const TOKEN = /^[-!#$%&'*+.^_`|~A-Za-z0-9]+$/;
 const STRICT = /^[-_A-Za-z0-9]+$/;

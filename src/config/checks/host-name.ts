@@ -1,4 +1,4 @@
-import { quote } from "./quote.ts";
+import { quote } from "../../base/quote.ts";
 
 const LONGEST_NAME = 255;
 const LONGEST_LABEL = 63;

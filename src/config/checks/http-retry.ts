@@ -1,7 +1,7 @@
+import { quote } from "../../base/quote.ts";
 import type { HTTPRetry } from "../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
 import { durationFault } from "./duration.ts";
 import type { Place } from "./place.ts";
-import { quote } from "./quote.ts";
 
 /** Conditions that Envoy's router and its gRPC retries know. */
 const CONDITIONS: ReadonlySet<string> = new Set([

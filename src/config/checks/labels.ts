@@ -1,6 +1,6 @@
+import { quote } from "../../base/quote.ts";
 import { isDnsLabel } from "./host-name.ts";
 import type { Place } from "./place.ts";
-import { quote } from "./quote.ts";
 
 const NAME = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
 const LONGEST_NAME = 63;

@@ -1,3 +1,4 @@
+import { quote } from "../../base/quote.ts";
 import type {
   LoadBalancerSettings,
   LoadBalancerSettings_ConsistentHashLB,
@@ -10,7 +11,6 @@ import { soughtHeaderFault } from "./header.ts";
 import { checkLocalityLb, checkZoneAwareLb } from "./locality-weights.ts";
 import { percentFault } from "./percent.ts";
 import type { Place } from "./place.ts";
-import { quote } from "./quote.ts";
 
 /** Largest table Envoy accepts. */
 const MOST_MAGLEV_ENTRIES = 5_000_011n;

@@ -1,3 +1,4 @@
+import { quote } from "../../base/quote.ts";
 import type {
   LocalityLoadBalancerSetting,
   LocalityLoadBalancerSetting_Distribute,
@@ -5,7 +6,6 @@ import type {
   ZoneAwareLoadBalancerSetting,
 } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
 import type { Place } from "./place.ts";
-import { quote } from "./quote.ts";
 
 const TOPOLOGY_LABELS: readonly string[] = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone", "topology.istio.io/subzone"];
 const MOST_PARTS = 3;

@@ -1,5 +1,5 @@
-import { type CelToken, celFault, celTokens } from "./cel-syntax.ts";
-import { quote } from "./quote.ts";
+import { quote } from "../../base/quote.ts";
+import { type CelToken, celFault, celTokens } from "../../model/cel-syntax.ts";
 import { regexFault } from "./regex.ts";
 
 /** Functions that the CEL of upstream Envoy has in log formats. It refuses a whole listener for any other. */

@@ -1,6 +1,6 @@
+import { quote } from "../../base/quote.ts";
 import type { Protocol } from "../../model/protocol.ts";
 import { isDnsLabel } from "./host-name.ts";
-import { quote } from "./quote.ts";
 
 const HIGHEST_PORT = 65_535;
 

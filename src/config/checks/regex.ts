@@ -1,6 +1,6 @@
 import { RE2JS } from "re2js";
 import { messageOf } from "../../base/errors.ts";
-import { quote } from "./quote.ts";
+import { quote } from "../../base/quote.ts";
 
 const LONGEST = 1024;
 

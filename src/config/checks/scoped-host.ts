@@ -1,7 +1,7 @@
+import { quote } from "../../base/quote.ts";
 import { isAddress } from "./address.ts";
 import { isDnsLabel, partialWildcardFault, wildcardDomainFault } from "./host-name.ts";
 import type { Place } from "./place.ts";
-import { quote } from "./quote.ts";
 
 /** Who lists the host: each allows other namespaces. */
 export type HostOwner = "sidecar" | "gateway" | "gateway-api";

@@ -1,7 +1,7 @@
+import { quote } from "../../base/quote.ts";
 import { isCipherSuite } from "../../base/tls-parameters.ts";
 import { ServerTLSSettings_TLSmode as Mode, type ServerTLSSettings } from "../../gen/istio/networking/v1alpha3/shared_pb.js";
 import type { Place } from "./place.ts";
-import { quote } from "./quote.ts";
 
 /** Envoy serves one certificate per kind of key. */
 const MOST_CERTIFICATES = 2;

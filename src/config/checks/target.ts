@@ -1,7 +1,7 @@
+import { quote } from "../../base/quote.ts";
 import type { PolicyTargetReference, WorkloadSelector } from "../../gen/istio/type/v1beta1/selector_pb.js";
 import { checkSelectorLabels } from "./labels.ts";
 import type { Place } from "./place.ts";
-import { quote } from "./quote.ts";
 
 /** What a policy may be attached to, as group/kind. */
 const TARGETS: ReadonlySet<string> = new Set([

@@ -1,3 +1,4 @@
+import { quote } from "../../base/quote.ts";
 import type {
   LoadBalancerSettings,
   TrafficPolicy,
@@ -14,7 +15,6 @@ import { checkOutlierDetection } from "./outlier-detection.ts";
 import { percentFault } from "./percent.ts";
 import type { Place } from "./place.ts";
 import { portFault } from "./port.ts";
-import { quote } from "./quote.ts";
 
 const TUNNEL_PROTOCOLS: ReadonlySet<string> = new Set(["", "CONNECT", "POST"]);
 

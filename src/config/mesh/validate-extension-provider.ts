@@ -1,3 +1,4 @@
+import { quote } from "../../base/quote.ts";
 import { StatusCode } from "../../gen/envoy/type/v3/http_status_pb.js";
 import type {
   MeshConfig_ExtensionProvider,
@@ -10,7 +11,6 @@ import { isAddress } from "../checks/address.ts";
 import { fqdnFault, isDnsLabel, wildcardDomainFault } from "../checks/host-name.ts";
 import type { Place } from "../checks/place.ts";
 import { portFault } from "../checks/port.ts";
-import { quote } from "../checks/quote.ts";
 
 /** The list of providers: each has a name of its own and is well formed. */
 export function validateExtensionProviders(providers: readonly MeshConfig_ExtensionProvider[], place: Place): void {

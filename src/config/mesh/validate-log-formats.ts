@@ -1,6 +1,6 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { MeshConfig_AccessLogEncoding as Encoding, type MeshConfig } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
-import { logFormatFault } from "../checks/format-operators.ts";
+import { logFormatFault } from "../../model/format-operators.ts";
 import type { Place } from "../checks/place.ts";
 
 /** Formats of access logs, of the mesh and of its providers. What Envoy would refuse of them does not take effect, and all else does. */

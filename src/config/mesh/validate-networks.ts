@@ -1,3 +1,4 @@
+import { quote } from "../../base/quote.ts";
 import type {
   MeshNetworks,
   Network_IstioNetworkGateway,
@@ -7,7 +8,6 @@ import { isAddress, subnetFault } from "../checks/address.ts";
 import { fqdnFault, isDnsLabel } from "../checks/host-name.ts";
 import type { Place } from "../checks/place.ts";
 import { portFault } from "../checks/port.ts";
-import { quote } from "../checks/quote.ts";
 
 /** Every network: its address ranges and registries, and the gateways through which it is reached. */
 export function validateMeshNetworks(networks: MeshNetworks, place: Place): void {

@@ -1,4 +1,5 @@
 import type { Duration } from "@bufbuild/protobuf/wkt";
+import { quote } from "../../base/quote.ts";
 import type { ProxyConfig, ProxyConfig_ConnectionSettings } from "../../gen/istio/mesh/v1alpha1/proxy_config_pb.js";
 import { AuthenticationPolicy, type PrivateKeyProvider, type Tracing } from "../../gen/istio/mesh/v1alpha1/shared_pb.js";
 import { isAddress, splitHostPort } from "../checks/address.ts";
@@ -7,7 +8,6 @@ import { durationFault, millisOf, wholeSecondsFault } from "../checks/duration.t
 import { fqdnFault } from "../checks/host-name.ts";
 import type { Place } from "../checks/place.ts";
 import { portFault } from "../checks/port.ts";
-import { quote } from "../checks/quote.ts";
 
 /** The ProxyConfig of a mesh, defaults applied, by the rules of Istio's mesh validation. */
 export function validateProxyConfig(config: ProxyConfig, place: Place): void {

@@ -1,6 +1,6 @@
 import { create, type DescField, type DescMessage, type MessageShape, type Registry } from "@bufbuild/protobuf";
 import { isWrapperDesc } from "@bufbuild/protobuf/wkt";
-import { quote } from "../checks/quote.ts";
+import { quote } from "../../base/quote.ts";
 import type { Report } from "../kind-def.ts";
 import type { FieldPath } from "../problem.ts";
 import type { ProblemCode } from "../problem-codes.ts";

@@ -1,6 +1,6 @@
 import { type DescEnum, ScalarType } from "@bufbuild/protobuf";
+import { quote } from "../../base/quote.ts";
 import { sharedText } from "../../base/shared-text.ts";
-import { quote } from "../checks/quote.ts";
 import { type Reader, type Reading, refuse, refuseType } from "./reading.ts";
 
 const INTEGER = /^-?\d{1,20}$/;

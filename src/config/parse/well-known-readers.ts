@@ -1,6 +1,6 @@
 import { type DescField, type DescMessage, fromJson, type JsonValue } from "@bufbuild/protobuf";
 import { LONGEST_SECONDS } from "../../base/duration.ts";
-import { quote } from "../checks/quote.ts";
+import { quote } from "../../base/quote.ts";
 import { parseGoDuration } from "./go-duration.ts";
 import { enter, isRecord, type Reader, type Reading, refuse, refuseType, typeName } from "./reading.ts";
 

@@ -1,4 +1,4 @@
-import { quote } from "../quote.ts";
+import { quote } from "../../../base/quote.ts";
 
 /** What is wrong with a script, and where. */
 export interface LuaFault {

@@ -1,4 +1,4 @@
-import { quote } from "../quote.ts";
+import { quote } from "../../../base/quote.ts";
 import { BINARY, UNARY, UNARY_BINDING } from "./operators.ts";
 import { type LuaFault, LuaScopes } from "./scopes.ts";
 import { LuaScanner, type LuaToken } from "./tokens.ts";

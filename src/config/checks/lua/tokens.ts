@@ -1,4 +1,4 @@
-import { quote } from "../quote.ts";
+import { quote } from "../../../base/quote.ts";
 import { isLuaCharacter, isLuaNumber, LUA_ESCAPE } from "./literals.ts";
 
 /** A word of a script. Reserved words are signs; a fault says what keeps the rest from being read. */

@@ -1,3 +1,4 @@
+import { quote } from "../../../base/quote.ts";
 import {
   AuthorizationPolicy_Action as Action,
   type AuthorizationPolicy,
@@ -6,7 +7,6 @@ import {
   type Rule,
 } from "../../../gen/istio/security/v1beta1/authorization_policy_pb.js";
 import { type Place, placeOf } from "../../checks/place.ts";
-import { quote } from "../../checks/quote.ts";
 import { checkTarget } from "../../checks/target.ts";
 import type { KindDef } from "../../kind-def.ts";
 import type { ConfigObject } from "../../object.ts";

@@ -1,7 +1,7 @@
+import { quote } from "../../../base/quote.ts";
 import type { Condition } from "../../../gen/istio/security/v1beta1/authorization_policy_pb.js";
 import { subnetFault } from "../../checks/address.ts";
 import type { Place } from "../../checks/place.ts";
-import { quote } from "../../checks/quote.ts";
 import { MOST_ACCOUNTS, patternFault, portTextFault, serviceAccountFault } from "./check-source.ts";
 
 type ValueFault = (text: string) => string | undefined;

@@ -1,6 +1,6 @@
+import { quote } from "../../../base/quote.ts";
 import type { Rule, Source } from "../../../gen/istio/security/v1beta1/authorization_policy_pb.js";
 import type { Place } from "../../checks/place.ts";
-import { quote } from "../../checks/quote.ts";
 
 /** Lists that say who calls by an identity of the peer or of a token. */
 const IDENTITY = [

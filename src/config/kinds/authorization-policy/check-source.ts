@@ -1,7 +1,7 @@
+import { quote } from "../../../base/quote.ts";
 import type { Operation, Source } from "../../../gen/istio/security/v1beta1/authorization_policy_pb.js";
 import { subnetFault } from "../../checks/address.ts";
 import type { Place } from "../../checks/place.ts";
-import { quote } from "../../checks/quote.ts";
 import { HTTP_OPERATION, HTTP_SOURCE, TCP_OPERATION, TCP_SOURCE } from "./attributes.ts";
 import { pathTemplateFault } from "./path-template.ts";
 

@@ -1,4 +1,4 @@
-import { quote } from "../../checks/quote.ts";
+import { quote } from "../../../base/quote.ts";
 
 const ONE = "{*}";
 const MANY = "{**}";

@@ -1,9 +1,9 @@
+import { quote } from "../../../base/quote.ts";
 import { type DestinationRule, DestinationRuleSchema } from "../../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
 import { checkExportTo } from "../../checks/export-to.ts";
 import { isDnsLabel, wildcardDomainFault } from "../../checks/host-name.ts";
 import { checkLabels, checkSelectorLabels } from "../../checks/labels.ts";
 import type { Place } from "../../checks/place.ts";
-import { quote } from "../../checks/quote.ts";
 import { checkTrafficPolicy } from "../../checks/traffic-policy.ts";
 import type { ConfigObject } from "../../object.ts";
 import { istioKind } from "../istio-kind.ts";

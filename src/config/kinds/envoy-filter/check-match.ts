@@ -1,3 +1,4 @@
+import { quote } from "../../../base/quote.ts";
 import {
   EnvoyFilter_ApplyTo as ApplyTo,
   EnvoyFilter_PatchContext as Context,
@@ -6,7 +7,6 @@ import {
 } from "../../../gen/istio/networking/v1alpha3/envoy_filter_pb.js";
 import type { Place } from "../../checks/place.ts";
 import { portFault } from "../../checks/port.ts";
-import { quote } from "../../checks/quote.ts";
 import { syntaxFault } from "../../checks/regex.ts";
 import { DEPRECATED_FILTER_NAMES } from "./filter-names.ts";
 

@@ -1,4 +1,5 @@
 import type { DescMessage, JsonObject } from "@bufbuild/protobuf";
+import { quote } from "../../../base/quote.ts";
 import { BootstrapSchema } from "../../../gen/envoy/config/bootstrap/v3/bootstrap_pb.js";
 import { ClusterSchema } from "../../../gen/envoy/config/cluster/v3/cluster_pb.js";
 import { TypedExtensionConfigSchema } from "../../../gen/envoy/config/core/v3/extension_pb.js";
@@ -13,7 +14,6 @@ import {
   type EnvoyFilter_Patch as Patch,
 } from "../../../gen/istio/networking/v1alpha3/envoy_filter_pb.js";
 import type { Place } from "../../checks/place.ts";
-import { quote } from "../../checks/quote.ts";
 import { readMessage } from "../../parse/read-message.ts";
 import { isRecord } from "../../parse/reading.ts";
 

@@ -1,10 +1,10 @@
+import { quote } from "../../../base/quote.ts";
 import type { Port, Server } from "../../../gen/istio/networking/v1alpha3/gateway_pb.js";
 import { ServerTLSSettings_TLSmode as Mode } from "../../../gen/istio/networking/v1alpha3/shared_pb.js";
 import { isHttp, isTls } from "../../../model/protocol.ts";
 import { addressFault, UNIX_PREFIX, unixPathFault } from "../../checks/address.ts";
 import type { Place } from "../../checks/place.ts";
 import { parseProtocol, portFault } from "../../checks/port.ts";
-import { quote } from "../../checks/quote.ts";
 import { checkScopedHost } from "../../checks/scoped-host.ts";
 import { checkServerTls } from "../../checks/server-tls.ts";
 

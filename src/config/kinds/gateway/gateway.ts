@@ -1,9 +1,9 @@
+import { quote } from "../../../base/quote.ts";
 import { type Gateway, GatewaySchema } from "../../../gen/istio/networking/v1alpha3/gateway_pb.js";
 import { isHttp } from "../../../model/protocol.ts";
 import { isDnsLabel } from "../../checks/host-name.ts";
 import type { Place } from "../../checks/place.ts";
 import { parseProtocol } from "../../checks/port.ts";
-import { quote } from "../../checks/quote.ts";
 import type { ConfigObject } from "../../object.ts";
 import { istioKind } from "../istio-kind.ts";
 import { checkServer } from "./check-server.ts";

@@ -1,3 +1,4 @@
+import { quote } from "../../../base/quote.ts";
 import {
   ServiceEntry_Location as Location,
   ServiceEntry_Resolution as Resolution,
@@ -10,7 +11,6 @@ import { fqdnFault } from "../../checks/host-name.ts";
 import { checkLabels } from "../../checks/labels.ts";
 import type { Place } from "../../checks/place.ts";
 import { parseProtocol } from "../../checks/port.ts";
-import { quote } from "../../checks/quote.ts";
 import type { ConfigObject } from "../../object.ts";
 import { checkEndpointPorts, checkWorkloadEntry } from "../workload-entry/check-workload-entry.ts";
 

@@ -1,3 +1,4 @@
+import { quote } from "../../../base/quote.ts";
 import {
   ServiceEntry_Resolution as Resolution,
   type ServiceEntry,
@@ -9,7 +10,6 @@ import { partialWildcardFault, wildcardDomainFault } from "../../checks/host-nam
 import { checkSelectorLabels } from "../../checks/labels.ts";
 import type { Place } from "../../checks/place.ts";
 import { portFault, portNameFault, protocolFault } from "../../checks/port.ts";
-import { quote } from "../../checks/quote.ts";
 import type { ConfigObject } from "../../object.ts";
 import { istioKind } from "../istio-kind.ts";
 import { endpointRules } from "../workload-entry/workload-entry.ts";

@@ -1,8 +1,8 @@
+import { quote } from "../../../base/quote.ts";
 import { CaptureMode, type IstioEgressListener, type SidecarPort } from "../../../gen/istio/networking/v1alpha3/sidecar_pb.js";
 import { addressFault, UNIX_PREFIX, unixPathFault } from "../../checks/address.ts";
 import type { Place } from "../../checks/place.ts";
 import { portFault, portNameFault, protocolFault } from "../../checks/port.ts";
-import { quote } from "../../checks/quote.ts";
 import { checkScopedHost } from "../../checks/scoped-host.ts";
 
 /** What a Sidecar imports: listeners for single ports, then at most one for all the rest. */

@@ -1,3 +1,4 @@
+import { quote } from "../../../base/quote.ts";
 import { ServerTLSSettings_TLSmode as Mode, type ServerTLSSettings } from "../../../gen/istio/networking/v1alpha3/shared_pb.js";
 import type { IstioIngressListener } from "../../../gen/istio/networking/v1alpha3/sidecar_pb.js";
 import { isHttp, isTls } from "../../../model/protocol.ts";
@@ -5,7 +6,6 @@ import { addressFault, splitHostPort, UNIX_PREFIX, unixPathFault } from "../../c
 import { checkConnectionPool } from "../../checks/connection-pool.ts";
 import type { Place } from "../../checks/place.ts";
 import { parseProtocol, portFault, portNameFault, protocolFault } from "../../checks/port.ts";
-import { quote } from "../../checks/quote.ts";
 import { checkServerTls } from "../../checks/server-tls.ts";
 
 const OWN_ADDRESSES: ReadonlySet<string> = new Set(["", "127.0.0.1", "0.0.0.0", "::1", "::"]);

@@ -6,10 +6,10 @@ import {
   TelemetrySchema,
   type Tracing,
 } from "../../../gen/istio/telemetry/v1alpha1/telemetry_pb.js";
+import { celFault } from "../../../model/cel-syntax.ts";
+import { formatFault } from "../../../model/format-operators.ts";
 import { NEEDED_LABELS } from "../../../model/standard-metrics.ts";
-import { celFault } from "../../checks/cel-syntax.ts";
 import { durationFault } from "../../checks/duration.ts";
-import { formatFault } from "../../checks/format-operators.ts";
 import { soughtHeaderFault } from "../../checks/header.ts";
 import { metricTagFormat } from "../../checks/metric-tag.ts";
 import { percentFault } from "../../checks/percent.ts";

@@ -1,8 +1,8 @@
+import { quote } from "../../../base/quote.ts";
 import type { CorsPolicy, StringMatch } from "../../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
 import { durationFault, wholeSecondsFault } from "../../checks/duration.ts";
 import { headerNameFault } from "../../checks/header.ts";
 import type { Place } from "../../checks/place.ts";
-import { quote } from "../../checks/quote.ts";
 import { regexFault } from "../../checks/regex.ts";
 
 const METHODS: ReadonlySet<string> = new Set(["*", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "CONNECT", "OPTIONS", "TRACE"]);

@@ -1,3 +1,4 @@
+import { quote } from "../../../base/quote.ts";
 import type {
   HTTPFaultInjection,
   HTTPFaultInjection_Abort,
@@ -6,7 +7,6 @@ import type {
 import { durationFault } from "../../checks/duration.ts";
 import { percentFault, shareFault } from "../../checks/percent.ts";
 import type { Place } from "../../checks/place.ts";
-import { quote } from "../../checks/quote.ts";
 import { httpStatusFault } from "./http-status.ts";
 
 const GRPC_STATUSES: ReadonlySet<string> = new Set([

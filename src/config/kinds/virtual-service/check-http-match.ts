@@ -1,3 +1,4 @@
+import { quote } from "../../../base/quote.ts";
 import type { HTTPMatchRequest } from "../../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
 import { checkGatewayNames } from "../../checks/gateway-names.ts";
 import { headerOrClaimFault } from "../../checks/header.ts";
@@ -5,7 +6,6 @@ import { isDnsLabel } from "../../checks/host-name.ts";
 import { checkLabels } from "../../checks/labels.ts";
 import type { Place } from "../../checks/place.ts";
 import { portFault } from "../../checks/port.ts";
-import { quote } from "../../checks/quote.ts";
 import { checkExpression, checkStringMatch } from "./check-string-match.ts";
 
 /** No regular expression: as the match of an unwanted header it means that there is any. */

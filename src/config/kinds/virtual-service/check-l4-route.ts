@@ -1,4 +1,5 @@
 import { matchesHost } from "../../../base/hostname.ts";
+import { quote } from "../../../base/quote.ts";
 import type {
   L4MatchAttributes,
   TCPRoute,
@@ -8,7 +9,6 @@ import type {
 import { isAddress, subnetFault } from "../../checks/address.ts";
 import { gatewayDomainFault, partialWildcardFault, wildcardDomainFault } from "../../checks/host-name.ts";
 import type { Place } from "../../checks/place.ts";
-import { quote } from "../../checks/quote.ts";
 import { checkSource } from "./check-http-match.ts";
 import { checkDestinations } from "./check-http-route.ts";
 

@@ -1,3 +1,4 @@
+import { quote } from "../../../base/quote.ts";
 import { type VirtualService, VirtualServiceSchema } from "../../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
 import { isAddress } from "../../checks/address.ts";
 import { checkExportTo } from "../../checks/export-to.ts";
@@ -5,7 +6,6 @@ import { checkGatewayNames } from "../../checks/gateway-names.ts";
 import { isJwtClaim } from "../../checks/header.ts";
 import { gatewayDomainFault, wildcardDomainFault } from "../../checks/host-name.ts";
 import type { Place } from "../../checks/place.ts";
-import { quote } from "../../checks/quote.ts";
 import type { ConfigObject } from "../../object.ts";
 import { istioKind } from "../istio-kind.ts";
 import { checkHttpRoute } from "./check-http-route.ts";

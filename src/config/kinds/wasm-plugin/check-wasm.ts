@@ -1,8 +1,8 @@
+import { quote } from "../../../base/quote.ts";
 import { EnvValueSource, type VmConfig } from "../../../gen/istio/extensions/v1alpha1/shared_pb.js";
 import type { WasmConfig } from "../../../gen/istio/extensions/v1alpha1/traffic_extension_pb.js";
 import type { Place } from "../../checks/place.ts";
 import { portFault } from "../../checks/port.ts";
-import { quote } from "../../checks/quote.ts";
 import type { SchemaRules } from "../../parse/schema-rules.ts";
 
 const SCHEMES: ReadonlySet<string> = new Set(["", "http", "https", "file", "oci"]);

@@ -1,10 +1,10 @@
+import { quote } from "../../../base/quote.ts";
 import type { WorkloadEntry } from "../../../gen/istio/networking/v1alpha3/workload_entry_pb.js";
 import { isAddress, UNIX_PREFIX, unixPathFault } from "../../checks/address.ts";
 import { fqdnFault } from "../../checks/host-name.ts";
 import { checkLabels } from "../../checks/labels.ts";
 import type { Place } from "../../checks/place.ts";
 import { portFault, portNameFault } from "../../checks/port.ts";
-import { quote } from "../../checks/quote.ts";
 
 /** What the rules of an endpoint depend on besides it. */
 export interface EndpointContext {

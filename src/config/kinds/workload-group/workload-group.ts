@@ -1,3 +1,4 @@
+import { quote } from "../../../base/quote.ts";
 import {
   type HTTPHealthCheckConfig,
   type ReadinessProbe,
@@ -9,7 +10,6 @@ import { strictHeaderNameFault } from "../../checks/header.ts";
 import { checkLabels, labelKeyFault } from "../../checks/labels.ts";
 import type { Place } from "../../checks/place.ts";
 import { portFault } from "../../checks/port.ts";
-import { quote } from "../../checks/quote.ts";
 import { istioKind } from "../istio-kind.ts";
 import { checkEndpointPorts, checkUnixEndpoint } from "../workload-entry/check-workload-entry.ts";
 import { endpointRules } from "../workload-entry/workload-entry.ts";

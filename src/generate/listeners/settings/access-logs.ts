@@ -1,5 +1,4 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
-import { logFormatFault } from "../../../config/checks/format-operators.ts";
 import { ACCESS_LOG_CLUSTER } from "../../../envoy/bootstrap/remote-services.ts";
 import type { WrittenLogInput } from "../../../envoy/filters/access-log.ts";
 import {
@@ -8,6 +7,7 @@ import {
   type MeshConfig_ExtensionProvider,
 } from "../../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import type { AccessLogging, Telemetry } from "../../../gen/istio/telemetry/v1alpha1/telemetry_pb.js";
+import { logFormatFault } from "../../../model/format-operators.ts";
 import type { Side } from "../traits.ts";
 import { providerNamed } from "./extension-provider.ts";
 import type { ProviderLookup } from "./provider-target.ts";

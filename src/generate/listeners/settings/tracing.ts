@@ -1,10 +1,10 @@
-import { formatFault } from "../../../config/checks/format-operators.ts";
 import { soughtHeaderFault } from "../../../config/checks/header.ts";
 import type { CustomTagInput, TracingInput } from "../../../envoy/filters/tracing.ts";
 import type { MeshConfig } from "../../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import type { ProxyConfig } from "../../../gen/istio/mesh/v1alpha1/proxy_config_pb.js";
 import type { Tracing as ProxyTracing } from "../../../gen/istio/mesh/v1alpha1/shared_pb.js";
 import type { Telemetry, Tracing } from "../../../gen/istio/telemetry/v1alpha1/telemetry_pb.js";
+import { formatFault } from "../../../model/format-operators.ts";
 import type { Side, TracedWorkload } from "../traits.ts";
 import { providerNamed } from "./extension-provider.ts";
 import type { ProviderLookup } from "./provider-target.ts";

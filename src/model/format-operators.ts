@@ -1,5 +1,5 @@
+import { quote } from "../base/quote.ts";
 import { celFault } from "./cel-syntax.ts";
-import { quote } from "./quote.ts";
 
 /** What may follow the name of a command operator: nothing; a parameter; a parameter that must be there, and then a length. */
 type Shape = "bare" | "optional" | "required";

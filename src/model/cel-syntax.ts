@@ -1,4 +1,4 @@
-import { quote } from "./quote.ts";
+import { quote } from "../base/quote.ts";
 
 const LONGEST = 4096;
 const MAX_DEPTH = 64;
