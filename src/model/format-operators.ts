@@ -104,6 +104,9 @@ export function formatFault(text: string, more: readonly string[] = []): string 
 /** The same for access logs, which know one operator more. */
 export const logFormatFault = (text: string): string | undefined => formatFault(text, ["REQ_WITHOUT_QUERY"]);
 
+/** The same for headers that are added: Envoy reads an older operator for state of filters in them. */
+export const headerFormatFault = (text: string): string | undefined => formatFault(text, ["PER_REQUEST_STATE"]);
+
 interface Operator {
   readonly name: string;
   readonly shape: Shape | undefined;

@@ -1,5 +1,5 @@
 import { quote } from "../../base/quote.ts";
-import { formatFault } from "../../model/format-operators.ts";
+import { headerFormatFault } from "../../model/format-operators.ts";
 
 const TOKEN = /^[-!#$%&'*+.^_`|~A-Za-z0-9]+$/;
 const STRICT = /^[-_A-Za-z0-9]+$/;
@@ -48,11 +48,8 @@ export const requestHeaderChangeFault = (name: string): string | undefined => (i
 /** Whether the header stands for the authority of the request. */
 export const isAuthorityHeader = isAuthority;
 
-/** Operators that Envoy knows in headers alone. */
-const IN_HEADERS = ["PER_REQUEST_STATE"];
-
 /** Values may hold Envoy's command operators. */
 export function headerValueFault(value: string): string | undefined {
   if (CONTROL.test(value)) return `${quote(value)} has a control character, which no header may hold`;
-  return formatFault(value, IN_HEADERS);
+  return headerFormatFault(value);
 }

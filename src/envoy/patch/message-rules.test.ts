@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { type DescMessage, fromJson, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
 import { describe, it } from "vitest";
+import { AccessLogSchema } from "../../gen/envoy/config/accesslog/v3/accesslog_pb.js";
 import { ClusterSchema } from "../../gen/envoy/config/cluster/v3/cluster_pb.js";
 import { FilterSchema } from "../../gen/envoy/config/listener/v3/listener_components_pb.js";
 import { ListenerSchema } from "../../gen/envoy/config/listener/v3/listener_pb.js";
@@ -192,6 +193,41 @@ const OTHERS: readonly [schema: DescMessage, json: JsonObject, faults: readonly 
   ],
 ];
 
+const FORMATS: readonly Row[] = [
+  [{ requestHeadersToAdd: [{ header: { key: "x", value: "%REQ(a)% %PER_REQUEST_STATE(b)% 9%%" } }] }, []],
+  [
+    { responseHeadersToAdd: [{ header: { key: "x", value: "9%" } }] },
+    [
+      'response_headers_to_add[0].header.value "9%" has a percent sign that starts no complete operator such as %HOSTNAME%; write %% for the sign itself',
+    ],
+  ],
+];
+
+const log = (fields: JsonObject): JsonObject => ({
+  typedConfig: any("access_loggers.file.v3.FileAccessLog", { path: "/dev/null", ...fields }),
+});
+const UNKNOWN = '"%REQ_WITHOUT_QUERY(x)%" is not an operator that Envoy knows';
+const LOGS: readonly Row[] = [
+  [log({ format: "%REQ_WITHOUT_QUERY(x)%" }), [`typed_config.format ${UNKNOWN}`]],
+  [log({ jsonFormat: { a: "%PROTOCOL%", b: { c: ["%REQ_WITHOUT_QUERY(x)%"] } } }), [`typed_config.json_format.b.c.0 ${UNKNOWN}`]],
+  [log({ typedJsonFormat: { a: "%REQ_WITHOUT_QUERY(x)%" } }), [`typed_config.typed_json_format.a ${UNKNOWN}`]],
+  [log({ logFormat: { textFormat: "%REQ_WITHOUT_QUERY(x)%" } }), [`typed_config.log_format.text_format ${UNKNOWN}`]],
+  [log({ logFormat: { jsonFormat: { a: "%REQ_WITHOUT_QUERY(x)%" } } }), [`typed_config.log_format.json_format.a ${UNKNOWN}`]],
+  [
+    log({ logFormat: { textFormatSource: { inlineString: "%REQ_WITHOUT_QUERY(x)%" } } }),
+    [`typed_config.log_format.text_format_source.inline_string ${UNKNOWN}`],
+  ],
+  [
+    log({
+      logFormat: {
+        textFormatSource: { inlineString: "%REQ_WITHOUT_QUERY(x)%" },
+        formatters: [{ name: "f", typedConfig: any("formatter.req_without_query.v3.ReqWithoutQuery") }],
+      },
+    }),
+    [],
+  ],
+];
+
 const CHAIN = { filters: [{ name: "a", typedConfig: any("filters.network.echo.v3.Echo") }] };
 const LISTENERS: readonly Row[] = [
   [{ internalListener: {} }, ["internal_listener cannot be combined with an address"]],
@@ -225,7 +261,8 @@ describe("rules of Envoy's code", () => {
         faults,
       ));
   for (const [fields, faults] of CLUSTERS) check(ClusterSchema, { name: "a", ...fields }, faults);
-  for (const [fields, faults] of ROUTES)
+  for (const [fields, faults] of LOGS) check(AccessLogSchema, { name: "a", ...fields }, faults);
+  for (const [fields, faults] of [...ROUTES, ...FORMATS])
     check(
       RouteSchema,
       { match: { prefix: "/" }, ...(fields.route === undefined && { directResponse: { status: 200 } }), ...fields },

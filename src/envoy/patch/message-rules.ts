@@ -6,6 +6,7 @@ import { HttpProtocolOptionsSchema } from "../../gen/envoy/config/core/v3/protoc
 import { LuaSchema } from "../../gen/envoy/extensions/filters/http/lua/v3/lua_pb.js";
 import { CLUSTER_RULES } from "./cluster-rules.ts";
 import { at, type Fault } from "./fault.ts";
+import { FORMAT_RULES } from "./format-rules.ts";
 import { LISTENER_RULES } from "./listener-rules.ts";
 import { type MessageRule, messageRule } from "./message-rule.ts";
 import { ROUTE_RULES } from "./route-rules.ts";
@@ -28,7 +29,9 @@ const OTHER_RULES: readonly MessageRule[] = [
   ]),
 ];
 
-const byType = new Map([...CLUSTER_RULES, ...LISTENER_RULES, ...ROUTE_RULES, ...OTHER_RULES].map((rule) => [rule.type, rule]));
+const byType = new Map(
+  [...CLUSTER_RULES, ...LISTENER_RULES, ...ROUTE_RULES, ...FORMAT_RULES, ...OTHER_RULES].map((rule) => [rule.type, rule]),
+);
 
 /** What Envoy's code refuses in a message by itself although its API allows it. Only what people write by mistake is known here. */
 export function ruleFaults(type: string, message: Message): readonly Fault[] {

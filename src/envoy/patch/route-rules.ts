@@ -1,6 +1,5 @@
 import { fromBinary } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
-import { HeaderValueOptionSchema } from "../../gen/envoy/config/core/v3/base_pb.js";
 import {
   RetryPolicy_RetryBackOffSchema,
   RouteAction_RequestMirrorPolicySchema,
@@ -35,9 +34,6 @@ export const ROUTE_RULES: readonly MessageRule[] = [
   ]),
   messageRule(RouteAction_RequestMirrorPolicySchema, ({ cluster, clusterHeader }) => [oneClusterFault("cluster", cluster, clusterHeader)]),
   messageRule(VirtualClusterSchema, ({ headers }) => [headers.length === 0 && at("headers", "must not be empty")]),
-  messageRule(HeaderValueOptionSchema, ({ append, appendAction }) => [
-    append !== undefined && appendAction !== 0 && at("append", "cannot be combined with append_action"),
-  ]),
   messageRule(RetryPolicy_RetryBackOffSchema, ({ baseInterval, maxInterval }) => [
     secondsOf(maxInterval, Number.POSITIVE_INFINITY) < secondsOf(baseInterval, 0) &&
       at("max_interval", "must not be less than base_interval"),
