@@ -10,6 +10,7 @@ import {
   type Registry,
 } from "@bufbuild/protobuf";
 import { type Any, AnySchema, isWrapperDesc } from "@bufbuild/protobuf/wkt";
+import { MetadataSchema } from "../../gen/envoy/config/core/v3/base_pb.js";
 import { RegexMatcherSchema } from "../../gen/envoy/type/matcher/v3/regex_pb.js";
 import { disabled, type FieldRules, required, rules } from "../../gen/validate/validate_pb.js";
 import type { Fault } from "./fault.ts";
@@ -49,11 +50,11 @@ interface MessageChecks {
 
 const known = new WeakMap<DescMessage, MessageChecks>();
 
-/** The fields of a message that can be wrong: those with rules, and those with messages inside. */
+/** The fields of a message that can be wrong: those with rules, and those with messages inside. Envoy keeps what metadata hold and asks nothing of it. */
 function checksOf(schema: DescMessage): MessageChecks {
   let checks = known.get(schema);
   if (checks === undefined) {
-    const off = getOption(schema, disabled);
+    const off = getOption(schema, disabled) || schema.typeName === MetadataSchema.typeName;
     const fields = schema.fields
       .map((field) => ({ field, rules: optionOf(field) }))
       .filter(({ field, rules: own }) => own !== undefined || field.message !== undefined);
