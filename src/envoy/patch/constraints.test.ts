@@ -104,6 +104,16 @@ const CASES: readonly [title: string, schema: DescMessage, json: JsonValue, faul
     ["filter_chains[1] matches the same connections as filter_chains[0]"],
   ],
   [
+    "chains that share one of several names",
+    ListenerSchema,
+    listener(
+      { filters: [tcp], filterChainMatch: { serverNames: ["a.test", "b.test"], transportProtocol: "tls" } },
+      { filters: [tcp], filterChainMatch: { serverNames: ["b.test", "c.test"], transportProtocol: "tls" } },
+      { filters: [tcp], filterChainMatch: { serverNames: ["a.test"] } },
+    ),
+    ["filter_chains[1] matches the same connections as filter_chains[0]"],
+  ],
+  [
     "a domain of two virtual hosts",
     RouteConfigurationSchema,
     {

@@ -1,4 +1,4 @@
-import { type DescMessage, fromBinary, type Message, toJsonString } from "@bufbuild/protobuf";
+import { type DescMessage, fromBinary, type JsonObject, type JsonValue, type Message, toJson } from "@bufbuild/protobuf";
 import { type FilterChain, FilterChainMatchSchema, FilterChainSchema } from "../../gen/envoy/config/listener/v3/listener_components_pb.js";
 import { type Listener, ListenerSchema } from "../../gen/envoy/config/listener/v3/listener_pb.js";
 import type { VirtualHost } from "../../gen/envoy/config/route/v3/route_components_pb.js";
@@ -34,11 +34,20 @@ function listenerFaults(listener: Listener): readonly Fault[] {
 function twinFaults(chains: readonly { readonly chain: FilterChain; readonly path: string }[]): readonly Fault[] {
   const seen = new Map<string, string>();
   return chains.flatMap(({ chain, path }) => {
-    const match = chain.filterChainMatch === undefined ? "{}" : toJsonString(FilterChainMatchSchema, chain.filterChainMatch);
-    const twin = seen.get(match);
-    seen.set(match, path);
+    const match = chain.filterChainMatch === undefined ? {} : toJson(FilterChainMatchSchema, chain.filterChainMatch);
+    const wanted = combinations(Object.entries(match as JsonObject)).map((one) => one.join());
+    const twin = wanted.map((one) => seen.get(one)).find((other) => other !== undefined);
+    for (const one of wanted) seen.set(one, path);
     return twin === undefined ? [] : [{ path, reason: `matches the same connections as ${twin}` }];
   });
+}
+
+/** All that a match takes: of each list in it any one member. */
+function combinations([first, ...rest]: readonly (readonly [string, JsonValue])[]): readonly (readonly string[])[] {
+  if (first === undefined) return [[]];
+  const [name, value] = first;
+  const others = combinations(rest);
+  return (Array.isArray(value) ? value : [value]).flatMap((one) => others.map((other) => [`${name}=${JSON.stringify(one)}`, ...other]));
 }
 
 function chainFaults(chain: FilterChain, path: string): readonly Fault[] {
