@@ -27,6 +27,8 @@ export const CLUSTER_RULES: readonly MessageRule[] = [
     ...balancingFaults(cluster),
     ...optionFaults(cluster),
     ...algorithmFaults(cluster),
+    // Envoy wants a name of each where there are several, which our descriptors have no field for.
+    cluster.healthChecks.length > 1 && at("health_checks", "must not be more than one"),
   ]),
   messageRule(OutlierDetectionSchema, ({ maxEjectionTime, baseEjectionTime }) => {
     const base = secondsOf(baseEjectionTime, BASE_EJECTION_SECONDS);

@@ -1,6 +1,7 @@
 import type { Message } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { isIp } from "../../base/address.ts";
+import { AccessLogSchema } from "../../gen/envoy/config/accesslog/v3/accesslog_pb.js";
 import { CidrRangeSchema, SocketAddressSchema } from "../../gen/envoy/config/core/v3/address_pb.js";
 import { TransportSocketSchema } from "../../gen/envoy/config/core/v3/base_pb.js";
 import { FilterChainMatchSchema, FilterSchema, ListenerFilterSchema } from "../../gen/envoy/config/listener/v3/listener_components_pb.js";
@@ -14,10 +15,15 @@ import {
   TcpProxy_UpstreamConnectMode as ConnectMode,
   TcpProxySchema,
 } from "../../gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.js";
+import { type CommonTlsContext, DownstreamTlsContextSchema } from "../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js";
+import { TokenBucketSchema } from "../../gen/envoy/type/v3/token_bucket_pb.js";
 import { at, type Fault } from "./fault.ts";
 import { typeNameOf } from "./merge-any.ts";
-import { type MessageRule, messageRule } from "./message-rule.ts";
+import { isRepeated, type MessageRule, messageRule, secondsOf } from "./message-rule.ts";
 import type { AnyFilter } from "./terminal-filters.ts";
+
+/** How often Envoy refills the bucket of a rate limit at most. */
+const SHORTEST_FILL_SECONDS = 0.05;
 
 export const LISTENER_RULES: readonly MessageRule[] = [
   messageRule(ListenerSchema, listenerFaults),
@@ -48,6 +54,13 @@ export const LISTENER_RULES: readonly MessageRule[] = [
   messageRule(FilterSchema, (filter) => [nameless(filter), misplaced(filter.configType, "network")]),
   messageRule(ListenerFilterSchema, (filter) => [nameless(filter), misplaced(filter.configType, "listener")]),
   messageRule(TransportSocketSchema, (socket) => [nameless(socket)]),
+  messageRule(AccessLogSchema, (log) => [nameless(log)]),
+  messageRule(DownstreamTlsContextSchema, ({ commonTlsContext: common }) => [
+    !hasCertificate(common) && at("common_tls_context", "must have a certificate"),
+  ]),
+  messageRule(TokenBucketSchema, ({ fillInterval }) => [
+    secondsOf(fillInterval, SHORTEST_FILL_SECONDS) < SHORTEST_FILL_SECONDS && at("fill_interval", "must be at least 0.05s"),
+  ]),
   messageRule(ConnectionLimitSchema, ({ maxConnections }) => [maxConnections === undefined && at("max_connections", "must be set")]),
 ];
 
@@ -67,11 +80,14 @@ function listenerFaults(listener: Listener): readonly (Fault | false)[] {
   ];
 }
 
+/** Where a server finds the certificate that it shows. */
+const hasCertificate = (common: CommonTlsContext | undefined): boolean =>
+  common !== undefined &&
+  (common.tlsCertificates.length + common.tlsCertificateSdsSecretConfigs.length > 0 || common.tlsCertificateProviderInstance !== undefined);
+
 /** Without a type Envoy goes by the name, and all names that it knows begin with its own. */
 const nameless = ({ name, configType }: AnyFilter): Fault | false =>
   configType.case === undefined && !name.startsWith("envoy.") && at("typed_config", "must be set");
-
-const isRepeated = (names: readonly string[]): boolean => new Set(names).size < names.length;
 
 const FILTER_PACKAGE = /^envoy\.extensions\.filters\.(http|network|listener|udp)\./;
 
@@ -82,6 +98,6 @@ function misplaced(config: { readonly case: string | undefined; readonly value?:
   const type = typeNameOf(any);
   const kind = FILTER_PACKAGE.exec(type)?.[1];
   const isElsewhere = kind !== undefined && kind !== place && !(place === "listener" && kind === "udp");
-  const isForRoutes = place === "http" && any.value.length > 0 && /PerRoute(Config)?$/.test(type);
+  const isForRoutes = place === "http" && any.value.length > 0 && /(PerRoute(Config)?|CorsPolicy)$/.test(type);
   return (isElsewhere || isForRoutes) && at("typed_config", `cannot be a ${type} in this place`);
 }

@@ -17,6 +17,9 @@ export const messageRule = <S extends DescMessage>(
   faults: (message) => faults(message as MessageShape<S>).filter((fault) => fault !== false),
 });
 
+/** Whether a name stands in a list twice. */
+export const isRepeated = (names: readonly string[]): boolean => new Set(names).size < names.length;
+
 /** Seconds of a duration, or of what Envoy takes where none is given. */
 export const secondsOf = (duration: Duration | undefined, otherwise: number): number =>
   duration === undefined ? otherwise : Number(duration.seconds) + duration.nanos / 1e9;

@@ -3,10 +3,12 @@ import { type DescMessage, fromJson, type JsonObject, type JsonValue } from "@bu
 import { describe, it } from "vitest";
 import { AccessLogSchema } from "../../gen/envoy/config/accesslog/v3/accesslog_pb.js";
 import { ClusterSchema } from "../../gen/envoy/config/cluster/v3/cluster_pb.js";
+import { TransportSocketSchema } from "../../gen/envoy/config/core/v3/base_pb.js";
 import { FilterSchema } from "../../gen/envoy/config/listener/v3/listener_components_pb.js";
 import { ListenerSchema } from "../../gen/envoy/config/listener/v3/listener_pb.js";
 import { RouteSchema, VirtualHostSchema } from "../../gen/envoy/config/route/v3/route_components_pb.js";
 import {
+  HttpConnectionManager_TracingSchema,
   HttpConnectionManagerSchema,
   HttpFilterSchema,
 } from "../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
@@ -22,6 +24,8 @@ const endpoints = (...addresses: readonly string[]): JsonObject => ({
   endpoints: [{ lbEndpoints: addresses.map((address) => ({ endpoint: { address: { socketAddress: { address, portValue: 80 } } } })) }],
 });
 const original = { type: "ORIGINAL_DST", lbPolicy: "CLUSTER_PROVIDED" };
+
+const HEALTH_CHECK = { timeout: "1s", interval: "1s", healthyThreshold: 1, unhealthyThreshold: 1, tcpHealthCheck: {} };
 
 type Row = readonly [fields: JsonObject, faults: readonly string[]];
 
@@ -57,6 +61,13 @@ const CLUSTERS: readonly Row[] = [
   [{ ...original, originalDstLbConfig: { httpHeaderName: "x" } }, ["original_dst_lb_config.http_header_name needs use_http_header"]],
   [{ outlierDetection: { maxEjectionTime: "20s" } }, ["outlier_detection.max_ejection_time must not be less than base_ejection_time"]],
   [{ outlierDetection: { baseEjectionTime: "600s" } }, []],
+  [{ healthChecks: [HEALTH_CHECK] }, []],
+  [{ healthChecks: [HEALTH_CHECK, HEALTH_CHECK] }, ["health_checks must not be more than one"]],
+  [{ metadata: { typedFilterMetadata: { a: any("filters.network.connection_limit.v3.ConnectionLimit") } } }, []],
+  [
+    { type: "EDS", edsClusterConfig: { edsConfig: { apiConfigSource: { transportApiVersion: "V3" } } } },
+    ["eds_cluster_config.eds_config.api_config_source.api_type must be set"],
+  ],
   [
     { circuitBreakers: { perHostThresholds: [{ maxRequests: 1 }] } },
     ["circuit_breakers.per_host_thresholds can limit max_connections alone"],
@@ -99,6 +110,23 @@ const ROUTES: readonly Row[] = [
     ["route.weighted_clusters.clusters[0].name cannot be combined with cluster_header"],
   ],
   [
+    { route: { cluster: "a", upgradeConfigs: [{ upgradeType: "websocket", connectConfig: {} }, { upgradeType: "WebSocket" }] } },
+    ["route.upgrade_configs can have a connect_config for CONNECT only", "route.upgrade_configs must not repeat an upgrade_type"],
+  ],
+  [
+    {
+      route: {
+        cluster: "a",
+        rateLimits: [{ actions: [{ dynamicMetadata: { descriptorKey: "a", metadataKey: { key: "b", path: [{ key: "c" }] } } }] }],
+      },
+    },
+    ["route.rate_limits[0].actions[0].dynamic_metadata is gone; metadata takes its place"],
+  ],
+  [
+    { match: { prefix: "/", headers: [{ name: "x", stringMatch: { safeRegex: { regex: "a" }, ignoreCase: true } }] } },
+    ["match.headers[0].string_match.ignore_case has no effect on safe_regex"],
+  ],
+  [
     { route: { cluster: "a", retryPolicy: { retryBackOff: { baseInterval: "2s", maxInterval: "1s" } } } },
     ["route.retry_policy.retry_back_off.max_interval must not be less than base_interval"],
   ],
@@ -136,6 +164,38 @@ const OTHERS: readonly [schema: DescMessage, json: JsonObject, faults: readonly 
     HttpFilterSchema,
     { name: "a", typedConfig: any("filters.network.echo.v3.Echo") },
     ["typed_config cannot be a envoy.extensions.filters.network.echo.v3.Echo in this place"],
+  ],
+  [
+    HttpFilterSchema,
+    { name: "a", typedConfig: any("filters.http.cors.v3.CorsPolicy", { allowMethods: "GET" }) },
+    ["typed_config cannot be a envoy.extensions.filters.http.cors.v3.CorsPolicy in this place"],
+  ],
+  [AccessLogSchema, { name: "log" }, ["typed_config must be set"]],
+  [
+    TransportSocketSchema,
+    { name: "tls", typedConfig: any("transport_sockets.tls.v3.DownstreamTlsContext", { commonTlsContext: {} }) },
+    ["typed_config.common_tls_context must have a certificate"],
+  ],
+  [
+    FilterSchema,
+    {
+      name: "a",
+      typedConfig: any("filters.network.local_ratelimit.v3.LocalRateLimit", {
+        statPrefix: "a",
+        tokenBucket: { maxTokens: 1, fillInterval: "0.01s" },
+      }),
+    },
+    ["typed_config.token_bucket.fill_interval must be at least 0.05s"],
+  ],
+  [
+    HttpConnectionManager_TracingSchema,
+    {
+      provider: {
+        name: "a",
+        typedConfig: { "@type": "type.googleapis.com/envoy.config.trace.v3.ZipkinConfig", collectorCluster: "a", collectorEndpoint: "/" },
+      },
+    },
+    ["provider.typed_config.collector_endpoint_version must be set"],
   ],
   [
     HttpFilterSchema,

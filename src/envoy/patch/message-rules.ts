@@ -1,9 +1,11 @@
 import type { Message } from "@bufbuild/protobuf";
 import { DurationSchema } from "@bufbuild/protobuf/wkt";
 import { LONGEST_SECONDS } from "../../base/duration.ts";
-import { ApiVersion } from "../../gen/envoy/config/core/v3/config_source_pb.js";
+import { ApiConfigSourceSchema, ApiVersion } from "../../gen/envoy/config/core/v3/config_source_pb.js";
 import { HttpProtocolOptionsSchema } from "../../gen/envoy/config/core/v3/protocol_pb.js";
+import { ZipkinConfigSchema } from "../../gen/envoy/config/trace/v3/zipkin_pb.js";
 import { LuaSchema } from "../../gen/envoy/extensions/filters/http/lua/v3/lua_pb.js";
+import { StringMatcherSchema } from "../../gen/envoy/type/matcher/v3/string_pb.js";
 import { CLUSTER_RULES } from "./cluster-rules.ts";
 import { at, type Fault } from "./fault.ts";
 import { FORMAT_RULES } from "./format-rules.ts";
@@ -22,6 +24,13 @@ const OTHER_RULES: readonly MessageRule[] = [
   messageRule(HttpProtocolOptionsSchema, ({ maxResponseHeadersKb = 1 }) => [
     (maxResponseHeadersKb < 1 || maxResponseHeadersKb > MOST_HEADERS_KB) &&
       at("max_response_headers_kb", `must be between 1 and ${MOST_HEADERS_KB}`),
+  ]),
+  messageRule(StringMatcherSchema, ({ matchPattern, ignoreCase }) => [
+    ignoreCase && matchPattern.case === "safeRegex" && at("ignore_case", "has no effect on safe_regex"),
+  ]),
+  messageRule(ApiConfigSourceSchema, ({ apiType }) => [apiType === 0 && at("api_type", "must be set")]),
+  messageRule(ZipkinConfigSchema, ({ collectorEndpointVersion }) => [
+    collectorEndpointVersion === 0 && at("collector_endpoint_version", "must be set"),
   ]),
   // The syntax of scripts is judged where patches are read: merging puts no two of them together.
   messageRule(LuaSchema, ({ inlineCode, defaultSourceCode }) => [

@@ -1,8 +1,10 @@
 import { fromBinary } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import {
+  RateLimit_ActionSchema,
   RetryPolicy_RetryBackOffSchema,
   RouteAction_RequestMirrorPolicySchema,
+  RouteActionSchema,
   RouteSchema,
   VirtualClusterSchema,
   VirtualHostSchema,
@@ -12,7 +14,7 @@ import { RouteConfigurationSchema } from "../../gen/envoy/config/route/v3/route_
 import { LocalRateLimitSchema } from "../../gen/envoy/extensions/filters/http/local_ratelimit/v3/local_rate_limit_pb.js";
 import { at, type Fault } from "./fault.ts";
 import { typeNameOf } from "./merge-any.ts";
-import { type MessageRule, messageRule, secondsOf } from "./message-rule.ts";
+import { isRepeated, type MessageRule, messageRule, secondsOf } from "./message-rule.ts";
 
 /** What all levels of a route table may say. */
 interface RouteLevel {
@@ -34,6 +36,15 @@ export const ROUTE_RULES: readonly MessageRule[] = [
   ]),
   messageRule(RouteAction_RequestMirrorPolicySchema, ({ cluster, clusterHeader }) => [oneClusterFault("cluster", cluster, clusterHeader)]),
   messageRule(VirtualClusterSchema, ({ headers }) => [headers.length === 0 && at("headers", "must not be empty")]),
+  messageRule(RouteActionSchema, ({ upgradeConfigs }) => [
+    isRepeated(upgradeConfigs.map(({ upgradeType }) => upgradeType.toLowerCase())) &&
+      at("upgrade_configs", "must not repeat an upgrade_type"),
+    upgradeConfigs.some(({ upgradeType, connectConfig }) => connectConfig !== undefined && upgradeType.toUpperCase() !== "CONNECT") &&
+      at("upgrade_configs", "can have a connect_config for CONNECT only"),
+  ]),
+  messageRule(RateLimit_ActionSchema, ({ actionSpecifier }) => [
+    actionSpecifier.case === "dynamicMetadata" && at("dynamic_metadata", "is gone; metadata takes its place"),
+  ]),
   messageRule(RetryPolicy_RetryBackOffSchema, ({ baseInterval, maxInterval }) => [
     secondsOf(maxInterval, Number.POSITIVE_INFINITY) < secondsOf(baseInterval, 0) &&
       at("max_interval", "must not be less than base_interval"),
