@@ -1,6 +1,8 @@
 import assert from "node:assert/strict";
 import { type DescMessage, type JsonObject, toJson } from "@bufbuild/protobuf";
 import { describe, it } from "vitest";
+import { TypedExtensionConfigSchema } from "../../gen/envoy/config/core/v3/extension_pb.js";
+import { RouteSchema } from "../../gen/envoy/config/route/v3/route_components_pb.js";
 import { HttpFilterSchema } from "../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
 import { messageRegistry } from "../../wire/json.ts";
 import { readValue } from "./read-value.ts";
@@ -113,5 +115,16 @@ describe("readValue", () => {
 
   it("leaves scripts of files to the proxy", () => {
     assert.deepEqual(read({ "@type": `${T}.lua.v3.Lua`, default_source_code: { filename: "/a.lua" } }).faults, []);
+  });
+
+  it("knows which kind of extension is looked for in which place", () => {
+    const options = { registry, merging: false };
+    const cors = { "@type": `${T}.cors.v3.CorsPolicy` };
+    const [filter, route] = ["envoy.filters.", "envoy.filters.http"].map((kind) => ({
+      type: "envoy.extensions.filters.http.cors.v3.CorsPolicy",
+      kind,
+    }));
+    assert.deepEqual(readValue(TypedExtensionConfigSchema, { name: "f", typed_config: cors }, options).needs, [filter]);
+    assert.deepEqual(readValue(RouteSchema, { typed_per_filter_config: { f: cors } }, options).needs, [route]);
   });
 });

@@ -1,4 +1,13 @@
-import { create, type DescMessage, fromJson, type JsonObject, type JsonValue, type Message, type Registry } from "@bufbuild/protobuf";
+import {
+  create,
+  type DescField,
+  type DescMessage,
+  fromJson,
+  type JsonObject,
+  type JsonValue,
+  type Message,
+  type Registry,
+} from "@bufbuild/protobuf";
 import { type Any, AnySchema } from "@bufbuild/protobuf/wkt";
 import { scriptFaults } from "../../config/checks/lua/configs.ts";
 import { readMessage } from "../../config/parse/read-message.ts";
@@ -8,6 +17,7 @@ import { constraintFaults } from "../../envoy/patch/constraints.ts";
 import { AccessLogSchema } from "../../gen/envoy/config/accesslog/v3/accesslog_pb.js";
 import { Cluster_CustomClusterTypeSchema } from "../../gen/envoy/config/cluster/v3/cluster_pb.js";
 import { TransportSocketSchema } from "../../gen/envoy/config/core/v3/base_pb.js";
+import { TypedExtensionConfigSchema } from "../../gen/envoy/config/core/v3/extension_pb.js";
 import { FilterSchema, ListenerFilterSchema } from "../../gen/envoy/config/listener/v3/listener_components_pb.js";
 import { HttpFilterSchema } from "../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
 import type { ExtensionNeed } from "../../model/proxy.ts";
@@ -41,6 +51,13 @@ const EXTENSION_KINDS: ReadonlyMap<string, string> = new Map([
   [Cluster_CustomClusterTypeSchema.typeName, "envoy.clusters"],
 ]);
 
+/** The same for a field at a place of the patch; undefined where any message may stand. */
+function kindFor({ name, parent }: DescField, path: FieldPath): string | undefined {
+  if (name === "typed_per_filter_config") return "envoy.filters.http";
+  const isAsked = path.length === 1 && parent.typeName === TypedExtensionConfigSchema.typeName;
+  return isAsked ? "envoy.filters." : EXTENSION_KINDS.get(parent.typeName);
+}
+
 /** Types that wrap the JSON of another: Envoy converts them, and so do we where we can. */
 const TYPED_STRUCTS: ReadonlySet<string> = new Set(["udpa.type.v1.TypedStruct", "xds.type.v3.TypedStruct"]);
 
@@ -55,13 +72,13 @@ export function readValue(schema: DescMessage, json: JsonObject, { registry, mer
   const report = (path: FieldPath, message: string): void => void faults.add(`${pathText(path)} ${message}`);
   const note = (path: FieldPath, message: string): void => void notes.add(`${pathText(path)}: ${message}`);
 
-  const readAny: AnyReader = (any, reading, { parent }) => {
+  const readAny: AnyReader = (any, reading, field) => {
     const { "@type": url, ...rest } = any as JsonObject;
     const named = nameOf(String(url));
     const wrapped = TYPED_STRUCTS.has(named) ? structContent(rest) : undefined;
     const type = wrapped === undefined ? named : nameOf(wrapped.typeUrl);
     const content = wrapped?.value ?? rest;
-    needs.push({ type, kind: EXTENSION_KINDS.get(parent.typeName) });
+    needs.push({ type, kind: kindFor(field, reading.path) });
     const known = registry.getMessage(type);
     if (known === undefined) return typedStruct(`type.googleapis.com/${type}`, content);
     const unknown: string[] = [];
