@@ -68,6 +68,7 @@ function listenerFaults(listener: Listener): readonly (Fault | false)[] {
   const names = listener.filterChains.map(({ name }) => name);
   const isInternal = listener.listenerSpecifier.case === "internalListener";
   return [
+    !isInternal && listener.address === undefined && at("address", "must be set"),
     isInternal && listener.address !== undefined && at("internal_listener", "cannot be combined with an address"),
     !isInternal &&
       listener.address?.address.case === "envoyInternalAddress" &&

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { type DescMessage, fromJson, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
 import { describe, it } from "vitest";
 import { AccessLogSchema } from "../../gen/envoy/config/accesslog/v3/accesslog_pb.js";
+import { BootstrapSchema } from "../../gen/envoy/config/bootstrap/v3/bootstrap_pb.js";
 import { ClusterSchema } from "../../gen/envoy/config/cluster/v3/cluster_pb.js";
 import { TransportSocketSchema } from "../../gen/envoy/config/core/v3/base_pb.js";
 import { FilterSchema } from "../../gen/envoy/config/listener/v3/listener_components_pb.js";
@@ -253,6 +254,44 @@ const OTHERS: readonly [schema: DescMessage, json: JsonObject, faults: readonly 
   ],
 ];
 
+const trigger = (name: string): JsonObject => ({ name, threshold: { value: 0.5 } });
+const monitors = {
+  resourceMonitors: [{ name: "heap", typedConfig: any("resource_monitors.fixed_heap.v3.FixedHeapConfig", { maxHeapSizeBytes: "9" }) }],
+};
+const BOOTSTRAPS: readonly Row[] = [
+  [{ staticResources: { clusters: [{ name: "a" }, { name: "a" }] } }, ["static_resources.clusters must not repeat a name"]],
+  [{ statsFlushOnAdmin: true, statsFlushInterval: "1s" }, ["stats_flush_on_admin cannot be combined with stats_flush_interval"]],
+  [
+    { layeredRuntime: { layers: ["a", "a"].map((name) => ({ name, adminLayer: {} })) } },
+    ["layered_runtime.layers can have one admin_layer", "layered_runtime.layers must not repeat a name"],
+  ],
+  [
+    {
+      statsConfig: { statsTags: [{ tagName: "a" }, { regex: "b" }, { tagName: "c", fixedValue: "d" }, { tagName: "envoy.cluster_name" }] },
+    },
+    ["stats_config.stats_tags[0] must have regex or fixed_value", "stats_config.stats_tags[1].tag_name must be set"],
+  ],
+  [
+    {
+      overloadManager: { ...monitors, actions: [{ name: "envoy.overload_actions.stop_accepting_requests", triggers: [trigger("heap")] }] },
+    },
+    [],
+  ],
+  [
+    {
+      overloadManager: {
+        ...monitors,
+        loadshedPoints: [{ name: "envoy.load_shed_points.tcp_listener_accept", triggers: [trigger("help")] }],
+      },
+    },
+    ["overload_manager.resource_monitors must have help, which a trigger names"],
+  ],
+  [
+    { staticResources: { listeners: [{ address: { socketAddress: { address: "::1", portValue: 80 } } }] } },
+    ["static_resources.listeners[0].filter_chains must not be empty"],
+  ],
+];
+
 const FORMATS: readonly Row[] = [
   [{ requestHeadersToAdd: [{ header: { key: "x", value: "%REQ(a)% %PER_REQUEST_STATE(b)% 9%%" } }] }, []],
   [
@@ -290,6 +329,7 @@ const LOGS: readonly Row[] = [
 
 const CHAIN = { filters: [{ name: "a", typedConfig: any("filters.network.echo.v3.Echo") }] };
 const LISTENERS: readonly Row[] = [
+  [{ address: null }, ["address must be set"]],
   [{ internalListener: {} }, ["internal_listener cannot be combined with an address"]],
   [{ address: { envoyInternalAddress: { serverListenerName: "a" } } }, ["address needs internal_listener where it is an internal one"]],
   [{ address: { socketAddress: { address: "::1", namedPort: "http" } } }, ["address.socket_address.named_port needs a resolver_name"]],
@@ -321,6 +361,7 @@ describe("rules of Envoy's code", () => {
         faults,
       ));
   for (const [fields, faults] of CLUSTERS) check(ClusterSchema, { name: "a", ...fields }, faults);
+  for (const [fields, faults] of BOOTSTRAPS) check(BootstrapSchema, fields, faults);
   for (const [fields, faults] of LOGS) check(AccessLogSchema, { name: "a", ...fields }, faults);
   for (const [fields, faults] of [...ROUTES, ...FORMATS])
     check(

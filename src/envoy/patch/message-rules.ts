@@ -6,6 +6,7 @@ import { HttpProtocolOptionsSchema } from "../../gen/envoy/config/core/v3/protoc
 import { ZipkinConfigSchema } from "../../gen/envoy/config/trace/v3/zipkin_pb.js";
 import { LuaSchema } from "../../gen/envoy/extensions/filters/http/lua/v3/lua_pb.js";
 import { StringMatcherSchema } from "../../gen/envoy/type/matcher/v3/string_pb.js";
+import { BOOTSTRAP_RULES } from "./bootstrap-rules.ts";
 import { CLUSTER_RULES } from "./cluster-rules.ts";
 import { at, type Fault } from "./fault.ts";
 import { FORMAT_RULES } from "./format-rules.ts";
@@ -39,7 +40,10 @@ const OTHER_RULES: readonly MessageRule[] = [
 ];
 
 const byType = new Map(
-  [...CLUSTER_RULES, ...LISTENER_RULES, ...ROUTE_RULES, ...FORMAT_RULES, ...OTHER_RULES].map((rule) => [rule.type, rule]),
+  [...BOOTSTRAP_RULES, ...CLUSTER_RULES, ...LISTENER_RULES, ...ROUTE_RULES, ...FORMAT_RULES, ...OTHER_RULES].map((rule) => [
+    rule.type,
+    rule,
+  ]),
 );
 
 /** What Envoy's code refuses in a message by itself although its API allows it. Only what people write by mistake is known here. */

@@ -1,4 +1,5 @@
 import { type DescMessage, fromBinary, type JsonObject, type JsonValue, type Message, toJson } from "@bufbuild/protobuf";
+import { type Bootstrap, BootstrapSchema } from "../../gen/envoy/config/bootstrap/v3/bootstrap_pb.js";
 import { type FilterChain, FilterChainMatchSchema, FilterChainSchema } from "../../gen/envoy/config/listener/v3/listener_components_pb.js";
 import { type Listener, ListenerSchema } from "../../gen/envoy/config/listener/v3/listener_pb.js";
 import type { VirtualHost } from "../../gen/envoy/config/route/v3/route_components_pb.js";
@@ -11,6 +12,10 @@ import { type AnyFilter, isPassing, isTerminal, TERMINAL_HTTP_FILTERS, TERMINAL_
 /** What Envoy refuses a resource for although each part of it is right by itself. */
 export function structureFaults(schema: DescMessage, message: Message): readonly Fault[] {
   switch (schema.typeName) {
+    case BootstrapSchema.typeName:
+      return ((message as Bootstrap).staticResources?.listeners ?? []).flatMap((listener, index) =>
+        listenerFaults(listener).map(({ path, reason }) => ({ path: `static_resources.listeners[${index}].${path}`, reason })),
+      );
     case ListenerSchema.typeName:
       return listenerFaults(message as Listener);
     case RouteConfigurationSchema.typeName:
