@@ -50,7 +50,8 @@ const zoneAware = ({ enabled, failoverPriority, failover, minClusterSize }: Zone
   enabled: enabled !== false,
   labels: failoverPriority,
   regions: regionsOf(failover),
-  minClusterSize: minClusterSize === undefined ? undefined : Number(minClusterSize),
+  // Beyond what numbers hold, one size is as out of reach as another.
+  minClusterSize: minClusterSize === undefined ? undefined : Math.min(Number(minClusterSize), Number.MAX_SAFE_INTEGER),
 });
 
 const regionsOf = (failover: readonly { readonly from: string; readonly to: string }[]): Readonly<Record<string, string>> =>
