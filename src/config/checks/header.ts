@@ -49,7 +49,8 @@ export const requestHeaderChangeFault = (name: string): string | undefined => (i
 export const isAuthorityHeader = isAuthority;
 
 /** Values may hold Envoy's command operators. */
-export function headerValueFault(value: string): string | undefined {
-  if (CONTROL.test(value)) return `${quote(value)} has a control character, which no header may hold`;
-  return headerFormatFault(value);
-}
+export const headerValueFault = (value: string): string | undefined => literalValueFault(value) ?? headerFormatFault(value);
+
+/** Values that are sent as they are written. */
+export const literalValueFault = (value: string): string | undefined =>
+  CONTROL.test(value) ? `${quote(value)} has a control character, which no header may hold` : undefined;

@@ -1,3 +1,4 @@
+import type { Duration } from "@bufbuild/protobuf/wkt";
 import { quote } from "../../base/quote.ts";
 import { StatusCode } from "../../gen/envoy/type/v3/http_status_pb.js";
 import type {
@@ -8,6 +9,7 @@ import type {
   MeshConfig_ExtensionProvider_OpenTelemetryTracingProvider,
 } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import { isAddress } from "../checks/address.ts";
+import { millisOf } from "../checks/duration.ts";
 import { fqdnFault, isDnsLabel, wildcardDomainFault } from "../checks/host-name.ts";
 import type { Place } from "../checks/place.ts";
 import { portFault } from "../checks/port.ts";
@@ -43,6 +45,9 @@ export function validateExtensionProvider({ provider }: MeshConfig_ExtensionProv
       validateOpenTelemetry(provider.value, at);
       break;
     case "zipkin":
+      validateServiceAndPort(provider.value, at);
+      validateTimeout(provider.value.timeout, at);
+      break;
     case "datadog":
     case "opencensus":
     case "skywalking":
@@ -67,6 +72,10 @@ export function validateServiceAndPort(provider: { readonly service: string; rea
   place.in("port").check("field.port", portFault(provider.port));
 }
 
+function validateTimeout(timeout: Duration | undefined, place: Place): void {
+  if (timeout !== undefined && millisOf(timeout) < 0) place.in("timeout").fault("field.range", "must not be negative");
+}
+
 /** LightStep also wants a token. */
 export function validateLightstep(provider: MeshConfig_ExtensionProvider_LightstepTracingProvider, place: Place): void {
   validateServiceAndPort(provider, place);
@@ -76,6 +85,8 @@ export function validateLightstep(provider: MeshConfig_ExtensionProvider_Lightst
 /** Spans go out over one protocol only. */
 export function validateOpenTelemetry(provider: MeshConfig_ExtensionProvider_OpenTelemetryTracingProvider, place: Place): void {
   validateServiceAndPort(provider, place);
+  validateTimeout(provider.http?.timeout, place.in("http"));
+  validateTimeout(provider.grpc?.timeout, place.in("grpc"));
   if (provider.grpc !== undefined && provider.http !== undefined)
     place.in("http").fault("field.conflict", "cannot be set together with grpc");
 }

@@ -5,6 +5,7 @@ import { AuthenticationPolicy, type PrivateKeyProvider, type Tracing } from "../
 import { isAddress, splitHostPort } from "../checks/address.ts";
 import { checkClientTls } from "../checks/client-tls.ts";
 import { durationFault, millisOf, wholeSecondsFault } from "../checks/duration.ts";
+import { literalValueFault } from "../checks/header.ts";
 import { fqdnFault } from "../checks/host-name.ts";
 import type { Place } from "../checks/place.ts";
 import { portFault } from "../checks/port.ts";
@@ -28,6 +29,7 @@ export function validateProxyConfig(config: ProxyConfig, place: Place): void {
   place.in("statusPort").check("field.port", portFault(config.statusPort));
   place.in("controlPlaneAuthPolicy").check("field.invalid", controlPlaneAuthPolicyFault(config.controlPlaneAuthPolicy));
   if (config.tracing !== undefined) validateTracing(config.tracing, place.in("tracing"));
+  place.in("proxyHeaders", "server", "value").check("field.ineffective", literalValueFault(config.proxyHeaders?.server?.value ?? ""));
   if (config.privateKeyProvider !== undefined) validatePrivateKeyProvider(config.privateKeyProvider, place.in("privateKeyProvider"));
   if (config.connectionSettings !== undefined) validateConnectionSettings(config.connectionSettings, place.in("connectionSettings"));
   if (config.proxyMetadata.ISTIO_META_DNS_AUTO_ALLOCATE !== undefined) {

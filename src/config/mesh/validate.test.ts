@@ -137,6 +137,21 @@ describe("validateMeshConfig", () => {
     ["a provider without kind", provider({}), ["warning extensionProviders[3]"]],
     ["a provider without service", provider({ skywalking: { port: 1 } }), ["warning extensionProviders[3].skywalking.service"]],
     [
+      "a server header of two lines",
+      proxy({ proxyHeaders: { server: { value: "a\nb" } } }),
+      ["warning defaultConfig.proxyHeaders.server.value"],
+    ],
+    [
+      "collectors that have less than no time",
+      provider({ zipkin: { service: "a.b", port: 1, timeout: "-1s" } }),
+      ["warning extensionProviders[3].zipkin.timeout"],
+    ],
+    [
+      "the same over OTLP",
+      provider({ opentelemetry: { service: "a.b", port: 1, http: { path: "/", timeout: "-1s" } } }),
+      ["warning extensionProviders[3].opentelemetry.http.timeout"],
+    ],
+    [
       "spans over two protocols",
       provider({ opentelemetry: { service: "a.b", port: 1, grpc: {}, http: { path: "/" } } }),
       ["warning extensionProviders[3].opentelemetry.http"],

@@ -1,5 +1,6 @@
 import { parseCidr } from "../../../base/address.ts";
 import { msOfDuration } from "../../../base/duration.ts";
+import { literalValueFault } from "../../../config/checks/header.ts";
 import type { ConfigObject } from "../../../config/object.ts";
 import type { Query } from "../../../engine/index.ts";
 import type { AccessLogInput, WrittenLogInput } from "../../../envoy/filters/access-log.ts";
@@ -16,7 +17,7 @@ import {
   MeshConfig_ProxyPathNormalization_NormalizationType as Normalization,
 } from "../../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import type { MeshNetworks } from "../../../gen/istio/mesh/v1alpha1/mesh_networks_pb.js";
-import type { ProxyConfig } from "../../../gen/istio/mesh/v1alpha1/proxy_config_pb.js";
+import type { ProxyConfig, ProxyConfig_ProxyHeaders_Server } from "../../../gen/istio/mesh/v1alpha1/proxy_config_pb.js";
 import { ForwardClientCertDetails } from "../../../gen/istio/mesh/v1alpha1/shared_pb.js";
 import type { Telemetry } from "../../../gen/istio/telemetry/v1alpha1/telemetry_pb.js";
 import type { GenerateContext } from "../../context.ts";
@@ -133,7 +134,7 @@ function settingsOf({ mesh, networks, telemetry, extensions, key, ctx }: Setting
     idleTimeoutMs,
     acceptHttp10: key.acceptHttp10 || http10,
     plainHttp: http10 ? PLAIN_HTTP_FROM_1_0 : PLAIN_HTTP,
-    server: headers?.server?.disabled === true ? "leave" : headers?.server?.value || (key.side === "client" ? undefined : "istio-envoy"),
+    server: serverOf(headers?.server, key.side),
     clientCert: clientCertOf(proxyConfig, key.side),
     trustedHops: proxyConfig?.gatewayTopology?.numTrustedProxies ?? 0,
     proxyProtocol: proxyConfig?.gatewayTopology?.proxyProtocol !== undefined,
@@ -143,6 +144,14 @@ function settingsOf({ mesh, networks, telemetry, extensions, key, ctx }: Setting
     decodes: [...(mongoFilter ? (["mongo"] as const) : []), ...(redisFilter ? (["redis"] as const) : [])],
     internalRanges: internalRangesOf(networks),
   };
+}
+
+/** The header that says who answers; one that no response may hold is passed over. */
+function serverOf(header: ProxyConfig_ProxyHeaders_Server | undefined, side: Side): string | undefined {
+  if (header?.disabled === true) return "leave";
+  const value = header?.value ?? "";
+  if (value !== "" && literalValueFault(value) === undefined) return value;
+  return side === "client" ? undefined : "istio-envoy";
 }
 
 /** Ranges that the mesh's networks are said to consist of. Those found by registry have no range. */

@@ -153,4 +153,6 @@ const headersOf = (headers: readonly ApiHeader[]): readonly HeaderInput[] =>
 
 const joined = (host: string, path: string): string => (path === "" ? host : `${host}/${path.replace(/^\/+/, "")}`);
 
-const millis = (duration: Duration | undefined): number | undefined => (duration === undefined ? undefined : msOfDuration(duration));
+/** A time that is over before it begins is none. */
+const millis = (duration: Duration | undefined): number | undefined =>
+  duration === undefined || msOfDuration(duration) < 0 ? undefined : msOfDuration(duration);
