@@ -1,5 +1,6 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { msOfDuration } from "../base/duration.ts";
+import { portFault } from "../config/checks/port.ts";
 import { parseGoDuration } from "../config/parse/go-duration.ts";
 import type { ManagedBootstrapInput } from "../envoy/bootstrap/managed-bootstrap.ts";
 import type { StatsInput } from "../envoy/bootstrap/stats-config.ts";
@@ -51,8 +52,8 @@ export function bootstrapInput(config: ProxyConfig | undefined, metadata: JsonOb
   const flush = parseGoDuration(text(annotations["sidecar.istio.io/statsFlushInterval"]));
   const flushMs = flush && msOfDuration(flush);
   return {
-    adminPort: port(metadata.ADMIN_PORT) ?? (config?.proxyAdminPort || 15_000),
-    statusPort: port(metadata.STATUS_PORT) ?? (config?.statusPort || 15_020),
+    adminPort: port(metadata.ADMIN_PORT) ?? portOr(config?.proxyAdminPort, 15_000),
+    statusPort: port(metadata.STATUS_PORT) ?? portOr(config?.statusPort, 15_020),
     readinessPort: port(metadata.ENVOY_STATUS_PORT) ?? 0,
     prometheusPort: port(metadata.ENVOY_PROMETHEUS_PORT) ?? 0,
     secureMetricsPort: port(metadata.ENVOY_SECURE_METRICS_PORT) ?? 0,
@@ -176,6 +177,10 @@ function port(value: JsonValue | undefined): number | undefined {
   const number = Number(text(value) || "x");
   return Number.isInteger(number) && number >= 0 && number <= 65_535 ? number : undefined;
 }
+
+/** Proxies may bring settings of their own, which nobody has judged. */
+const portOr = (given: number | undefined, otherwise: number): number =>
+  given !== undefined && portFault(given) === undefined ? given : otherwise;
 
 const object = (value: JsonValue | undefined): JsonObject =>
   typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};

@@ -57,4 +57,16 @@ describe("bootstraps over xDS", () => {
     expect(bootstrap.admin?.address).toBeUndefined();
     expect(bootstrap.staticResources?.clusters.map(({ name }) => name)).toEqual(["prometheus_stats", "agent"]);
   });
+
+  it("are without what Envoy would not start with", () => {
+    const sinks = (address: string): readonly string[] =>
+      bootstrapIn(offers(header(`{statsdUdpAddress: "${address}"}`))[0]).statsSinks.map(({ name }) => name);
+    expect(sinks("10.0.0.9:8125")).toEqual(["envoy.stat_sinks.statsd"]);
+    expect(sinks("statsd.test:8125")).toEqual([]);
+    const [odd] = offers(
+      "proxies: [{name: a, namespace: shop, address: 10.0.0.1, PROXY_CONFIG: {proxyAdminPort: -1, statusPort: 99999, statsdUdpAddress: '::1'}}]\n",
+    );
+    const [plain] = offers("proxies: [{name: a, namespace: shop, address: 10.0.0.1}]\n");
+    expect(bootstrapIn(odd)).toEqual(bootstrapIn(plain));
+  });
 });

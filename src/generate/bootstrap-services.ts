@@ -1,3 +1,5 @@
+import { isAddress, splitHostPort } from "../config/checks/address.ts";
+import { portFault } from "../config/checks/port.ts";
 import type { RemoteService, RemoteServices } from "../envoy/bootstrap/remote-services.ts";
 import { fileCertificate, fileRoots, type UpstreamTlsInput } from "../envoy/tls/index.ts";
 import type { ProxyConfig } from "../gen/istio/mesh/v1alpha1/proxy_config_pb.js";
@@ -14,7 +16,8 @@ export function remoteServicesOf(config: ProxyConfig | undefined): RemoteService
     ...(tracer !== undefined && { tracer }),
     ...(metricsService !== undefined && { metricsService }),
     ...(accessLogService !== undefined && { accessLogService }),
-    ...(statsd !== undefined && { statsd }),
+    // Envoy looks no names up for it, and does not start with one.
+    ...(statsd !== undefined && isAddress(statsd.host) && { statsd }),
   };
 }
 
@@ -33,8 +36,8 @@ function serviceOf(service: ConfiguredService | undefined): RemoteService | unde
 }
 
 function placeOf(address: string): RemoteService | undefined {
-  const [, host, port] = /^\[?([^\s[\]]+?)\]?:(\d{1,5})$/.exec(address) ?? [];
-  return host === undefined || port === undefined ? undefined : { host, port: Number(port) };
+  const { host = "", port = "" } = splitHostPort(address) ?? {};
+  return /^\S+$/.test(host) && /^\d+$/.test(port) && portFault(Number(port)) === undefined ? { host, port: Number(port) } : undefined;
 }
 
 /** Files are served by the agent beside the proxy; the workload's own certificate is what ISTIO_MUTUAL means. */

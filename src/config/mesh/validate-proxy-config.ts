@@ -21,6 +21,9 @@ export function validateProxyConfig(config: ProxyConfig, place: Place): void {
   for (const field of ["statsdUdpAddress", "envoyMetricsServiceAddress"] as const) {
     if (config[field] !== "") place.in(field).check("field.host", proxyAddressFault(config[field]));
   }
+  const statsd = splitHostPort(config.statsdUdpAddress)?.host;
+  if (statsd !== undefined && !isAddress(statsd))
+    place.in("statsdUdpAddress").fault("field.ineffective", "must have an IP address: Envoy looks no names up for it");
   for (const field of ["envoyMetricsService", "envoyAccessLogService"] as const) {
     const address = config[field]?.address ?? "";
     if (address !== "") place.in(field, "address").check("field.host", proxyAddressFault(address));
