@@ -1,6 +1,7 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { msOfDuration } from "../base/duration.ts";
 import { portFault } from "../config/checks/port.ts";
+import { syntaxFault } from "../config/checks/regex.ts";
 import { parseGoDuration } from "../config/parse/go-duration.ts";
 import type { ManagedBootstrapInput } from "../envoy/bootstrap/managed-bootstrap.ts";
 import type { StatsInput } from "../envoy/bootstrap/stats-config.ts";
@@ -126,15 +127,16 @@ function statsInput(config: ProxyConfig | undefined, { annotations, addresses, d
   const matcher = config?.proxyStatsMatcher;
   const kept = (name: string, configured: readonly string[] | undefined, always: readonly string[]): readonly string[] => {
     const asked = annotation(name) === "" ? (configured ?? []) : annotation(name).split(",");
-    return [...asked, ...always].flatMap((one) =>
-      one.includes("{pod_ip}") ? addresses.map((address) => one.replaceAll("{pod_ip}", address)) : [one],
-    );
+    return [...asked, ...always]
+      .filter((one) => one !== "")
+      .flatMap((one) => (one.includes("{pod_ip}") ? addresses.map((address) => one.replaceAll("{pod_ip}", address)) : [one]));
   };
   return {
     tags: [...new Set([...(config?.extraStatTags ?? []), ...annotation("extraStatTags").split(",")])].filter((tag) => tag !== ""),
     prefixes: kept("statsInclusionPrefixes", matcher?.inclusionPrefixes, ALWAYS.prefixes),
     suffixes: kept("statsInclusionSuffixes", matcher?.inclusionSuffixes, [...ALWAYS.suffixes, ...(drains ? [DRAINING_SUFFIX] : [])]),
-    regexps: kept("statsInclusionRegexps", matcher?.inclusionRegexps, ALWAYS.regexps),
+    // Envoy does not start with an expression that is none.
+    regexps: kept("statsInclusionRegexps", matcher?.inclusionRegexps, ALWAYS.regexps).filter((one) => syntaxFault(one) === undefined),
     buckets: buckets(annotation("statsHistogramBuckets")),
   };
 }

@@ -68,5 +68,13 @@ describe("bootstraps over xDS", () => {
     );
     const [plain] = offers("proxies: [{name: a, namespace: shop, address: 10.0.0.1}]\n");
     expect(bootstrapIn(odd)).toEqual(bootstrapIn(plain));
+    const [stats] = offers(
+      "proxies: [{name: a, namespace: shop, address: 10.0.0.1, PROXY_CONFIG: {proxyStatsMatcher: {inclusionPrefixes: [''], inclusionRegexps: ['*x']}}}]\n",
+    );
+    expect(bootstrapIn(stats)).toEqual(bootstrapIn(plain));
+    const [bracket] = offers("proxies: [{name: a, namespace: shop, address: 10.0.0.1, PROXY_CONFIG: {extraStatTags: ['a[']}}]\n");
+    expect(bootstrapIn(bracket).statsConfig?.statsTags.find(({ tagName }) => tagName === "a[")?.tagValue.value).toBe(
+      "(a\\[=\\.=(.*?);\\.;)",
+    );
   });
 });

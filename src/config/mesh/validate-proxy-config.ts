@@ -9,6 +9,7 @@ import { literalValueFault } from "../checks/header.ts";
 import { fqdnFault } from "../checks/host-name.ts";
 import type { Place } from "../checks/place.ts";
 import { portFault } from "../checks/port.ts";
+import { syntaxFault } from "../checks/regex.ts";
 
 /** The ProxyConfig of a mesh, defaults applied, by the rules of Istio's mesh validation. */
 export function validateProxyConfig(config: ProxyConfig, place: Place): void {
@@ -32,6 +33,8 @@ export function validateProxyConfig(config: ProxyConfig, place: Place): void {
   place.in("statusPort").check("field.port", portFault(config.statusPort));
   place.in("controlPlaneAuthPolicy").check("field.invalid", controlPlaneAuthPolicyFault(config.controlPlaneAuthPolicy));
   if (config.tracing !== undefined) validateTracing(config.tracing, place.in("tracing"));
+  for (const [index, regex] of (config.proxyStatsMatcher?.inclusionRegexps ?? []).entries())
+    place.in("proxyStatsMatcher", "inclusionRegexps", index).check("field.ineffective", syntaxFault(regex));
   place.in("proxyHeaders", "server", "value").check("field.ineffective", literalValueFault(config.proxyHeaders?.server?.value ?? ""));
   if (config.privateKeyProvider !== undefined) validatePrivateKeyProvider(config.privateKeyProvider, place.in("privateKeyProvider"));
   if (config.connectionSettings !== undefined) validateConnectionSettings(config.connectionSettings, place.in("connectionSettings"));

@@ -136,6 +136,11 @@ describe("validateMeshConfig", () => {
     ],
     ["a provider without kind", provider({}), ["warning extensionProviders[3]"]],
     ["a provider without service", provider({ skywalking: { port: 1 } }), ["warning extensionProviders[3].skywalking.service"]],
+    [
+      "statistics by no expression",
+      proxy({ proxyStatsMatcher: { inclusionRegexps: [".*", "*x"] } }),
+      ["warning defaultConfig.proxyStatsMatcher.inclusionRegexps[1]"],
+    ],
     ["statistics for a name", proxy({ statsdUdpAddress: "statsd.test:8125" }), ["warning defaultConfig.statsdUdpAddress"]],
     ["statistics for an address", proxy({ statsdUdpAddress: "10.0.0.1:8125" }), []],
     [

@@ -35,11 +35,14 @@ const TAGS_AFTER: readonly (readonly [string, string])[] = [
   ["authz_dry_run_result", "(\\.shadow_(allowed|denied))"],
 ];
 
+/** What means more than itself in an expression. */
+const SPECIAL = /[\\^$.*+?()[\]{}|]/g;
+
 type Pattern = MessageInitShape<typeof StringMatcherSchema>;
 
 /** The statistics of one Envoy. All others are not kept: tens of thousands of counters nobody reads cost memory. */
 export function buildStatsConfig(input: StatsInput): StatsConfig {
-  const extra = input.tags.map((tag) => [tag, `(${tag}=\\.=(.*?);\\.;)`] as const);
+  const extra = input.tags.map((tag) => [tag, `(${tag.replace(SPECIAL, "\\$&")}=\\.=(.*?);\\.;)`] as const);
   const patterns: readonly Pattern[] = [
     prefix("reporter="),
     ...input.prefixes.map(prefix),
