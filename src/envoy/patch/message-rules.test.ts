@@ -146,6 +146,12 @@ const ROUTES: readonly Row[] = [
   ],
 ];
 
+const HASH = `{SHA}${"x".repeat(28)}`;
+const passwords = (inlineString: string): JsonObject => ({
+  name: "a",
+  typedConfig: any("filters.http.basic_auth.v3.BasicAuth", { users: { inlineString } }),
+});
+
 const OTHERS: readonly [schema: DescMessage, json: JsonObject, faults: readonly string[]][] = [
   [
     VirtualHostSchema,
@@ -170,6 +176,23 @@ const OTHERS: readonly [schema: DescMessage, json: JsonObject, faults: readonly 
     HttpFilterSchema,
     { name: "a", typedConfig: any("filters.http.cors.v3.CorsPolicy", { allowMethods: "GET" }) },
     ["typed_config cannot be a envoy.extensions.filters.http.cors.v3.CorsPolicy in this place"],
+  ],
+  [HttpFilterSchema, { name: "a", typedConfig: any("filters.http.basic_auth.v3.BasicAuth") }, ["typed_config.users must be set"]],
+  [HttpFilterSchema, passwords(`# users\na:${HASH}\n\nb:${HASH}\n`), []],
+  [
+    HttpFilterSchema,
+    passwords("a:$2y$05$c4WoMPo3SXsafkva.HHa6uXQZWr7oboPiC2bT/r7q1BB8I2s0BRqC"),
+    ["typed_config.users.inline_string must have lines such as user:{SHA}hash, as htpasswd -s writes them"],
+  ],
+  [HttpFilterSchema, passwords(`a:${HASH}\na:${HASH}`), ["typed_config.users.inline_string must not repeat a user"]],
+  [
+    RouteSchema,
+    {
+      match: { prefix: "/" },
+      directResponse: { status: 200 },
+      typedPerFilterConfig: { a: any("filters.http.basic_auth.v3.BasicAuthPerRoute", { users: { inlineString: "a:b" } }) },
+    },
+    ["typed_per_filter_config.a.users.inline_string must have lines such as user:{SHA}hash, as htpasswd -s writes them"],
   ],
   [AccessLogSchema, { name: "log" }, ["typed_config must be set"]],
   [
