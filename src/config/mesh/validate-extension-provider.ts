@@ -94,12 +94,14 @@ export function validateOpenTelemetry(provider: MeshConfig_ExtensionProvider_Ope
 /** An authorizer that is asked over gRPC. */
 export function validateExtAuthzGrpc(provider: MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationGrpcProvider, place: Place): void {
   validateServiceAndPort(provider, place);
+  validateTimeout(provider.timeout, place);
   place.in("statusOnError").check("field.invalid", statusOnErrorFault(provider.statusOnError));
 }
 
 /** One that is asked over HTTP: the path before that of the request must be one, too. */
 export function validateExtAuthzHttp(provider: MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationHttpProvider, place: Place): void {
   validateServiceAndPort(provider, place);
+  validateTimeout(provider.timeout, place);
   place.in("statusOnError").check("field.invalid", statusOnErrorFault(provider.statusOnError));
   const { pathPrefix } = provider;
   if (pathPrefix !== "" && (!pathPrefix.startsWith("/") || !isPath(pathPrefix))) {

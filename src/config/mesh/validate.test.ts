@@ -154,6 +154,11 @@ describe("validateMeshConfig", () => {
       ["warning extensionProviders[3].zipkin.timeout"],
     ],
     [
+      "authorizers that have less than no time",
+      provider({ envoyExtAuthzGrpc: { service: "a.b", port: 1, timeout: "-1s" } }),
+      ["warning extensionProviders[3].envoyExtAuthzGrpc.timeout"],
+    ],
+    [
       "the same over OTLP",
       provider({ opentelemetry: { service: "a.b", port: 1, http: { path: "/", timeout: "-1s" } } }),
       ["warning extensionProviders[3].opentelemetry.http.timeout"],

@@ -30,7 +30,8 @@ export function translateRetry(
     perTryTimeoutMs: policy.perTryTimeout === undefined ? undefined : msOfDuration(policy.perTryTimeout),
     otherLocalities: policy.retryRemoteLocalities === true,
     avoidPreviousHosts: policy.retryIgnorePreviousHosts ?? !options.hashed,
-    backOffMs: policy.backoff === undefined ? undefined : msOfDuration(policy.backoff),
+    // Envoy wants to wait a little; none at all can stand in MeshConfig only.
+    backOffMs: policy.backoff === undefined || msOfDuration(policy.backoff) <= 0 ? undefined : msOfDuration(policy.backoff),
   };
 }
 
