@@ -7,7 +7,7 @@ import { readNode } from "./proxy-view.ts";
 const LOGGER = "envoy.extensions.access_loggers.stats.v3.Config";
 
 function counts(metadata: Record<string, string>, types: readonly string[]): boolean | undefined {
-  const extensions = types.map((type) => ({ name: type, category: "any", typeUrls: [type] }));
+  const extensions = types.map((type) => ({ name: type, category: "envoy.access_loggers", typeUrls: [type] }));
   const facts = readNode(create(NodeSchema, { id: "sidecar~10.0.0.1~web.shop~shop.svc.cluster.local", metadata, extensions }));
   return "refused" in facts ? undefined : facts.view.metadata.standardMetrics;
 }
