@@ -63,7 +63,7 @@ async function rig(answer: (keyInfo: Uint8Array, root: TestCa) => readonly strin
     host: "127.0.0.1",
     port,
     call: async () => ({ tls: trusted, headers: { authorization: "Bearer t" } }),
-    timeoutMs: 2_000,
+    timeoutMs: 60_000,
     clock: systemClock,
     answered: (pem) => roots.push(pem),
   });

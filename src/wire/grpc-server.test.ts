@@ -225,7 +225,8 @@ describe("discovery streams", () => {
   it("leave a connection that is let go when it has none for a while; one that never had any is cut", async () => {
     await server.drain(0);
     client.close();
-    await serve({ keepaliveMs: 100, keepaliveTimeoutMs: 5_000 });
+    // So long that a busy machine has read the first call by then.
+    await serve({ keepaliveMs: 2_000, keepaliveTimeoutMs: 60_000 });
     const quiet = http2.connect(`http://127.0.0.1:${port}`);
     quiet.on("error", () => {});
     const used = http2.connect(`http://127.0.0.1:${port}`);

@@ -96,9 +96,9 @@ describe("a watch", () => {
 
 describe("a command", () => {
   it("says by its status whether the workload is well", async () => {
-    assert.equal(await runCommand(["true"], 5_000, systemClock), undefined);
-    assert.equal(await runCommand(["sh", "-c", "echo no database; exit 3"], 5_000, systemClock), "sh ended with status 3: no database");
-    assert.match((await runCommand(["/nowhere/to/be/found"], 5_000, systemClock)) ?? "", /cannot be run/);
+    assert.equal(await runCommand(["true"], 60_000, systemClock), undefined);
+    assert.equal(await runCommand(["sh", "-c", "echo no database; exit 3"], 60_000, systemClock), "sh ended with status 3: no database");
+    assert.match((await runCommand(["/nowhere/to/be/found"], 60_000, systemClock)) ?? "", /cannot be run/);
   });
 
   it("that hangs is ended with all it started", async () => {
