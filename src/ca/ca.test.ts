@@ -161,13 +161,13 @@ describe("new files", () => {
     const stop = store.follow((news) => told.push(news));
     const next: TestCa = await makeCa("next", valid());
     writeFileSync(join(at, "ca-cert.pem"), next.certificate.pem);
-    await holds(() => expect(told).toHaveLength(1));
-    expect(told[0]).toHaveProperty("fault");
+    await holds(() => expect(told.at(-1)).toHaveProperty("fault"));
     put(join(dir, "fresh"), caTexts(next));
     for (const name of CA_FILES) renameSync(join(dir, "fresh", name), join(at, name));
-    await holds(() => expect(told).toHaveLength(2));
-    const [, news] = told;
-    expect(news && "material" in news && news.material.certificate.raw.equals(next.certificate.raw)).toBe(true);
+    // Files may be looked at between one and the next of them, which is one more fault.
+    await holds(() => expect(told.at(-1)).toHaveProperty("material"));
+    const news = told.flatMap((one) => ("material" in one ? [one.material] : []));
+    expect(new Set(news.map(({ certificate }) => certificate.raw.equals(next.certificate.raw)))).toEqual(new Set([true]));
     expect(first.certificate.raw.equals(next.certificate.raw)).toBe(false);
     stop();
   });

@@ -18,9 +18,11 @@ afterEach(async () => {
   await rm(base, { recursive: true, force: true });
 });
 
+/** Writes a file at once: between being emptied and being written it could be read by somebody who waits no longer, on a busy machine. */
 const put = async (path: string, content: string): Promise<void> => {
   await mkdir(dirname(join(base, path)), { recursive: true });
-  await writeFile(join(base, path), content);
+  await writeFile(join(base, "written"), content);
+  await rename(join(base, "written"), join(base, path));
 };
 
 interface Watching {
