@@ -95,7 +95,7 @@ it("a workload that its agent finds ill is not called until it is well again", a
   await listening(ports.service);
   const target: Call = { port: ports.service, host: HOST };
   const called = async (): Promise<string> =>
-    Object.keys(await tally(24, target))
+    Object.keys(await tally(40, target))
       .sort()
       .join();
 
@@ -147,7 +147,7 @@ it("so is one whose WorkloadEntry somebody wrote; nobody else speaks for it", as
   const client = await startProxy({ xdsPort: istiod.grpcPort, name: "web", address: "127.0.0.32" });
   await listening(ports.service);
   const called = async (): Promise<string> =>
-    Object.keys(await tally(24, { port: ports.service, host: HOST }))
+    Object.keys(await tally(40, { port: ports.service, host: HOST }))
       .sort()
       .join();
   expect(await called()).toBe("other");

@@ -11,14 +11,15 @@ const variants = (["sidecar", "gateway"] as const).flatMap((place) =>
 describe.for(variants)("HTTP through a $place over $protocol xDS", ({ place, protocol }) => {
   it("splits requests by weight, and the split follows the file", async () => {
     const shop = await startShop({ place, protocol, http: weights(90, 10) });
+    // Of 400 requests 40 are meant for the lesser version, with a standard deviation of 6: the limits are more than five of them away.
     const before = await tally(400, shop.target);
     expect(before.v1).toBeGreaterThan(310);
-    expect(before.v2).toBeGreaterThan(10);
+    expect(before.v2).toBeGreaterThan(5);
     expect([shop.v1.take(), shop.v2.take()]).toEqual([before.v1, before.v2]);
 
     await shop.route(weights(10, 90), async () => ((await tally(40, shop.target)).v2 ?? 0) > 20);
     const after = await tally(400, shop.target);
-    expect(after.v1).toBeGreaterThan(10);
+    expect(after.v1).toBeGreaterThan(5);
     expect(after.v2).toBeGreaterThan(310);
     await shop.proxy.assertNothingRejected();
   });

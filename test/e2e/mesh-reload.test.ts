@@ -89,7 +89,7 @@ describe("a good mesh.yaml on reload", () => {
 
   it("adds and removes directories of configuration", async () => {
     const shop = await startShop({ istiod: { files: { "more/routes.yaml": shopRoutes(rule("v2")) } } });
-    expect(Object.keys(await tally(20, shop.target)).sort()).toEqual(["v1", "v2"]);
+    expect(Object.keys(await tally(40, shop.target)).sort()).toEqual(["v1", "v2"]);
 
     const own = "fs://./etc/istio/conf";
     await shop.istiod.write("mesh.yaml", `configSources: [{address: "${own}"}, {address: "fs://./etc/istio/more"}]\n`);

@@ -192,7 +192,7 @@ spec:
 `;
     const istiod = await startIstiod({ files: { "conf/service.yaml": service(backends), "conf/hashed.yaml": hashed } });
     const workload = startGrpcWorkload({ xdsPort: istiod.grpcPort });
-    const users = Array.from({ length: 24 }, (_, number) => `user-${number}`);
+    const users = Array.from({ length: 40 }, (_, number) => `user-${number}`);
     const homes = new Set<string>();
     for (const user of users) {
       const answers = tally(await workload.call(TARGET, { count: 3, headers: { "x-user": user } }));

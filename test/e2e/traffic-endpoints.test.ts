@@ -95,7 +95,7 @@ describe("protocols with filters of their own", () => {
     for (const port of ports) await listening(port);
     expect(await converse({ port: ports[1] ?? 0, lines: 1 })).toEqual(["mysql"]);
     expect(await converse({ port: ports[0] ?? 0, lines: 1 })).toEqual(["mongo"]);
-    const keys = Array.from({ length: 40 }, (_, index) => `key-${index}`);
+    const keys = Array.from({ length: 100 }, (_, index) => `key-${index}`);
     for (const key of keys) expect(await redisGet(ports[2] ?? 0, key)).toBe(`+${key}`);
     const first = commands.map((list) => [...list].sort());
     expect(first.flat().sort()).toEqual([...keys].sort());
@@ -115,8 +115,8 @@ describe("which server is tried", () => {
       rule: "trafficPolicy: {loadBalancer: {consistentHash: {useSourceIp: true, maglev: {}}}}",
     });
     const from = async (address: string): Promise<string> => (await call({ ...target, from: address })).by;
-    // So many that one of three servers is left out about once in a hundred million runs.
-    const addresses = Array.from({ length: 48 }, (_, index) => `127.0.3.${index + 1}`);
+    // So many that one of three servers is left out less than once in ten thousand million runs.
+    const addresses = Array.from({ length: 64 }, (_, index) => `127.0.3.${index + 1}`);
     const first = await Promise.all(addresses.map(from));
     expect(new Set(first).size).toBe(3);
     expect(await Promise.all(addresses.map(from))).toEqual(first);

@@ -165,8 +165,8 @@ describe("what rules do to requests and answers", () => {
     await tally(20, { ...target, path: "/none" });
     await tally(200, { ...target, path: "/half" });
     await eventually("v1 has all", () => v1.hits.length === 240);
-    await eventually("about half of the copies arrive", () => v2.hits.length > 20 + 60);
-    expect(v2.hits.length).toBeLessThan(20 + 140);
+    await eventually("about half of the copies arrive", () => v2.hits.length > 20 + 45);
+    expect(v2.hits.length).toBeLessThan(20 + 155);
     expect(v2.hits.some(({ url }) => url === "/none")).toBe(false);
   });
 });
@@ -183,8 +183,8 @@ describe("what happens when servers fail", () => {
     ].join("");
     const { target, v1 } = await startShop({ http });
     const counts = await tally(300, { ...target, path: "/abort" });
-    expect(counts["status 503"]).toBeGreaterThan(50);
-    expect(counts["status 503"]).toBeLessThan(130);
+    expect(counts["status 503"]).toBeGreaterThan(30);
+    expect(counts["status 503"]).toBeLessThan(150);
     expect(v1.take()).toBe(counts.v1);
     const before = performance.now();
     expect((await call({ ...target, path: "/delay" })).by).toBe("v1");
