@@ -36,6 +36,8 @@ export async function httpEcho(name: string, options: EchoOptions = {}): Promise
     response.writeHead(options.status?.() ?? 200, { "content-type": "application/json", "x-served-by": name });
     response.end(JSON.stringify({ name, method: request.method, url: request.url, headers: request.headers }));
   });
+  // A request that meets the end of an idle connection is answered with 503 by the proxy: connections are kept until the proxy ends them.
+  server.keepAliveTimeout = 0;
   const port = await listen(server, options.host ?? "127.0.0.1", options.port ?? 0);
   return {
     name,

@@ -32,6 +32,8 @@ const COMMANDS: { readonly [K in keyof HostCommands]: (ask: HostCommands[K]["ask
       note(port, { url: request.url ?? "", from: request.socket.remoteAddress ?? "", ...(peer !== "" && { peer }) });
       response.writeHead(200, { "x-served-by": name }).end(name);
     });
+    // A request that meets the end of an idle connection is answered with 503 by the proxy: connections are kept until the proxy ends them.
+    server.keepAliveTimeout = 0;
     return listen(server, port, bind);
   },
   tcp({ name, port }) {
