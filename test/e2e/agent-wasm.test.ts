@@ -69,13 +69,21 @@ describe("Wasm modules of a registry", () => {
     );
     await becomes("none");
 
-    // By digest it is on disk already: the registry is not asked.
-    const asked = registry.asked.length;
+    // By digest it is on disk already: the registry, which could not answer, is not asked. What was wrong is asked for again until this is in force.
     registry.fail(503);
     const pinned = `sha256: "${digest.slice("sha256:".length)}"`;
     await mesh.istiod.write(FILE, secret(registry.host) + plugin("header", `${url}, imagePullSecret: pull, ${pinned}`));
     await becomes("one");
+    const asked = registry.asked.length;
+    const found = (): Promise<number> => agentMetric(mesh, 'wasm_cache_lookup_count{hit="true"}');
+    const before = await found();
+    await mesh.istiod.write(
+      FILE,
+      secret(registry.host) + plugin("header", `${url}, imagePullSecret: pull, ${pinned}, pluginConfig: {any: thing}`),
+    );
+    await eventually("it is found again", async () => (await found()) > before);
     expect(registry.asked.length).toBe(asked);
+    expect(await header()).toBe("one");
 
     // A registry that is away for a while costs a while.
     registry.push("mesh/header", "v2", artifactLayer(headerModule("x-wasm", "two")));
