@@ -1,5 +1,7 @@
 import { Resolver } from "node:dns/promises";
+import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
+import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { startAgentProcess } from "../support/agent.ts";
 import { CART_HOST, meshBelieving, tokenFor } from "../support/agent-mesh.ts";
@@ -81,7 +83,11 @@ describe("what an agent answers beside Envoy", () => {
     app.healthy = false;
     expect(await page("/app-health/app/readyz")).toBe("503 at /ready");
 
-    const metrics = await page("/stats/prometheus");
+    // A workload is ready without a certificate of its own: nothing here shows one.
+    const metrics = await eventually("the certificate has come", async () => {
+      const text = await page("/stats/prometheus");
+      return text.includes("istio_agent_cert_expiry_seconds{") && text;
+    });
     expect(metrics).toMatch(/^200 /);
     expect(metrics).toMatch(/\nenvoy_server_live\{.*\} 1\n/);
     expect(metrics).toMatch(/\nistio_agent_cert_expiry_seconds\{resource_name="default"\} \d+/);
@@ -98,6 +104,8 @@ describe("what an agent answers beside Envoy", () => {
     await istiod.write("conf/cart.yaml", CONFIG(servicePort).replace("240.0.0.7", "240.0.0.9"));
     await eventually("the new address is known", async () => (await resolver.resolve4(CART_HOST))[0] === "240.0.0.9");
 
+    const kept = join(agent.home, "var/lib/istio/envoy/last-good/names.pb");
+    await eventually("it is on disk", async () => (await readFile(kept)).includes("240.0.0.9"));
     await istiod.stop();
     await agent.stop("SIGKILL");
     agent.start();

@@ -17,6 +17,7 @@ import { CLUSTER_TYPE } from "../../src/wire/type-urls.ts";
 import { clientCredentials } from "../support/identity.ts";
 import { type Istiod, startIstiod } from "../support/istiod.ts";
 import { startProxy } from "../support/proxy.ts";
+import { inStep } from "../support/sync.ts";
 import { createIssuer } from "../support/tokens.ts";
 import { eventually } from "../support/wait.ts";
 import { subscribe } from "../support/xds-subscriber.ts";
@@ -193,6 +194,7 @@ describe("questions of Istio's tools over xDS", () => {
 `;
     const istiod = await startIstiod({ files: { "mesh.yaml": MESH, "conf/shop.yaml": conf } });
     const proxy = await startProxy({ xdsPort: istiod.grpcPort, name: "web", address: "127.0.0.41", namespace: "shop" });
+    await inStep(istiod, "web.shop");
     const registry = await messageRegistry();
     const read = (part: JsonValue): readonly [string, unknown] => {
       const type = String((part as JsonObject)["@type"]);

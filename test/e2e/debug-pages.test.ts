@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { type Istiod, startIstiod } from "../support/istiod.ts";
 import { readProfile } from "../support/pprof.ts";
 import { startProxy } from "../support/proxy.ts";
+import { inStep } from "../support/sync.ts";
 import { eventually } from "../support/wait.ts";
 
 const CONF = `apiVersion: networking.istio.io/v1
@@ -18,6 +19,7 @@ spec: {action: ALLOW, rules: [{}]}
 async function meshWithProxy(): Promise<Istiod> {
   const istiod = await startIstiod({ files: { "conf/shop.yaml": CONF } });
   await startProxy({ xdsPort: istiod.grpcPort, name: "web", address: "127.0.0.42", namespace: "shop" });
+  await inStep(istiod, "web.shop");
   return istiod;
 }
 
