@@ -116,6 +116,7 @@ describe("virtual hosts that are sent one by one", () => {
     const mesh = await startHosts();
     const { istiod, port, servers, sent } = mesh;
     expect(await mesh.answer("a")).toBe("one");
+    await hostsInStep(istiod);
     expect(await hostsOf(mesh)).toEqual({
       inline: ["allow_any"],
       discovered: [`${port}/a.test:${port}`, `${port}/one.test:${port}`, `${port}/two.test:${port}`],
@@ -252,6 +253,7 @@ describe.for([
     const mesh = await startHosts(options);
     const { istiod, port } = mesh;
     expect(await mesh.answer("a")).toBe("one");
+    await inStep(istiod, "client.shop");
     expect(await hostsOf(mesh)).toEqual({
       inline: [`a.test:${port}`, `one.test:${port}`, `two.test:${port}`, "allow_any"],
       discovered: [],
