@@ -16,7 +16,7 @@ const ISTIOCTL = join(import.meta.dirname, "../../dist/istioctl.mjs");
 const run = promisify(execFile);
 
 /** How long a machine stays a member after it was seen last: longer than it takes to look after a restart. */
-const GRACE = "8s";
+const GRACE = "20s";
 
 const istioctl = async ({ home, httpPort, securePort }: Istiod, words: readonly string[]): Promise<string> => {
   const env = { ...process.env, ISTIO_HOME: home, HTTP_ADDR: `127.0.0.1:${httpPort}`, SECURE_GRPC_ADDR: `127.0.0.1:${securePort}` };
