@@ -39,8 +39,16 @@ export function keptOverrides({ metadata }: Pod): Overrides {
   const read = parsed(metadata.annotations?.[ANNOTATION.overrides]);
   if (read === undefined) return NO_OVERRIDES;
   const containers = (value: unknown): readonly Container[] =>
-    Array.isArray(value) ? value.filter((one): one is Container => isFields(one) && typeof one.name === "string") : [];
+    Array.isArray(value)
+      ? value.filter((one): one is Container => isFields(one) && typeof one.name === "string").map(withoutEmptyResources)
+      : [];
   return { containers: containers(read.containers), initContainers: containers(read.initContainers) };
+}
+
+/** Empty resources are written there for every container that has none, as Istio does: put over a container, they would be something new. */
+function withoutEmptyResources(container: Container): Container {
+  const { resources, ...rest } = container;
+  return isFields(resources) && Object.keys(resources).length === 0 ? rest : container;
 }
 
 /** The pod as it was before an earlier injection, as far as that can be known. One that was never injected comes back as it is. */

@@ -5,6 +5,7 @@ import type { InjectionRequest, InjectionSettings } from "./injection-request.ts
 import { ownerOfPod } from "./owner.ts";
 import { findContainer, findProxy, type Pod, type PodMetadata, type PodSpec } from "./pod.ts";
 import { type InjectionTexts, readInjection } from "./read-injection.ts";
+import { readPod } from "./read-pod.ts";
 
 function settingsOf(texts: InjectionTexts = {}): InjectionSettings {
   const read = readInjection(texts);
@@ -60,6 +61,21 @@ describe("injectPod", () => {
     const again = inject(once);
     expect(envOf(again).THEIRS).toBe("1");
     expect(again).toEqual(once);
+  });
+
+  it.each(["sidecar", "gateway", "grpc-agent", "grpc-simple"])("changes nothing the second time with template %s", (template) => {
+    const settings = settingsOf({ config: `defaultTemplates: [${template}]` });
+    const once = inject(podOf(), settings);
+    expect(inject(once, settings)).toEqual(once);
+  });
+
+  it("takes no pod whose mounts or ports cannot be told apart", () => {
+    const podWith = (fields: object) => () => readPod({ spec: { containers: [{ name: "web", ...fields }] } });
+    expect(podWith({ volumeMounts: [{ name: "v", mountPath: {} }] })).toThrow(
+      "spec.containers[0].volumeMounts[0].mountPath must be a text",
+    );
+    expect(podWith({ ports: [{ containerPort: [] }] })).toThrow("spec.containers[0].ports[0].containerPort must be a number");
+    expect(podWith({ volumeMounts: [{ name: "v", mountPath: null }], ports: [{ containerPort: null }] })).not.toThrow();
   });
 
   it("moves the proxy, and drops what is not injected any more, when a pod is injected in another way", () => {

@@ -35,6 +35,12 @@ function containerAt(container: Fields, path: string): void {
   for (const name of LISTS) listAt(container, name, `${path}.${name}`);
   for (const name of PROBES) if (present(container[name])) fieldsAt(container[name], `${path}.${name}`);
   for (const [index, one] of (container.env as Fields[] | undefined)?.entries() ?? []) nameAt(one, `${path}.env[${index}]`);
+  // Lists are merged by these: what is neither text nor number is never the same as its copy, and would be added again and again.
+  for (const [index, one] of (container.volumeMounts as Fields[] | undefined)?.entries() ?? [])
+    textAt(one, "mountPath", `${path}.volumeMounts[${index}].mountPath`);
+  for (const [index, one] of (container.ports as Fields[] | undefined)?.entries() ?? [])
+    if (present(one.containerPort) && typeof one.containerPort !== "number")
+      throw new PodShapeError(`${path}.ports[${index}].containerPort must be a number`);
   for (const name of ["args", "command"]) {
     const list = container[name];
     if (present(list) && !(Array.isArray(list) && list.every((word) => typeof word === "string")))

@@ -64,6 +64,13 @@ describe("mergePod", () => {
     expect(mergePod(pod, other).spec.containers).toEqual(other.spec.containers);
   });
 
+  it("finds an item again whose key is null", () => {
+    const patch = { spec: { containers: [{ name: "a", volumeMounts: [{ name: "v", mountPath: null }] }] } };
+    const once = mergePod({ spec: {} }, patch);
+    expect(once).toEqual({ spec: { containers: [{ name: "a", volumeMounts: [{ name: "v" }] }] } });
+    expect(mergePod(once, patch)).toEqual(once);
+  });
+
   it("removes what is null, and obeys $patch", () => {
     const pod = {
       metadata: { labels: { a: "1", b: "2" } },

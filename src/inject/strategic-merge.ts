@@ -69,7 +69,8 @@ function mergeLists(base: readonly unknown[], patch: readonly unknown[], { key, 
       if (!result.includes(item)) result.push(item);
       continue;
     }
-    const at = result.findIndex((other) => isFields(other) && other[key] === item[key]);
+    // A key that is null is none: merging leaves it out, and the same item put over the result must find itself.
+    const at = result.findIndex((other) => isFields(other) && (other[key] ?? null) === (item[key] ?? null));
     const before = result[at];
     if (item.$patch === "delete") {
       if (at !== -1) result.splice(at, 1);
