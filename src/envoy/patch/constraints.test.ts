@@ -24,6 +24,9 @@ const manager = (...httpFilters: readonly JsonValue[]): JsonValue =>
     routeConfig: { name: "r" },
   });
 const tcp = filter("network.tcp_proxy.v3.TcpProxy", { statPrefix: "x", cluster: "c" });
+const numbers = Array.from({ length: 100 }, (_, index) => index + 1);
+const many = numbers.map((number) => `a${number}`);
+const ranges = numbers.map((number) => ({ addressPrefix: `10.0.0.${number}`, prefixLen: 32 }));
 const listener = (...chains: readonly JsonValue[]): JsonValue => ({
   name: "l",
   address: { pipe: { path: "/p" } },
@@ -112,6 +115,18 @@ const CASES: readonly [title: string, schema: DescMessage, json: JsonValue, faul
       { filters: [tcp], filterChainMatch: { serverNames: ["a.test"] } },
     ),
     ["filter_chains[1] matches the same connections as filter_chains[0]"],
+  ],
+  [
+    "a chain that takes a hundred million sorts of connections",
+    ListenerSchema,
+    listener(
+      {
+        filters: [tcp],
+        filterChainMatch: { serverNames: many, applicationProtocols: many, sourcePorts: numbers, directSourcePrefixRanges: ranges },
+      },
+      { filters: [tcp], filterChainMatch: { serverNames: ["a1"] } },
+    ),
+    [],
   ],
   [
     "a domain of two virtual hosts",

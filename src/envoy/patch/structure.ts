@@ -40,14 +40,23 @@ function twinFaults(chains: readonly { readonly chain: FilterChain; readonly pat
   const seen = new Map<string, string>();
   return chains.flatMap(({ chain, path }) => {
     const match = chain.filterChainMatch === undefined ? {} : toJson(FilterChainMatchSchema, chain.filterChainMatch);
-    const wanted = combinations(Object.entries(match as JsonObject)).map((one) => one.join());
+    const wanted = takenBy(match as JsonObject);
     const twin = wanted.map((one) => seen.get(one)).find((other) => other !== undefined);
     for (const one of wanted) seen.set(one, path);
     return twin === undefined ? [] : [{ path, reason: `matches the same connections as ${twin}` }];
   });
 }
 
-/** All that a match takes: of each list in it any one member. */
+/** More are not told apart: lists whose members multiply to that are the work of a program, and would be looked at for as long. */
+const MOST_TAKEN = 10_000;
+
+/** All that a match takes, as texts; of one that takes too much, itself. */
+function takenBy(match: JsonObject): readonly string[] {
+  const taken = Object.values(match).reduce((product: number, value) => product * (Array.isArray(value) ? value.length : 1), 1);
+  return taken > MOST_TAKEN ? [JSON.stringify(match)] : combinations(Object.entries(match)).map((one) => one.join());
+}
+
+/** Of each list any one member. */
 function combinations([first, ...rest]: readonly (readonly [string, JsonValue])[]): readonly (readonly string[])[] {
   if (first === undefined) return [[]];
   const [name, value] = first;
