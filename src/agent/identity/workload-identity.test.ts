@@ -14,7 +14,7 @@ interface Rig {
   readonly identity: WorkloadIdentity;
   readonly csrs: string[];
   readonly ca: { fault: Error | undefined };
-  /** Lets time pass in small steps, with turns for what waits for it. */
+  /** Lets time pass in small steps, and stand still while something is done that is not waiting: making keys and signing take time of their own. */
   pass(ms: number): Promise<void>;
 }
 
@@ -37,10 +37,16 @@ function startRig(options: Partial<IdentityOptions> = {}, clock: ManualClock = m
     log: silentLog,
     sign,
   };
-  const identity = createWorkloadIdentity({ ...shared, ...options });
+  let asleep = 0;
+  const sleep = async (ms: number): Promise<void> => {
+    asleep += 1;
+    await clock.sleep(ms);
+    asleep -= 1;
+  };
+  const identity = createWorkloadIdentity({ ...shared, ...options, clock: { ...clock, ...options.clock, sleep } });
   void identity.run(new AbortController().signal);
   const turns = async (): Promise<void> => {
-    for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve));
+    for (let turn = 0; turn < 20 || asleep === 0; turn++) await new Promise((resolve) => setImmediate(resolve));
   };
   const pass = async (ms: number): Promise<void> => {
     for (let left = ms; left > 0; left -= 1_000) {
@@ -110,7 +116,6 @@ describe("a workload's identity", () => {
     const hands = manualClock();
     const rig = startRig({ clock: { ...hands, now: () => hands.now() + shift.ms } }, hands);
     await expect.poll(() => rig.identity.current).toBeDefined();
-    /** Signing takes time of its own, in which the hands stand still. */
     const renewedAfter = async (ms: number): Promise<void> => {
       const before = rig.identity.current?.serial;
       await rig.pass(ms);
