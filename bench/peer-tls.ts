@@ -1,12 +1,13 @@
 import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Contestant, startOurs, startPeer } from "./contestant.ts";
+import { startOurs, startPeer } from "./contestant.ts";
 import { round } from "./measurement.ts";
 import { type Match, type PeerExtent, runAll } from "./peer.ts";
 import { type Compared, compare, FIGURES, type Figure, type Run, type RunName } from "./peer-figures.ts";
+import { secureFlags, tokenFiles } from "./secure-flags.ts";
 import { createTokenIssuer } from "./token-issuer.ts";
-import { loadClient, workloadsOf } from "./xdsload.ts";
+import { loadClient } from "./xdsload.ts";
 
 /** A figure over TLS beside the same in plaintext, both of ours. */
 export interface OverTls extends Compared {
@@ -75,11 +76,8 @@ function believingTokens({ scene, restarted }: PeerExtent): Pick<Match, "start" 
       return startOurs(directory, work);
     },
     calls(contestant, { work }) {
-      const tokens = mkdtempSync(join(work, "tokens-"));
-      for (const { namespace, account } of [scene, restarted].flatMap(workloadsOf))
-        writeFileSync(join(tokens, `${namespace}.${account}`), issuer.tokenFor(namespace, account));
       const roots = join(work, "ours/etc/cacerts/root-cert.pem");
-      return secureFlags(contestant, { roots, token: join(tokens, "{{NS}}.{{SA}}") });
+      return secureFlags(contestant, { roots, token: tokenFiles(work, issuer, [scene, restarted]) });
     },
   };
 }
@@ -94,11 +92,6 @@ const believingTexts = (command: string): Pick<Match, "start" | "calls"> => ({
     return secureFlags(contestant, { roots, token });
   },
 });
-
-const secureFlags = (
-  { securePort }: Contestant,
-  { roots, token }: { readonly roots: string; readonly token: string },
-): readonly string[] => [...["--address", `127.0.0.1:${securePort}`, "--tls", "--ca", roots, "--token", token]];
 
 /** The JSON line of a row. */
 export const overTlsLine = (row: OverTls): string =>

@@ -1,11 +1,12 @@
-import { mkdirSync, mkdtempSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { systemClock } from "../src/base/clock.ts";
 import { Fleet, reachesAll } from "./fleet.ts";
 import { replaceFile, routeEdit, type SceneShape, sceneProxies, writeScene } from "./scene.ts";
+import { secureFlags, tokenFiles } from "./secure-flags.ts";
 import type { MeasuredServer } from "./server.ts";
 import type { TokenIssuer } from "./token-issuer.ts";
-import { type LoadClient, workloadsOf } from "./xdsload.ts";
+import type { LoadClient } from "./xdsload.ts";
 
 /** The proxies of a scene, over TLS with tokens, and a change of routes that goes to all of them. */
 export interface PushedProxies {
@@ -54,16 +55,14 @@ export function loadProxies(client: LoadClient, { home, shape, issuer }: Scene):
       client.generate(directory, shape);
       symlinkSync(join(directory, "config"), join(home, "etc/istio/conf"));
     },
-    async connect({ securePort, pid }) {
-      const tokens = mkdtempSync(join(home, "tokens-"));
-      for (const { namespace, account } of workloadsOf(shape))
-        writeFileSync(join(tokens, `${namespace}.${account}`), issuer.tokenFor(namespace, account));
+    async connect(server) {
+      const [roots, token] = [join(home, "etc/cacerts/root-cert.pem"), tokenFiles(home, issuer, [shape])];
       const initialised = Promise.withResolvers<void>();
       const lines = client.run(
         "run",
         [
-          ...["--address", `127.0.0.1:${securePort}`, "--tls", "--ca", join(home, "etc/cacerts/root-cert.pem")],
-          ...["--token", join(tokens, "{{NS}}.{{SA}}"), "--gen", directory, "--pid", String(pid)],
+          ...secureFlags(server, { roots, token }),
+          ...["--gen", directory, "--pid", String(server.pid)],
           ...["--proxies", String(shape.proxies), "--classes", String(shape.classes), "--mode", "init,idle,route-change:1"],
         ],
         () => initialised.resolve(),

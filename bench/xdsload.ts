@@ -66,13 +66,6 @@ export interface LoadShape {
   readonly classes: number;
 }
 
-/** Who the proxies of a scene of the client are: each class is a workload with an account of its own. */
-export const workloadsOf = ({
-  classes,
-  namespaces,
-}: Pick<LoadShape, "classes" | "namespaces">): readonly { readonly namespace: string; readonly account: string }[] =>
-  Array.from({ length: classes }, (_, index) => ({ namespace: `ns-${index % namespaces}`, account: `app-${index}` }));
-
 /** Finds and builds the client; throws a sentence where that cannot be done. */
 export function loadClient(): LoadClient {
   if (!existsSync(SOURCE)) throw new Error("comparing with a peer needs ../shared/tools/xdsload beside the project, which is not there");

@@ -1,6 +1,6 @@
+import { ListTexts } from "./list-texts.ts";
 import { protoFields } from "./proto-fields.ts";
 import { ProtoBytes, readProtoObject } from "./proto-object.ts";
-import { SharedTexts } from "./shared-texts.ts";
 
 /** What every answer in protobuf begins with; an envelope follows. */
 export const MAGIC: Buffer = Buffer.from("k8s\0");
@@ -17,7 +17,7 @@ export const isProtobuf = (contentType: string | undefined): boolean =>
 export function protoStatus(bytes: Buffer): unknown {
   let status: unknown;
   try {
-    const from = new ProtoBytes(bytes, new SharedTexts());
+    const from = new ProtoBytes(bytes, new ListTexts());
     from.at = MAGIC.length;
     while (from.at < bytes.length) {
       const tag = from.short();

@@ -2,11 +2,11 @@ import { messageOf } from "../base/errors.ts";
 import { Gatherer } from "./gatherer.ts";
 import { KubeError } from "./kube-error.ts";
 import { isKubeObject, type ListBody, type ListHead, MOST_BYTES } from "./list-reader.ts";
+import { ListTexts } from "./list-texts.ts";
 import { MAGIC, RAW } from "./proto-envelope.ts";
 import { type ObjectFields, type ProtoFields, protoFields } from "./proto-fields.ts";
 import { ProtoBytes, readProtoObject } from "./proto-object.ts";
 import type { KubeObject } from "./resource-type.ts";
-import { SharedTexts } from "./shared-texts.ts";
 
 /** Tags in lists: what a list says of itself, and its objects. */
 const [METADATA, ITEM] = [(1 << 3) | 2, (2 << 3) | 2];
@@ -23,7 +23,7 @@ export class ProtoListReader implements ListBody {
   readonly #take: (object: KubeObject) => void;
   readonly #fields: ProtoFields;
   readonly #bytes = new Gatherer((bytes) => this.#walk(bytes));
-  readonly #texts = new SharedTexts();
+  readonly #texts = new ListTexts();
   #head: Partial<ListHead> = {};
   /** How much of the list is still to come; undefined before it begins. */
   #left: number | undefined;

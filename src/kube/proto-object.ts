@@ -1,5 +1,5 @@
+import type { ListTexts } from "./list-texts.ts";
 import type { ProtoField, ProtoFields } from "./proto-fields.ts";
-import type { SharedTexts } from "./shared-texts.ts";
 
 /** Kinds of values on the wire. */
 const [VARINT, BITS_64, BYTES, BITS_32] = [0, 1, 2, 5];
@@ -9,10 +9,10 @@ type Json = Record<string, unknown>;
 /** Walks bytes of protobuf. Throws where they end inside a value, or are none. */
 export class ProtoBytes {
   readonly bytes: Buffer;
-  readonly #texts: SharedTexts;
+  readonly #texts: ListTexts;
   at = 0;
 
-  constructor(bytes: Buffer, texts: SharedTexts) {
+  constructor(bytes: Buffer, texts: ListTexts) {
     this.bytes = bytes;
     this.#texts = texts;
   }

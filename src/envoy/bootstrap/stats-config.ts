@@ -1,6 +1,7 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { type StatsConfig, StatsConfigSchema } from "../../gen/envoy/config/metrics/v3/stats_pb.js";
 import type { StringMatcherSchema } from "../../gen/envoy/type/matcher/v3/string_pb.js";
+import { literal } from "../filters/rbac/text-pattern.ts";
 
 /** Which statistics an Envoy keeps, and how their names become labels. */
 export interface StatsInput {
@@ -35,14 +36,11 @@ const TAGS_AFTER: readonly (readonly [string, string])[] = [
   ["authz_dry_run_result", "(\\.shadow_(allowed|denied))"],
 ];
 
-/** What means more than itself in an expression. */
-const SPECIAL = /[\\^$.*+?()[\]{}|]/g;
-
 type Pattern = MessageInitShape<typeof StringMatcherSchema>;
 
 /** The statistics of one Envoy. All others are not kept: tens of thousands of counters nobody reads cost memory. */
 export function buildStatsConfig(input: StatsInput): StatsConfig {
-  const extra = input.tags.map((tag) => [tag, `(${tag.replace(SPECIAL, "\\$&")}=\\.=(.*?);\\.;)`] as const);
+  const extra = input.tags.map((tag) => [tag, `(${literal(tag)}=\\.=(.*?);\\.;)`] as const);
   const patterns: readonly Pattern[] = [
     prefix("reporter="),
     ...input.prefixes.map(prefix),

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { SharedTexts } from "./shared-texts.ts";
+import { ListTexts } from "./list-texts.ts";
 
 describe("texts that are shared", () => {
   it("say what the bytes say, whatever was said before", () => {
@@ -10,7 +10,7 @@ describe("texts that are shared", () => {
     const broken = fc.uint8Array({ maxLength: 3 }).map((bytes) => Buffer.from(bytes));
     fc.assert(
       fc.property(fc.array(fc.oneof(text, broken), { maxLength: 60 }), (all) => {
-        const texts = new SharedTexts();
+        const texts = new ListTexts();
         const bytes = Buffer.concat(all);
         let at = 0;
         for (const one of all) {
@@ -22,13 +22,13 @@ describe("texts that are shared", () => {
   });
 
   it("are one where places in the table collide, too", () => {
-    const texts = new SharedTexts();
+    const texts = new ListTexts();
     const names = Array.from({ length: 20_000 }, (_, index) => `pod-${index}`);
     for (const name of [...names, ...names]) expect(texts.read(Buffer.from(name), 0, name.length)).toBe(name);
   });
 
   it("write times as JSON does", () => {
-    const texts = new SharedTexts();
+    const texts = new ListTexts();
     expect([0, 0, 1_760_000_000, 0].map((seconds) => texts.time(seconds))).toEqual([
       "1970-01-01T00:00:00Z",
       "1970-01-01T00:00:00Z",

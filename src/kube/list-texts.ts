@@ -4,8 +4,9 @@ const SLOTS = 4096;
 
 /**
  * Texts of a list, each made once however often it is said: names of labels, of namespaces, of ports. What is said less often gives way to what was said last.
+ * They are found by their bytes: one that is known is not made to be compared, as `base/shared-text` would have it.
  */
-export class SharedTexts {
+export class ListTexts {
   readonly #known: string[] = new Array<string>(SLOTS).fill("");
   #time: { readonly seconds: number; readonly text: string } | undefined;
 
