@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
@@ -53,20 +53,33 @@ export interface FollowOptions {
 /** How often the files are looked at: by the clock alone, since watches get lost and certificates are renewed rarely. */
 const LOOK_MS = 1_000;
 
-/** Calls `changed` when the files differ and two looks in a row found the same: a set that is being written is not caught half way. Gives a stop function. */
+/**
+ * Calls `changed` when the files differ and two looks in a row found the same: a set that is being written is not caught half way. What was the same at
+ * two looks is not read again until a file is another one or was written to. Gives a stop function.
+ */
 export function followPemFiles({ directory, names, clock, since, changed }: FollowOptions): () => void {
   let taken = since.hash;
   let last = since.hash;
+  let [traceBefore, traceRead] = ["", ""];
   let stopped = false;
   let cancel: () => void = () => {};
   const look = async (): Promise<void> => {
-    const files = await readPemFiles(directory, names);
+    const trace = await traceOf(directory, names);
+    // Times of files have steps of some milliseconds, so what is read in the same step as it is written may change once more and look the same. A trace that
+    // was there a look ago is older than that.
+    const isKnown = trace === traceRead;
+    const files = isKnown ? undefined : await readPemFiles(directory, names);
     if (stopped) return;
-    if (files.hash === last && files.hash !== taken) {
-      taken = files.hash;
-      changed(files);
+    if (files !== undefined) {
+      const isSettled = files.hash === last;
+      if (isSettled && files.hash !== taken) {
+        taken = files.hash;
+        changed(files);
+      }
+      last = files.hash;
+      traceRead = isSettled && trace === traceBefore && files.unreadable.length === 0 ? trace : "";
     }
-    last = files.hash;
+    traceBefore = trace;
     cancel = clock.after(LOOK_MS, () => void look());
   };
   cancel = clock.after(LOOK_MS, () => void look());
@@ -74,4 +87,17 @@ export function followPemFiles({ directory, names, clock, since, changed }: Foll
     stopped = true;
     cancel();
   };
+}
+
+/** Which files there are, and when they were last written to: much cheaper to find out than what is in them. */
+async function traceOf(directory: string, names: readonly string[]): Promise<string> {
+  const traces = await Promise.all(
+    names.map((name) =>
+      stat(join(directory, name), { bigint: true }).then(
+        ({ dev, ino, size, ctimeNs }) => `${dev} ${ino} ${size} ${ctimeNs}`,
+        (error: unknown) => (isAbsence(error) ? "absent" : messageOf(error)),
+      ),
+    ),
+  );
+  return traces.join("\n");
 }

@@ -1,6 +1,6 @@
 import type { Parts } from "./control-plane.ts";
 import { followHeap } from "./live-heap.ts";
-import { type MemoryWatch, memoryLimit, watchMemory } from "./memory-watch.ts";
+import { followMemoryLimit, type MemoryWatch, watchMemory } from "./memory-watch.ts";
 
 /** Results nobody uses that are forgotten at each look while memory is short. */
 const SWEEP_NODES = 5_000;
@@ -17,7 +17,7 @@ export function guardMemory({
   const watch = watchMemory({
     clock: options.clock,
     log: options.log,
-    limitBytes: () => memoryLimit(mesh.current.settings.memoryLimitBytes),
+    limitBytes: followMemoryLimit(options.clock, () => mesh.current.settings.memoryLimitBytes),
     residentBytes: () => process.memoryUsage.rss(),
     heap: followHeap([...(options.env.NODE_OPTIONS ?? "").split(/\s+/), ...process.execArgv]),
     relieve(pressure) {

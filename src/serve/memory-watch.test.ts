@@ -3,7 +3,7 @@ import { describe, it } from "vitest";
 import { manualClock } from "../../test/support/manual-clock.ts";
 import { silentLog } from "../base/log.ts";
 import { followHeap, oldSpaceLimit } from "./live-heap.ts";
-import { memoryLimit, watchMemory } from "./memory-watch.ts";
+import { followMemoryLimit, watchMemory } from "./memory-watch.ts";
 
 const MB = 1024 * 1024;
 
@@ -74,9 +74,14 @@ describe("the watch on memory", () => {
   });
 
   it("takes the limit that is set, else that of the cgroup, if there is one", () => {
-    assert.equal(memoryLimit(5), 5);
-    const found = memoryLimit(0);
+    let set = 5;
+    const limit = followMemoryLimit(manualClock(), () => set);
+    assert.equal(limit(), 5);
+    set = 0;
+    const found = limit();
     assert.ok(found === undefined || found > MB);
+    set = 6;
+    assert.equal(limit(), 6);
   });
 });
 

@@ -77,11 +77,22 @@ export function watchMemory(options: MemoryWatchOptions): MemoryWatch {
   };
 }
 
-/** What the process may use: what the operator says, else what the cgroup allows. */
-export function memoryLimit(settingBytes: number): number | undefined {
-  const bytes = settingBytes > 0 ? settingBytes : process.constrainedMemory();
-  return bytes > 0 && bytes < NO_LIMIT ? bytes : undefined;
+/** What the process may use: what the operator says, else what the cgroup allows. That is read from files, and hardly ever changes while a process runs. */
+export function followMemoryLimit(clock: Pick<Clock, "monotonic">, settingBytes: () => number): () => number | undefined {
+  let allowed = 0;
+  let readAt = Number.NEGATIVE_INFINITY;
+  return () => {
+    const said = settingBytes();
+    if (said <= 0 && clock.monotonic() - readAt >= READ_LIMIT_MS) {
+      readAt = clock.monotonic();
+      allowed = process.constrainedMemory();
+    }
+    const bytes = said > 0 ? said : allowed;
+    return bytes > 0 && bytes < NO_LIMIT ? bytes : undefined;
+  };
 }
+
+const READ_LIMIT_MS = 10_000;
 
 /** Where a cgroup has no limit, some systems say a number beyond all memory. */
 const NO_LIMIT = 2 ** 50;
