@@ -16,7 +16,7 @@ import { describeMachine, withCluster, withComparison, withGrowth, withOverTls, 
 import { type Extent, FULL, QUICK } from "./shapes.ts";
 import { measureSigning } from "./signing.ts";
 import { soak, soakDoubts, soakFaults } from "./soak.ts";
-import { measureStart, warmUp } from "./start.ts";
+import { measureFirstProxy, measureStart, warmUp } from "./start.ts";
 import { measureStreams } from "./streams.ts";
 import { measureTls } from "./tls.ts";
 
@@ -46,7 +46,10 @@ type Group = "start" | "generation" | "streams" | "tls" | "signing";
 
 /** Runs the measurements one after the other: each has the machine to itself. */
 const GROUPS: Readonly<Record<Group, (extent: Extent, emit: Emit) => Promise<void>>> = {
-  start: measureStart,
+  async start(extent, emit) {
+    await measureStart(extent, emit);
+    await measureFirstProxy(extent, emit);
+  },
   generation: inOwnProcess,
   async streams(extent, emit) {
     const { shape, changes } = extent;

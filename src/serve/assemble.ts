@@ -11,6 +11,7 @@ import { openStore } from "./open-store.ts";
 import { openStreams } from "./open-streams.ts";
 import { createPatchLog } from "./patch-log.ts";
 import { checksOf } from "./plane-checks.ts";
+import { prepareAhead } from "./prepare-ahead.ts";
 import { createProfiler } from "./profiler.ts";
 import { observe, sweepRegularly } from "./upkeep.ts";
 
@@ -31,7 +32,7 @@ export async function assemble(options: ControlPlaneOptions, mesh: MeshState, li
   const opened = await openStore(shared);
   const { world, store, documents, credentials } = opened;
   const streams = await openStreams({ ...shared, world, store, settled: () => later.settled() });
-  const { xds, identity, registrations, leases, receipts, callers, lastPush } = streams;
+  const { xds, names, identity, registrations, leases, receipts, callers, lastPush } = streams;
   later.push = (reason) => void xds.push(reason);
   const { sources, outside, problemReport, reports, debounce, loaded } = followSources({
     ...shared,
@@ -69,6 +70,7 @@ export async function assemble(options: ControlPlaneOptions, mesh: MeshState, li
   const stops = [
     debounce.stop,
     sweepRegularly(parts),
+    prepareAhead({ ...options, world, xds, mesh, names, loaded, proxiesAwaited: receipts.awaited }),
     receipts.follow(xds),
     documents.follow(store, loaded),
     memory.stop,

@@ -1,6 +1,7 @@
 import type { Caller } from "../authn/authenticator.ts";
 import type { Peer } from "../wire/discovery-stream.ts";
 import { HEALTH_TYPE } from "../wire/type-urls.ts";
+import { createNameSets, type NameSets } from "../xds/name-sets.ts";
 import type { RoundSummary } from "../xds/rounds.ts";
 import { createXdsServer, type XdsServer } from "../xds/server.ts";
 import { logRound } from "./change-log.ts";
@@ -26,6 +27,7 @@ export interface OpenedStreams {
   readonly leases: ProxyLeases;
   readonly receipts: Awaited<ReturnType<typeof openReceipts>>;
   readonly xds: XdsServer;
+  readonly names: NameSets;
   /** Who has proved an identity on which stream. */
   readonly callers: WeakMap<Peer, Caller>;
   /** What came of the last push that is through. */
@@ -51,6 +53,7 @@ export async function openStreams(given: StreamsOptions): Promise<OpenedStreams>
   const registrations = await openRegistrations(given);
   const leases = leaseProviders(world.engine, world.providers);
   const receipts = await openReceipts({ baseDir, build: await ownBuild(), world, settings, clock, log });
+  const names = createNameSets();
   let lastPush: RoundSummary | undefined;
   const xds = createXdsServer({
     providers: [...withPlaces(leases.providers, store), anchors],
@@ -66,6 +69,7 @@ export async function openStreams(given: StreamsOptions): Promise<OpenedStreams>
     clock,
     log,
     metrics: metrics.xds,
+    names,
     receipts,
     settings: { admittedPerSecond: settings.admittedPerSecond },
     pushed(summary) {
@@ -74,7 +78,7 @@ export async function openStreams(given: StreamsOptions): Promise<OpenedStreams>
     },
     settled,
   });
-  return { identity, registrations, leases, receipts, xds, callers, lastPush: () => lastPush };
+  return { identity, registrations, leases, receipts, xds, names, callers, lastPush: () => lastPush };
 }
 
 const openRegistrations = ({ options, mesh, link, metrics, world, store, push }: StreamsOptions): Promise<Registrations> =>

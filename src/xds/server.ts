@@ -11,7 +11,7 @@ import { Admission, type Door } from "./admission.ts";
 import { createFrames } from "./frames.ts";
 import { LastGood } from "./last-good.ts";
 import { noMetrics, type XdsMetrics } from "./metrics.ts";
-import { createNameSets } from "./name-sets.ts";
+import { createNameSets, type NameSets } from "./name-sets.ts";
 import type { Pressure } from "./pressure.ts";
 import type { ResourceProvider } from "./provider.ts";
 import { createPump, type Pump } from "./pump.ts";
@@ -39,6 +39,8 @@ export interface XdsServerOptions {
   readonly log: Log;
   readonly metrics?: XdsMetrics;
   readonly settings?: Partial<XdsSettings>;
+  /** Sets of names that are asked for; given where others ask providers too, who know a set by its number. */
+  readonly names?: NameSets;
   /** What proxies were offered before a restart. */
   readonly receipts?: KeptReceipts;
   /** A proxy has acknowledged all it was sent, or is gone. Called often: to be noted and looked into later. */
@@ -197,7 +199,7 @@ function sharedByStreams(options: XdsServerOptions, settings: XdsSettings): Omit
     clock,
     log,
     metrics,
-    names: createNameSets(),
+    names: options.names ?? createNameSets(),
     lists: sharedLists(),
     frames: createFrames(settings.controlPlane),
     lastGood: new LastGood(),

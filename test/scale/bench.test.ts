@@ -15,6 +15,7 @@ const NAMES = [
   "start-empty",
   "start-loaded",
   "start-again",
+  "first-proxy-after-seconds",
   "load",
   "generate-first-proxy",
   "generate-same-class",
