@@ -5,11 +5,15 @@ import { SecretSchema } from "../gen/envoy/extensions/transport_sockets/tls/v3/s
 import { encoded } from "../wire/encode.ts";
 import { messageRegistry } from "../wire/json.ts";
 import { SECRET_TYPE } from "../wire/type-urls.ts";
+import type { StreamDump } from "../xds/state.ts";
 import type { ClustersDump } from "./api-types.ts";
 import { configDump } from "./config-dump.ts";
-import { clusterOf, dumpOf, setOf, streamOf, testView, typeStateOf } from "./stream-fixture.ts";
+import { proxyDump } from "./proxy-dump.ts";
+import { clusterOf, dumpOf, setOf, testView, typeStateOf } from "./stream-fixture.ts";
 
 const options = async () => ({ registry: await messageRegistry(), why: undefined, pause: () => undefined });
+
+const onOneStream = (dump: StreamDump) => proxyDump([{ dump, types: [] }]);
 
 describe("configDump", () => {
   it("shows acknowledged resources as active, offered ones as warming, and refused ones with the reason", async () => {
@@ -18,10 +22,9 @@ describe("configDump", () => {
     const next = clusterOf("changed", "2");
     const refused = clusterOf("refused", "2");
     const held = [kept, old, clusterOf("refused", "1")];
-    const state = streamOf([
-      typeStateOf({ rejected: [{ name: "refused", version: refused.version, error: "no good", fallback: undefined }] }),
-    ]);
-    const dump = await configDump(dumpOf(testView(), held, setOf(kept, next, refused)), state, await options());
+    const state = typeStateOf({ rejected: [{ name: "refused", version: refused.version, error: "no good", fallback: undefined }] });
+    const proxy = proxyDump([{ dump: dumpOf(testView(), held, setOf(kept, next, refused)), types: [state] }]);
+    const dump = await configDump(proxy, await options());
     const [clusters] = dump.configs as readonly [ClustersDump];
     const summary = (list: ClustersDump["dynamicActiveClusters"]) =>
       list?.map(({ cluster, clientStatus, errorState }) => [(cluster as { name: string }).name, clientStatus, errorState?.details]);
@@ -38,7 +41,7 @@ describe("configDump", () => {
   });
 
   it("has the six parts of Envoy's dump in its order, empty lists left out", async () => {
-    const dump = await configDump({ ...dumpOf(testView(), [], setOf()), types: [] }, undefined, await options());
+    const dump = await configDump(onOneStream({ ...dumpOf(testView(), [], setOf()), types: [] }), await options());
     const types = [
       "ClustersConfigDump",
       "ListenersConfigDump",
@@ -59,7 +62,7 @@ describe("configDump", () => {
     const stream = dumpOf(testView(), [secret], setOf(secret));
     const [type] = stream.types;
     assert.ok(type !== undefined);
-    const dump = await configDump({ ...stream, types: [{ ...type, typeUrl: SECRET_TYPE }] }, undefined, await options());
+    const dump = await configDump(onOneStream({ ...stream, types: [{ ...type, typeUrl: SECRET_TYPE }] }), await options());
     const text = JSON.stringify(dump);
     const inBase64 = (word: string): string => Buffer.from(word).toString("base64");
     assert.ok(text.includes(inBase64("the chain")) && text.includes(inBase64("[redacted]")));
@@ -70,7 +73,7 @@ describe("configDump", () => {
     let pauses = 0;
     const why = (_type: string, name: string) => [{ object: `ServiceEntry/shop/${name}`, at: "a.yaml:1" }];
     const pause = async () => void pauses++;
-    const dump = await configDump(dumpOf(testView(), [clusterOf("a")], setOf(clusterOf("a"))), undefined, {
+    const dump = await configDump(onOneStream(dumpOf(testView(), [clusterOf("a")], setOf(clusterOf("a")))), {
       ...(await options()),
       why,
       pause,

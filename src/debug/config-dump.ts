@@ -9,7 +9,6 @@ import {
   SECRET_TYPE,
   VIRTUAL_HOST_TYPE,
 } from "../wire/type-urls.ts";
-import type { StreamDump, StreamState, TypeDump } from "../xds/state.ts";
 import type {
   ClientStatus,
   ConfigDump,
@@ -20,9 +19,10 @@ import type {
   Json,
   ObjectOrigin,
 } from "./api-types.ts";
+import type { ProxyDump, Rejections } from "./proxy-dump.ts";
 import { resourceJson } from "./resource-json.ts";
 
-/** What a dump is made from besides the stream. */
+/** What a dump is made from besides what the proxy has. */
 export interface DumpOptions {
   readonly registry: Registry;
   /** Objects that a resource was made from; undefined leaves them out. */
@@ -35,11 +35,11 @@ export interface DumpOptions {
  * The configuration of a connected proxy in the shape of Envoy's own `/config_dump`, as Istio's debug page has it. Active is what the proxy
  * acknowledged, warming what it was offered beyond that. There is no bootstrap part: the control plane has not seen it.
  */
-export async function configDump(stream: StreamDump, state: StreamState | undefined, options: DumpOptions): Promise<ConfigDump> {
+export async function configDump(proxy: ProxyDump, options: DumpOptions): Promise<ConfigDump> {
   const configs: ConfigDumpPart[] = [];
   const entriesOfType = async (typeUrl: string): Promise<readonly Entry[]> => {
-    const type = stream.types.find((candidate) => candidate.typeUrl === typeUrl);
-    return type === undefined ? [] : entriesOf(type, rejectionsOf(state, typeUrl), options);
+    const type = proxy.types.find((candidate) => candidate.typeUrl === typeUrl);
+    return type === undefined ? [] : entriesOf(type, proxy.rejected.get(typeUrl) ?? new Map(), options);
   };
   for (const { typeUrl, partOf } of PARTS) {
     const hosts = typeUrl === ROUTE_TYPE ? await entriesOfType(VIRTUAL_HOST_TYPE) : [];
@@ -63,12 +63,7 @@ interface Dumped {
   readonly json: Json;
 }
 
-type Rejections = ReadonlyMap<string, { readonly version: string; readonly error: string }>;
-
-const rejectionsOf = (state: StreamState | undefined, typeUrl: string): Rejections =>
-  new Map(state?.types.find((type) => type.typeUrl === typeUrl)?.rejected.map((rejection) => [rejection.name, rejection]));
-
-async function entriesOf(type: TypeDump, rejections: Rejections, options: DumpOptions): Promise<Entry[]> {
+async function entriesOf(type: ProxyDump["types"][number], rejections: Rejections, options: DumpOptions): Promise<Entry[]> {
   const held = new Map(type.held.map((resource) => [resource.name, resource]));
   const entries: Entry[] = [];
   for (const name of [...new Set([...held.keys(), ...type.offered.resources.keys()])].sort()) {

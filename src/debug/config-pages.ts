@@ -6,7 +6,7 @@ import type { DebugDeps } from "./debug-deps.ts";
 import type { HttpAnswer } from "./http-route.ts";
 import { meshState } from "./mesh-page.ts";
 import { placed, problemRecord } from "./object-origin.ts";
-import { findStream, notConnected, ok, type Page } from "./page.ts";
+import { findStreams, notConnected, ok, type Page } from "./page.ts";
 import { reportedProxies } from "./reported-proxies.ts";
 
 /** Pages about what users wrote. */
@@ -52,7 +52,7 @@ export const configPages = (deps: DebugDeps): readonly Page[] => [
 ];
 
 function patchPage({ xds, world }: DebugDeps, wanted: string): HttpAnswer {
-  const streams = wanted === "" ? xds.state() : [findStream(xds.state(), wanted)].filter((stream) => stream !== undefined);
-  if (wanted !== "" && streams.length === 0) return notConnected(wanted);
+  const streams = wanted === "" ? xds.state() : findStreams(xds.state(), wanted);
+  if (streams === undefined) return notConnected(wanted);
   return ok(world.patchReport(reportedProxies(xds, streams)));
 }

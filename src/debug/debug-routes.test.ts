@@ -1,8 +1,14 @@
 import assert from "node:assert/strict";
 import { describe, it } from "vitest";
 import { debugPagesOf } from "../../test/support/debug-pages.ts";
-import type { ConfigDump, ConfigRecord, MeshState, PortEndpoints, ProblemRecord, RegistryService } from "./api-types.ts";
-import { testView } from "./stream-fixture.ts";
+import { buildSecret } from "../envoy/tls/index.ts";
+import { SecretSchema } from "../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.js";
+import { encoded } from "../wire/encode.ts";
+import { SECRET_TYPE } from "../wire/type-urls.ts";
+import type { ConfigDump, ConfigRecord, Connections, MeshState, PortEndpoints, ProblemRecord, RegistryService } from "./api-types.ts";
+import type { DebugDeps } from "./debug-deps.ts";
+import { reportedProxies } from "./reported-proxies.ts";
+import { clusterOf, dumpOf, setOf, streamOf, testView, typeStateOf } from "./stream-fixture.ts";
 
 const CONFIG = `apiVersion: networking.istio.io/v1
 kind: ServiceEntry
@@ -28,6 +34,26 @@ stringData: {tls.key: hunter2}
 `;
 
 const control = (text = CONFIG) => debugPagesOf(text);
+
+/** A proxy that asked for its clusters first, and for a secret on a later stream. */
+function withStreamForSecrets(): DebugDeps["xds"] {
+  const view = testView();
+  const cluster = clusterOf("outbound|80||main");
+  const name = "kubernetes://key";
+  const secret = encoded({ typeUrl: SECRET_TYPE, name }, SecretSchema, buildSecret(name, { is: "roots", roots: Buffer.from("root") }));
+  const wanted = { wildcard: false, names: { id: 1, names: new Set([name]) } };
+  const dumps = new Map([
+    ["main", dumpOf(view, [cluster], setOf(cluster))],
+    ["secrets", { ...dumpOf(view, [], setOf()), types: [{ typeUrl: SECRET_TYPE, wanted, held: [secret], offered: setOf(secret) }] }],
+  ]);
+  return {
+    state: () => [
+      streamOf([typeStateOf({})], { id: "main", connectedAt: 1 }),
+      streamOf([typeStateOf({ typeUrl: SECRET_TYPE })], { id: "secrets", connectedAt: 2 }),
+    ],
+    dump: (id) => dumps.get(id),
+  };
+}
 
 const ABOUT_ONE_PROXY = ["config_dump", "cdsz", "ldsz", "edsz", "ecdsz", "ndsz", "sidecarz"].map((name) => `/debug/${name}`);
 
@@ -120,6 +146,20 @@ describe("debugRoutes", () => {
       "DestinationRule/shop/reviews conf/shop/a.yaml:10",
       "ServiceEntry/shop/reviews conf/shop/a.yaml:1",
     ]);
+  });
+
+  it("shows what a proxy has on all its streams, whichever is the newest", async () => {
+    const { page } = await debugPagesOf(CONFIG, { deps: { xds: withStreamForSecrets() } });
+    const proxy = "proxyID=web.shop";
+    const dump = JSON.stringify(await page(`/debug/config_dump?${proxy}`));
+    const of = async (types: string) => (await page<{ configs: unknown[] }>(`/debug/config_dump?${proxy}&types=${types}`)).configs;
+    assert.ok(dump.includes("outbound|80||main") && dump.includes("kubernetes://key"));
+    assert.deepEqual([(await of("cds")).length, (await of("sds")).length, (await of("cds,sds")).length], [1, 1, 2]);
+    assert.equal((await page<Connections>(`/debug/adsz?${proxy}`)).totalClients, 2);
+    assert.deepEqual(
+      reportedProxies(withStreamForSecrets()).map(({ types }) => types.length),
+      [2],
+    );
   });
 
   it("shows what of mesh.yaml is in force and what waits for a restart", async () => {

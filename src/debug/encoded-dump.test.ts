@@ -19,6 +19,7 @@ import { messageRegistry } from "../wire/json.ts";
 import { LISTENER_TYPE, ROUTE_TYPE, SECRET_TYPE } from "../wire/type-urls.ts";
 import { configDump } from "./config-dump.ts";
 import { encodedDump } from "./encoded-dump.ts";
+import { proxyDump } from "./proxy-dump.ts";
 import { clusterOf, dumpOf, setOf, testView } from "./stream-fixture.ts";
 
 const KEY = "-----BEGIN PRIVATE KEY-----hunter2";
@@ -33,7 +34,10 @@ async function sectionsOf(
     ...dumpOf(testView(), [], setOf()),
     types: types.map(({ typeUrl, held, offered }) => ({ typeUrl, wanted, held, offered: setOf(...offered) })),
   };
-  const sections = await encodedDump(await configDump(stream, undefined, { registry, why: undefined, pause }), { registry, pause });
+  const sections = await encodedDump(await configDump(proxyDump([{ dump: stream, types: [] }]), { registry, why: undefined, pause }), {
+    registry,
+    pause,
+  });
   return new Map(sections.map(({ typeUrl, body }) => [typeUrl.slice(typeUrl.lastIndexOf(".") + 1), body]));
 }
 

@@ -18,19 +18,31 @@ export const notConnected = (wanted: string): HttpAnswer => ({
   body: { error: `no proxy named ${wanted} is connected; /debug/syncz names those that are. ${NOT_CONNECTED_HERE}` },
 });
 
-/** The proxy that is asked about, or what to say where it is not named or not here. */
+/** The proxy that is asked about by its newest connection, or what to say where it is not named or not here. */
 export function askedStream(streams: readonly StreamState[], query: URLSearchParams): { readonly stream: StreamState } | HttpAnswer {
-  const wanted = query.get("proxyID") ?? "";
-  if (wanted === "") return { status: 400, body: { error: "say which proxy: ?proxyID=name.namespace" } };
-  const stream = findStream(streams, wanted);
-  return stream === undefined ? notConnected(wanted) : { stream };
+  const asked = askedStreams(streams, query);
+  return "streams" in asked ? { stream: asked.streams[0] } : asked;
 }
 
-/** By node id, `name.namespace`, or a name that only one proxy has; of several connections of one proxy the newest. */
-export function findStream(streams: readonly StreamState[], wanted: string): StreamState | undefined {
-  const newestFirst = [...streams].filter(({ node }) => node !== "").sort((a, b) => b.connectedAt - a.connectedAt);
-  const exact = newestFirst.find(({ node }) => node === wanted || proxyIdOf(node) === wanted);
-  if (exact !== undefined) return exact;
-  const byName = newestFirst.filter(({ view }) => view?.name === wanted);
-  return new Set(byName.map(({ node }) => node)).size === 1 ? byName[0] : undefined;
+/** Streams of one proxy, the newest first. */
+export type ProxyStreams = readonly [StreamState, ...StreamState[]];
+
+/** All connections of the proxy that is asked about, or what to say where it is not named or not here. */
+export function askedStreams(streams: readonly StreamState[], query: URLSearchParams): { readonly streams: ProxyStreams } | HttpAnswer {
+  const wanted = query.get("proxyID") ?? "";
+  if (wanted === "") return { status: 400, body: { error: "say which proxy: ?proxyID=name.namespace" } };
+  const found = findStreams(streams, wanted);
+  return found === undefined ? notConnected(wanted) : { streams: found };
+}
+
+/** All connections of a proxy, by node id, `name.namespace`, or a name that only one proxy has. */
+export function findStreams(streams: readonly StreamState[], wanted: string): ProxyStreams | undefined {
+  const newestFirst = streams.filter(({ node }) => node !== "").sort((a, b) => b.connectedAt - a.connectedAt);
+  const newest = newestFirst.find(({ node }) => node === wanted || proxyIdOf(node) === wanted) ?? onlyNamed(newestFirst, wanted);
+  return newest && [newest, ...newestFirst.filter((stream) => stream !== newest && stream.node === newest.node)];
+}
+
+function onlyNamed(streams: readonly StreamState[], name: string): StreamState | undefined {
+  const named = streams.filter(({ view }) => view?.name === name);
+  return new Set(named.map(({ node }) => node)).size === 1 ? named[0] : undefined;
 }

@@ -3,14 +3,14 @@ import type { Encoded } from "../wire/encoded.ts";
 import { messageRegistry } from "../wire/json.ts";
 import { NAME_TABLE_TYPE } from "../wire/type-urls.ts";
 import { NO_NAMES } from "../xds/name-sets.ts";
-import type { StreamDump } from "../xds/state.ts";
 import type { ObjectOrigin } from "./api-types.ts";
 import { configDump } from "./config-dump.ts";
 import { connectionDetails, connections } from "./connections.ts";
 import type { DebugDeps } from "./debug-deps.ts";
 import type { HttpAnswer } from "./http-route.ts";
 import { originFinder } from "./object-origin.ts";
-import { askedStream, notConnected, ok, type Page } from "./page.ts";
+import { askedStream, askedStreams, notConnected, ok, type Page } from "./page.ts";
+import { type DumpedStream, type ProxyDump, proxyDump } from "./proxy-dump.ts";
 import { servedPorts } from "./served-ports.ts";
 import { sidecarScope } from "./sidecar-scope.ts";
 import { syncStatus } from "./sync-status.ts";
@@ -39,8 +39,8 @@ const connectionPages = (deps: DebugDeps): readonly Page[] => [
     divisible: true,
     answer: (query) => {
       if (!query.has("proxyID")) return ok(connectionDetails(deps.xds.state(), deps.xds.dump));
-      const asked = askedStream(deps.xds.state(), query);
-      return "stream" in asked ? ok(connectionDetails([asked.stream], deps.xds.dump)) : asked;
+      const asked = askedStreams(deps.xds.state(), query);
+      return "streams" in asked ? ok(connectionDetails(asked.streams, deps.xds.dump)) : asked;
     },
   },
   {
@@ -91,23 +91,30 @@ const TYPED = { cds: "clusters", lds: "listeners", eds: "endpoints, by cluster",
 async function dumpPage(deps: DebugDeps, query: URLSearchParams): Promise<HttpAnswer> {
   const types = query.get("types");
   if (types !== null) return typedPage(deps, query, types);
-  const asked = askedStream(deps.xds.state(), query);
-  if (!("stream" in asked)) return asked;
-  const dump = deps.xds.dump(asked.stream.id);
-  if (dump === undefined) return notConnected(query.get("proxyID") ?? "");
+  const asked = askedDump(deps, query);
+  if (!("dump" in asked)) return asked;
   const options = {
     registry: await messageRegistry(),
-    why: query.has("why") ? whyOf(deps, dump) : undefined,
+    why: query.has("why") ? whyOf(deps, asked.dump) : undefined,
     pause: createSlice(deps.clock),
   };
-  return ok(await configDump(dump, asked.stream, options));
+  return ok(await configDump(asked.dump, options));
 }
 
-async function typedPage({ xds }: DebugDeps, query: URLSearchParams, types: string): Promise<HttpAnswer> {
-  const asked = askedStream(xds.state(), query);
-  if (!("stream" in asked)) return asked;
-  const dump = xds.dump(asked.stream.id);
-  return dump === undefined ? notConnected(query.get("proxyID") ?? "") : ok(typedDump(dump, types, await messageRegistry()));
+async function typedPage(deps: DebugDeps, query: URLSearchParams, types: string): Promise<HttpAnswer> {
+  const asked = askedDump(deps, query);
+  return "dump" in asked ? ok(typedDump(asked.dump, types, await messageRegistry())) : asked;
+}
+
+/** What the proxy that is asked about has, whichever of its streams it came on. */
+function askedDump({ xds }: DebugDeps, query: URLSearchParams): { readonly dump: ProxyDump } | HttpAnswer {
+  const asked = askedStreams(xds.state(), query);
+  if (!("streams" in asked)) return asked;
+  const [newest, ...others] = asked.streams.flatMap(({ id, types }): DumpedStream[] => {
+    const dump = xds.dump(id);
+    return dump === undefined ? [] : [{ dump, types }];
+  });
+  return newest === undefined ? notConnected(query.get("proxyID") ?? "") : { dump: proxyDump([newest, ...others]) };
 }
 
 /** Every workload has a table, whether or not its agent has asked for it. */
@@ -121,7 +128,7 @@ async function namesPage({ xds, world }: DebugDeps, query: URLSearchParams): Pro
   return ok(resourcesJson(tables.values(), await messageRegistry()));
 }
 
-function whyOf(deps: DebugDeps, { view }: StreamDump): (typeUrl: string, name: string) => readonly ObjectOrigin[] {
+function whyOf(deps: DebugDeps, { view }: ProxyDump): (typeUrl: string, name: string) => readonly ObjectOrigin[] {
   const originOf = originFinder(deps.store);
   const providers = new Map(deps.world.providers.map((provider) => [provider.typeUrl, provider]));
   return (typeUrl, name) => {

@@ -3,13 +3,16 @@ import type { DebugDeps } from "./debug-deps.ts";
 
 type Streams = ReturnType<DebugDeps["xds"]["state"]>;
 
-/** Connected proxies with what they want and what they refused, as a report on patches needs them. */
+/** Connected proxies with what they want and what they refused, as a report on patches needs them. A proxy with several streams is one. */
 export function reportedProxies(xds: DebugDeps["xds"], streams: Streams = xds.state()): readonly ReportedProxy[] {
-  return streams.flatMap(({ id, types: states }) => {
-    const dump = xds.dump(id);
-    const rejected = (typeUrl: string) => states.find((state) => state.typeUrl === typeUrl)?.rejected ?? [];
-    return dump === undefined
-      ? []
-      : [{ view: dump.view, types: dump.types.map((type) => ({ ...type, rejected: rejected(type.typeUrl) })) }];
+  return [...Map.groupBy(streams, ({ node }) => node).values()].flatMap((ofOne) => {
+    const [first, ...others] = ofOne.flatMap((stream) => reportedStream(xds, stream));
+    return first === undefined ? [] : [{ view: first.view, types: [first, ...others].flatMap(({ types }) => types) }];
   });
+}
+
+function reportedStream(xds: DebugDeps["xds"], { id, types: states }: Streams[number]): readonly ReportedProxy[] {
+  const dump = xds.dump(id);
+  const rejected = (typeUrl: string) => states.find((state) => state.typeUrl === typeUrl)?.rejected ?? [];
+  return dump === undefined ? [] : [{ view: dump.view, types: dump.types.map((type) => ({ ...type, rejected: rejected(type.typeUrl) })) }];
 }

@@ -1,7 +1,7 @@
 import type { Registry } from "@bufbuild/protobuf";
 import type { Encoded } from "../wire/encoded.ts";
 import { shortTypeName } from "../wire/type-urls.ts";
-import type { StreamDump } from "../xds/state.ts";
+import type { ProxyDump } from "./proxy-dump.ts";
 import { resourceJson } from "./resource-json.ts";
 
 /** Resources as a list, each made when it is written. */
@@ -10,7 +10,7 @@ export interface TypedDump {
 }
 
 /** Resources of some types (`cds,eds`) as a proxy is offered them, of each what would be sent, its secrets aside. Of types it does not ask for, none. */
-export function typedDump({ types }: StreamDump, names: string, registry: Registry): TypedDump {
+export function typedDump({ types }: ProxyDump, names: string, registry: Registry): TypedDump {
   const wanted = new Set(names.toLowerCase().split(","));
   const chosen = types.filter(({ typeUrl }) => wanted.has(shortTypeName(typeUrl)));
   return resourcesJson(
