@@ -6,7 +6,10 @@ function pagesWith(profile: Buffer | undefined = Buffer.from("profile")) {
   const cut: string[] = [];
   const looks: string[] = [];
   const routes = actingPages({
-    xds: { state: () => [streamOf([], { id: "7" })], disconnect: (id) => cut.push(id) > 0 },
+    xds: {
+      state: () => [streamOf([], { id: "7" }), streamOf([], { id: "8" }), streamOf([], { id: "9", node: "sidecar~10.0.0.2~other.shop~x" })],
+      disconnect: (id) => cut.push(id) > 0,
+    },
     profiler: {
       take: async (what, seconds) => {
         looks.push(`${what} ${seconds}`);
@@ -27,13 +30,13 @@ describe("actingPages", () => {
       assert.isTrue(!open && within === undefined && (acts === true || method === "POST"));
   });
 
-  it("cut the connection of the proxy that is named, and of no other", async () => {
+  it("cut all connections of the proxy that is named, and of no other", async () => {
     const { ask, cut } = pagesWith();
     assert.deepEqual(await ask("/debug/force_disconnect?proxyID=web.shop"), { status: 200, body: { disconnected: true } });
-    assert.deepEqual(cut, ["7"]);
+    assert.deepEqual(cut, ["7", "8"]);
     assert.equal((await ask("/debug/force_disconnect?proxyID=gone.shop"))?.status, 404);
     assert.equal((await ask("/debug/force_disconnect"))?.status, 400);
-    assert.deepEqual(cut, ["7"]);
+    assert.deepEqual(cut, ["7", "8"]);
   });
 
   it("take profiles of a bounded time", async () => {

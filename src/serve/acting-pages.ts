@@ -1,5 +1,5 @@
 import type { HttpAnswer, HttpRoute } from "../debug/http-route.ts";
-import { askedStream } from "../debug/page.ts";
+import { askedStreams } from "../debug/page.ts";
 import type { XdsServer } from "../xds/server.ts";
 import type { Profiler } from "./profiler.ts";
 
@@ -17,11 +17,11 @@ export const actingPages = ({ xds, profiler }: ActingPagesOptions): readonly Htt
     path: "/debug/force_disconnect",
     method: "POST",
     open: false,
-    about: "?proxyID=name.namespace: cuts the connection of a proxy, which then comes back",
+    about: "?proxyID=name.namespace: cuts the connections of a proxy, which then comes back",
     answer(query) {
-      const asked = askedStream(xds.state(), query);
-      if (!("stream" in asked)) return asked;
-      return { status: 200, body: { disconnected: xds.disconnect(asked.stream.id) } };
+      const asked = askedStreams(xds.state(), query);
+      if (!("streams" in asked)) return asked;
+      return { status: 200, body: { disconnected: asked.streams.map(({ id }) => xds.disconnect(id)).includes(true) } };
     },
   },
   {
