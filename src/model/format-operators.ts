@@ -84,7 +84,39 @@ const HEADER_NAMES = /^(?::?[-!#$%&'*+.^_`|~A-Za-z0-9]+)?(?:\?(?::?[-!#$%&'*+.^_
 const OPERATOR = /%([A-Z0-9_]+)(?:\((.*?)\))?(?::(\d+))?%/y;
 
 /** What is wrong with a text in which Envoy puts values for command operators (`%PROTOCOL%`, `%REQ(x):10%`). A sign for itself is written `%%`. */
-export function formatFault(text: string, more: readonly string[] = []): string | undefined {
+export const formatFault = (text: string, more: readonly string[] = []): string | undefined => faultOf(text, found(text, more));
+
+/** The same for access logs, which know one operator more. */
+export const logFormatFault = (text: string): string | undefined => formatFault(text, ["REQ_WITHOUT_QUERY"]);
+
+/** Envoy reads an older operator for state of filters in headers that are added. */
+const ONLY_IN_HEADERS = ["PER_REQUEST_STATE"];
+
+/** The same for headers that are added. */
+export const headerFormatFault = (text: string): string | undefined => formatFault(text, ONLY_IN_HEADERS);
+
+/** The same, operators that Envoy does not know aside: a percent sign that starts none. */
+export const headerSignFault = (text: string): string | undefined =>
+  faultOf(
+    text,
+    found(text, ONLY_IN_HEADERS).filter(({ whole }) => whole === undefined),
+  );
+
+/** The value of a header with operators that Envoy does not know as plain text, so that it says what is written instead of being refused. */
+export const withKnownOperators = (text: string): string =>
+  found(text, ONLY_IN_HEADERS)
+    .filter(({ isKnown }) => !isKnown)
+    .reduceRight((rest, { at, whole = "" }) => `${rest.slice(0, at)}${whole.replaceAll("%", "%%")}${rest.slice(at + whole.length)}`, text);
+
+/** An operator in a text; without `whole` a percent sign that starts none, after which nothing can be made out. */
+interface Found {
+  readonly at: number;
+  readonly whole: string | undefined;
+  readonly isKnown: boolean;
+}
+
+function found(text: string, more: readonly string[]): readonly Found[] {
+  const operators: Found[] = [];
   for (let at = text.indexOf("%"); at !== -1; at = text.indexOf("%", at)) {
     if (text[at + 1] === "%") {
       at += 2;
@@ -92,20 +124,21 @@ export function formatFault(text: string, more: readonly string[] = []): string 
     }
     OPERATOR.lastIndex = at;
     const [whole, name = "", parameter, length] = OPERATOR.exec(text) ?? [];
-    if (whole === undefined)
-      return `${quote(text)} has a percent sign that starts no complete operator such as %HOSTNAME%; write %% for the sign itself`;
+    if (whole === undefined) return [...operators, { at, whole, isKnown: false }];
     const shape = more.includes(name) ? "required" : SHAPES.get(name);
-    if (!isRight({ name, shape, parameter: parameter || undefined, length })) return `${quote(whole)} is not an operator that Envoy knows`;
+    operators.push({ at, whole, isKnown: isRight({ name, shape, parameter: parameter || undefined, length }) });
     at += whole.length;
   }
-  return undefined;
+  return operators;
 }
 
-/** The same for access logs, which know one operator more. */
-export const logFormatFault = (text: string): string | undefined => formatFault(text, ["REQ_WITHOUT_QUERY"]);
-
-/** The same for headers that are added: Envoy reads an older operator for state of filters in them. */
-export const headerFormatFault = (text: string): string | undefined => formatFault(text, ["PER_REQUEST_STATE"]);
+function faultOf(text: string, operators: readonly Found[]): string | undefined {
+  const wrong = operators.find(({ isKnown }) => !isKnown);
+  if (wrong === undefined) return undefined;
+  return wrong.whole === undefined
+    ? `${quote(text)} has a percent sign that starts no complete operator such as %HOSTNAME%; write %% for the sign itself`
+    : `${quote(wrong.whole)} is not an operator that Envoy knows`;
+}
 
 interface Operator {
   readonly name: string;

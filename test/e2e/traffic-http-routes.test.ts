@@ -59,17 +59,21 @@ describe("what rules do to requests and answers", () => {
   it("sets, adds and removes headers, for a rule and for a destination", async () => {
     const http = `
   - headers:
-      request: {set: {x-set: mesh, host: inner.example.com}, add: {x-added: rule}, remove: [x-gone]}
+      request: {set: {x-set: mesh, x-typo: "%SPEED(%s)%, 100%%", host: inner.example.com}, add: {x-added: rule}, remove: [x-gone]}
       response: {set: {x-served-by: hidden}, add: {x-note: rule}, remove: [content-type]}
     route:
     - destination: {host: ${SHOP_HOST}, subset: v1}
       headers: {request: {add: {x-added: destination}}, response: {add: {x-note: destination}}}`;
     const { target, v1, proxy } = await startShop({ http });
-    const answer = await call({ ...target, headers: { "x-set": "client", "x-added": "client", "x-gone": "1", "x-kept": "1" } });
+    const answer = await call({
+      ...target,
+      headers: { "x-set": "client", "x-typo": "client", "x-added": "client", "x-gone": "1", "x-kept": "1" },
+    });
     const [hit] = v1.hits;
     expect(hit?.headers).toMatchObject({
       host: "inner.example.com",
       "x-set": "mesh",
+      "x-typo": "%SPEED(%s)%, 100%",
       "x-added": "client, rule, destination",
       "x-kept": "1",
     });

@@ -5,6 +5,7 @@ import { splitHostPort, subnetFault, unixPathFault } from "./address.ts";
 import {
   headerChangeFault,
   headerNameFault,
+  headerOperatorFault,
   headerOrClaimFault,
   headerValueFault,
   requestHeaderChangeFault,
@@ -75,8 +76,15 @@ const TABLE: readonly Row[] = [
       "%START_TIME(%s)%",
       "%%%%",
       "%PER_REQUEST_STATE(x)%",
+      "%UNKNOWN%",
     ],
-    ["%", "a%b", "%%%", "%HOSTNAME", "%REQ(x%", "%REQ(x)", "%REQ(x)y%", "% %", "%UNKNOWN%"],
+    ["%", "a%b", "%%%", "%HOSTNAME", "%REQ(x%", "%REQ(x)", "%REQ(x)y%", "% %", "%UNKNOWN% %"],
+  ],
+  [
+    "headerOperatorFault",
+    headerOperatorFault,
+    ["", "100%%", "%HOSTNAME%", "%PER_REQUEST_STATE(x)%", "a%b", "%UNKNOWN% %"],
+    ["%UNKNOWN%", "a %HOSTNAME% %UNKNOWN(x):3%", "%HOSTNAME(x)%", "%REQ%"],
   ],
   [
     "logFormatFault",

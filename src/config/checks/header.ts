@@ -1,5 +1,5 @@
 import { quote } from "../../base/quote.ts";
-import { headerFormatFault } from "../../model/format-operators.ts";
+import { headerFormatFault, headerSignFault } from "../../model/format-operators.ts";
 
 const TOKEN = /^[-!#$%&'*+.^_`|~A-Za-z0-9]+$/;
 const STRICT = /^[-_A-Za-z0-9]+$/;
@@ -48,8 +48,14 @@ export const requestHeaderChangeFault = (name: string): string | undefined => (i
 /** Whether the header stands for the authority of the request. */
 export const isAuthorityHeader = isAuthority;
 
-/** Values may hold Envoy's command operators. */
-export const headerValueFault = (value: string): string | undefined => literalValueFault(value) ?? headerFormatFault(value);
+/** Values may hold Envoy's command operators; which of them it knows, `headerOperatorFault` says. */
+export const headerValueFault = (value: string): string | undefined => literalValueFault(value) ?? headerSignFault(value);
+
+/** What of a value is not what it looks like. Istio takes operators that nobody knows, so they cost the rest of the object nothing. */
+export function headerOperatorFault(value: string): string | undefined {
+  const fault = headerValueFault(value) === undefined ? headerFormatFault(value) : undefined;
+  return fault && `${fault}; it is taken as plain text`;
+}
 
 /** Values that are sent as they are written. */
 export const literalValueFault = (value: string): string | undefined =>

@@ -1,5 +1,5 @@
 import type { Headers } from "../../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
-import { headerChangeFault, headerValueFault, requestHeaderChangeFault } from "../../checks/header.ts";
+import { headerChangeFault, headerOperatorFault, headerValueFault, requestHeaderChangeFault } from "../../checks/header.ts";
 import type { Place } from "../../checks/place.ts";
 
 /** Headers that a route adds, sets or removes. */
@@ -11,7 +11,9 @@ export function checkHeaders(headers: Headers, place: Place): void {
     for (const verb of ["add", "set"] as const) {
       for (const [name, value] of Object.entries(changes[verb])) {
         place.in(side, verb).check("field.invalid", nameFault(name));
-        place.in(side, verb, name).check("field.invalid", headerValueFault(value));
+        const at = place.in(side, verb, name);
+        at.check("field.invalid", headerValueFault(value));
+        at.check("field.ineffective", headerOperatorFault(value));
       }
     }
     for (const [index, name] of changes.remove.entries()) place.in(side, "remove", index).check("field.invalid", headerChangeFault(name));

@@ -1,5 +1,6 @@
 import type { HeaderChange, HeaderChanges } from "../../../envoy/route/route-input.ts";
 import type { Headers_HeaderOperations as HeaderOperations, Headers } from "../../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
+import { withKnownOperators } from "../../../model/format-operators.ts";
 
 const isAuthority = (name: string): boolean => name.toLowerCase() === "host" || name.toLowerCase() === ":authority";
 
@@ -25,7 +26,7 @@ function changesOf(operations: HeaderOperations | undefined): HeaderChanges {
   if (operations === undefined) return { add: [], remove: [] };
   const change =
     (append: boolean) =>
-    ([name, value]: [string, string]): HeaderChange => ({ name, value, append });
+    ([name, value]: [string, string]): HeaderChange => ({ name, value: withKnownOperators(value), append });
   const sorted = (entries: Record<string, string>): [string, string][] =>
     Object.entries(entries)
       .filter(([name]) => !isInternal(name))
