@@ -3,6 +3,7 @@ import { type Any, anyUnpack } from "@bufbuild/protobuf/wkt";
 import { sdsSecret } from "../../src/envoy/tls/index.ts";
 import { type Bootstrap, BootstrapSchema } from "../../src/gen/envoy/config/bootstrap/v3/bootstrap_pb.js";
 import { type Cluster, Cluster_DiscoveryType, ClusterSchema } from "../../src/gen/envoy/config/cluster/v3/cluster_pb.js";
+import type { TransportSocket } from "../../src/gen/envoy/config/core/v3/base_pb.js";
 import { ApiConfigSource_ApiType, ApiVersion } from "../../src/gen/envoy/config/core/v3/config_source_pb.js";
 import { TypedExtensionConfigSchema } from "../../src/gen/envoy/config/core/v3/extension_pb.js";
 import { ClusterLoadAssignmentSchema } from "../../src/gen/envoy/config/endpoint/v3/endpoint_pb.js";
@@ -13,6 +14,7 @@ import {
   HttpConnectionManagerSchema,
   type HttpFilter,
 } from "../../src/gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
+import { ProxyProtocolUpstreamTransportSchema } from "../../src/gen/envoy/extensions/transport_sockets/proxy_protocol/v3/upstream_proxy_protocol_pb.js";
 import { SdsSecretConfigSchema } from "../../src/gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.js";
 import { UpstreamTlsContextSchema } from "../../src/gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js";
 import { anyOf } from "../../src/wire/encode.ts";
@@ -89,21 +91,33 @@ function addCluster(clusters: Distinct<Cluster>, { name, version, body }: Encode
   });
 }
 
-/** Envoy 1.40 crashes where it validates a static cluster with secrets over ADS; those of the agent it takes, and they look the same otherwise. */
+/**
+ * Envoy 1.40 crashes where it validates a cluster of type STATIC with a secret over ADS; those of the agent it takes, and they look the same otherwise. A
+ * running Envoy takes both.
+ */
 function secretsElsewhere(cluster: Cluster): Cluster {
-  for (const socket of [cluster.transportSocket, ...cluster.transportSocketMatches.map(({ transportSocket }) => transportSocket)]) {
-    if (socket?.configType.case !== "typedConfig") continue;
-    const context = anyUnpack(socket.configType.value, UpstreamTlsContextSchema);
-    const common = context?.commonTlsContext;
-    if (context === undefined || common === undefined) continue;
-    const combined = common.validationContextType.case === "combinedValidationContext" ? common.validationContextType.value : undefined;
-    for (const secret of [...common.tlsCertificateSdsSecretConfigs, combined?.validationContextSdsSecretConfig]) {
-      const elsewhere = create(SdsSecretConfigSchema, sdsSecret("elsewhere")).sdsConfig;
-      if (secret !== undefined && elsewhere !== undefined) secret.sdsConfig = elsewhere;
-    }
-    socket.configType.value = anyOf(UpstreamTlsContextSchema, context);
-  }
+  for (const socket of [cluster.transportSocket, ...cluster.transportSocketMatches.map(({ transportSocket }) => transportSocket)])
+    secretsOfSocketElsewhere(socket);
   return cluster;
+}
+
+/** Of a socket, and of the one inside it. */
+function secretsOfSocketElsewhere(socket: TransportSocket | undefined): void {
+  if (socket?.configType.case !== "typedConfig") return;
+  const outer = anyUnpack(socket.configType.value, ProxyProtocolUpstreamTransportSchema);
+  if (outer !== undefined) {
+    secretsOfSocketElsewhere(outer.transportSocket);
+    socket.configType.value = anyOf(ProxyProtocolUpstreamTransportSchema, outer);
+  }
+  const context = anyUnpack(socket.configType.value, UpstreamTlsContextSchema);
+  const common = context?.commonTlsContext;
+  if (context === undefined || common === undefined) return;
+  const combined = common.validationContextType.case === "combinedValidationContext" ? common.validationContextType.value : undefined;
+  for (const secret of [...common.tlsCertificateSdsSecretConfigs, combined?.validationContextSdsSecretConfig]) {
+    const elsewhere = create(SdsSecretConfigSchema, sdsSecret("elsewhere")).sdsConfig;
+    if (secret !== undefined && elsewhere !== undefined) secret.sdsConfig = elsewhere;
+  }
+  socket.configType.value = anyOf(UpstreamTlsContextSchema, context);
 }
 
 interface ListenerToAdd {
