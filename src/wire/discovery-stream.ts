@@ -21,6 +21,8 @@ export interface DiscoveryStream {
   /** The one type the called method is for; absent for the aggregated service, where each request names its type. */
   readonly typeUrl?: string;
   readonly peer: Peer;
+  /** Lets the client know that it is served, where nothing was sent to it yet. The first message says so, too. */
+  begin(): void;
   /** Queues one message; `flushed` is called when the network has taken all of it, and never for a stream that ended before. */
   send(message: MessageBytes, flushed: () => void): void;
   /** Ends the stream with a status, after what was queued. */

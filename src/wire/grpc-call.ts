@@ -91,11 +91,16 @@ export class GrpcCall {
     this.#end();
   }
 
+  /** Says that the call is taken, where nothing was said on it yet. */
+  begin(): void {
+    if (this.#open && !this.#stream.headersSent) this.#stream.respond([...HEADERS], WITH_TRAILERS);
+  }
+
   /** Queues a message; `flushed` is called when the network has taken all of it. */
   send(message: MessageBytes, flushed: () => void): void {
     if (!this.#open) return;
+    this.begin();
     const stream = this.#stream;
-    if (!stream.headersSent) stream.respond([...HEADERS], WITH_TRAILERS);
     const small = smallMessage(message);
     const buffers = small === undefined ? [prefixOf(message), ...message] : [small];
     if (this.#paced === undefined) writeTogether(stream, buffers, flushed);

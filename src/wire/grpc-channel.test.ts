@@ -13,7 +13,8 @@ async function startRig(): Promise<{ readonly server: GrpcServer; readonly chann
     settings: { maxUnaryBytes: 4 * 1024 * 1024 },
     accept: (stream) => ({
       message(bytes) {
-        if (bytes.length === 1) stream.close(GRPC_STATUS.PERMISSION_DENIED, "nicht für dich, 100 %");
+        if (bytes.length === 0) stream.begin();
+        else if (bytes.length === 1) stream.close(GRPC_STATUS.PERMISSION_DENIED, "nicht für dich, 100 %");
         else stream.send([bytes, Buffer.from(stream.peer.header("x-who") ?? "")], () => {});
       },
       ended() {},
@@ -74,6 +75,26 @@ describe("a gRPC client on our own HTTP/2", () => {
     await channel.closed;
     const third = open();
     expect(await third.ended).toMatchObject({ status: GRPC_STATUS.UNAVAILABLE });
+  });
+
+  it("hears that a stream is taken before anything is said on it, and not of one that is refused", async () => {
+    const { channel } = await startRig();
+    const open = () => {
+      const heard: string[] = [];
+      const events = {
+        taken: () => heard.push("taken"),
+        message: (bytes: Buffer) => heard.push(String(bytes)),
+        ended: () => heard.push("ended"),
+      };
+      return { heard, call: channel.open(DELTA_METHOD, { "x-who": "me" }, events) };
+    };
+    const [first, second] = [open(), open()];
+    first.call.send(Buffer.alloc(0));
+    await expect.poll(() => first.heard).toEqual(["taken"]);
+    first.call.send(Buffer.from("hello "));
+    await expect.poll(() => first.heard).toEqual(["taken", "hello me"]);
+    second.call.send(Buffer.from("x"));
+    await expect.poll(() => second.heard).toEqual(["ended"]);
   });
 
   it("ends a call whose messages make no sense to its reader", async () => {

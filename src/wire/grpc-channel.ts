@@ -36,6 +36,8 @@ export interface ChannelOptions {
 
 /** Reads what comes on a stream. `ended` comes once, last; without an error the server said OK. */
 export interface ClientCallEvents {
+  /** The server has taken the call, though it may have nothing to say: its headers came. Before any message, and not for a call that is refused. */
+  taken?(): void;
   message(bytes: Buffer): void;
   ended(error: GrpcError | undefined): void;
 }
@@ -179,7 +181,7 @@ function openCall(session: ClientHttp2Session, { path, headers, events }: CallPa
     te: "trailers",
     ...headers,
   });
-  follow(stream, { end, message: (bytes) => open && events.message(bytes) });
+  follow(stream, { end, taken: () => open && events.taken?.(), message: (bytes) => open && events.message(bytes) });
   return {
     send: (message) => {
       if (open) stream.write(framed(message));
@@ -193,17 +195,19 @@ function openCall(session: ClientHttp2Session, { path, headers, events }: CallPa
 }
 
 interface Following {
+  taken(): void;
   end(error: GrpcError | undefined): void;
   message(bytes: Buffer): void;
 }
 
-function follow(stream: ClientHttp2Stream, { end, message }: Following): void {
+function follow(stream: ClientHttp2Stream, { end, taken, message }: Following): void {
   const reader = new MessageReader(LARGEST_MESSAGE);
   let verdict: GrpcError | "ok" | undefined;
   stream.on("response", (headers) => {
     if (headers[":status"] !== 200)
       verdict = new GrpcError(GRPC_STATUS.UNAVAILABLE, `the server answered ${headers[":status"]} instead of gRPC`);
     else if (headers["grpc-status"] !== undefined) verdict = verdictOf(headers);
+    else taken();
   });
   stream.on("trailers", (trailers) => {
     verdict ??= verdictOf(trailers);

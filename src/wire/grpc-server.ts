@@ -178,6 +178,7 @@ function serveDiscovery(call: GrpcCall, { connection, accept, closed, ...method 
   const events = accept({
     ...method,
     peer: call.peer,
+    begin: () => call.begin(),
     send: (message, flushed) => call.send(message, flushed),
     close: (status, reason) => call.close(status, reason),
     progress: () => connection.written,

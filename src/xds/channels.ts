@@ -47,15 +47,17 @@ export class Channels {
     return this.#list.some(hasRemovals);
   }
 
+  /** Everything is settled, and nothing had to be sent for it. */
+  get areSettledInSilence(): boolean {
+    return this.#list.length > 0 && !this.#list.some(isKnown) && this.settled;
+  }
+
   /**
-   * Lets the first type owe a response, where nothing was sent of any: true then. Envoy takes a stream for good once something came on it; until then it waits longer before
+   * Lets the first type owe a response. Envoy takes a stream for good once something came on it; until then it waits longer before
    * each new attempt, up to half a minute, and says in its log since when the stream before was lost.
    */
-  greet(): boolean {
-    const [first] = this.#list;
-    if (first === undefined || this.#list.some(isKnown) || !this.settled) return false;
-    first.oweResponse();
-    return true;
+  greet(): void {
+    this.#list[0]?.oweResponse();
   }
 
   /** An urgent type may have to be sent. */

@@ -45,7 +45,13 @@ async function served() {
   await first.server.idle();
   client.subscribe(ENDPOINT_TYPE, ["alpha"]);
   await first.server.idle();
-  return { first, client, receipts: first.left(), comeBackTo: ({ server }: ReturnType<typeof rig>) => connection.again(undefined, server) };
+  return {
+    first,
+    client,
+    connection,
+    receipts: first.left(),
+    comeBackTo: ({ server }: ReturnType<typeof rig>) => connection.again(undefined, server),
+  };
 }
 
 describe("a proxy that comes back after a restart", () => {
@@ -72,6 +78,17 @@ describe("a proxy that comes back after a restart", () => {
     second.clock.advance(60_000);
     await second.server.idle();
     expect(client.seen.length, "who was sent something needs no other word").toBe(seen + 1);
+  });
+
+  it("and needs nothing is let know soon that it is served, and is sent nothing for it", async () => {
+    const { receipts, client, connection, comeBackTo } = await served();
+    const second = rig(receipts);
+    const seen = client.seen.length;
+    expect(connection.begun, "who is sent something needs no other word").toBe(0);
+    comeBackTo(second);
+    await second.server.idle();
+    second.clock.advance(1_000);
+    expect([connection.begun, client.seen.length]).toEqual([1, seen]);
   });
 
   it("and needs nothing for long is sent one response without content, by which Envoy knows the stream for good", async () => {

@@ -112,10 +112,13 @@ export class XdsStream implements DiscoveryStreamEvents {
     else this.#continue();
   }
 
-  /** Says a word to a client that came back a while ago and needed nothing. */
+  /** Tells a client that came back and needs nothing that it is served; where it goes on to need nothing, in so many words. */
   greet(now: number): void {
-    if (this.#stream.variant === "sotw" || now - this.#openedAt < this.#deps.settings.greetAfterMs) return;
-    if (this.#channels.greet()) this.#continue();
+    if (this.#stream.variant === "sotw" || !this.#channels.areSettledInSilence) return;
+    this.#stream.begin();
+    if (now - this.#openedAt < this.#deps.settings.greetAfterMs) return;
+    this.#channels.greet();
+    this.#continue();
   }
 
   /** Bytes that the network has not taken. */
@@ -306,11 +309,8 @@ export class XdsStream implements DiscoveryStreamEvents {
       channel.removalsSince ??= startedAt;
       this.#alarm.after(this.#removalsWait(channel));
     }
-    if (!outgoing.send) {
-      if (channel.skipped(outgoing)) this.#continue();
-      return;
-    }
-    const ticket = this.#ticket(channel, outgoing);
+    if (!outgoing.send && channel.skipped(outgoing)) this.#continue();
+    const ticket = outgoing.send ? this.#ticket(channel, outgoing) : undefined;
     if (ticket !== undefined) this.#send(channel, outgoing, { ticket, startedAt });
   }
 
@@ -373,10 +373,8 @@ export class XdsStream implements DiscoveryStreamEvents {
   }
 
   #sendBlocked(channel: Channel): boolean {
-    const wait = sendBlockedFor(channel, this.#channels, {
-      now: this.#deps.clock.monotonic(),
-      timeoutMs: this.#deps.settings.orderTimeoutMs,
-    });
+    const at = { now: this.#deps.clock.monotonic(), timeoutMs: this.#deps.settings.orderTimeoutMs };
+    const wait = sendBlockedFor(channel, this.#channels, at);
     if (wait > 0) this.#alarm.after(wait);
     return wait > 0;
   }

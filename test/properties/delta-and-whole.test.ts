@@ -48,6 +48,7 @@ class Client {
     this.#events = server.accept({
       variant,
       peer: { address: "127.0.0.1:1", header: () => undefined, certificate: undefined },
+      begin() {},
       send: (message, flushed) =>
         queueMicrotask(() => {
           flushed();

@@ -295,6 +295,8 @@ export interface Connection {
   say(request: Uint8Array): void;
   /** Set when the server ended the stream. */
   closed: { readonly status: number; readonly reason: string } | undefined;
+  /** How many streams the server let know that they are served before it had anything to send. */
+  begun: number;
   /** The client goes away without a word. */
   cut(): void;
   /** A new stream for the same client. */
@@ -306,10 +308,16 @@ export function connect(server: XdsServer, options: Omit<ModelClientOptions, "se
   let at = server;
   const open = (connection: Connection): void => {
     let live = true;
+    let heard = false;
     const stream: DiscoveryStream = {
       variant: options.variant,
       peer: { address: "127.0.0.1:1", header: () => undefined, certificate: undefined },
+      begin() {
+        if (!heard) connection.begun += 1;
+        heard = true;
+      },
       send(message, flushed) {
+        heard = true;
         queueMicrotask(() => {
           if (!live || options.reads === false) return;
           flushed();
@@ -339,6 +347,7 @@ export function connect(server: XdsServer, options: Omit<ModelClientOptions, "se
     client: new ModelClient({ ...options, send: (request) => events.message(request) }),
     say: (request) => events.message(request),
     closed: undefined,
+    begun: 0,
     cut: () => {},
     again(order, next = at) {
       connection.cut();

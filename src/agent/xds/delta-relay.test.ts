@@ -24,6 +24,8 @@ import type { ResponseFilter, Uplink } from "./uplink.ts";
 /** A stream to a control plane that the test plays. */
 interface Upstream {
   readonly heard: DiscoveryRequest[];
+  /** Says that it has the stream, and no more. */
+  take(): void;
   answer(response: Omit<Parameters<typeof deltaResponseBytes>[0], "removed">): void;
   breakOff(): void;
 }
@@ -37,6 +39,8 @@ interface Rig {
   readonly lastGood: LastGood;
   /** Addresses that were found to be of no use. */
   readonly avoided: string[];
+  /** What is told of being connected. */
+  readonly told: (string | undefined)[];
   /** No control plane can be reached while it is true. */
   unreachable: boolean;
   /** Says something as Envoy. */
@@ -51,6 +55,7 @@ async function startRig(uplink: Partial<Uplink> = {}): Promise<Rig> {
   const clock = manualClock();
   const upstreams: Upstream[] = [];
   const avoided: string[] = [];
+  const told: (string | undefined)[] = [];
   const received: DeltaResponse[] = [];
   const lastGood = openLastGood({ directory: join(await tempDir(), "kept"), nodeId: "n", clock: systemClock, log: silentLog });
   const dial = async (): Promise<Connection> => {
@@ -69,7 +74,7 @@ async function startRig(uplink: Partial<Uplink> = {}): Promise<Rig> {
       clock,
       log: silentLog,
       passed() {},
-      connected() {},
+      connected: (address) => void told.push(address),
     },
   );
   const settle = async (): Promise<void> => {
@@ -83,6 +88,7 @@ async function startRig(uplink: Partial<Uplink> = {}): Promise<Rig> {
     received,
     lastGood,
     avoided,
+    told,
     unreachable: false,
     say: (parts) => relay.message(deltaRequestBytes(parts)),
     async pass(ms) {
@@ -98,6 +104,7 @@ function play(upstreams: Upstream[], events: ClientCallEvents): { send(bytes: Ui
   const heard: DiscoveryRequest[] = [];
   upstreams.push({
     heard,
+    take: () => events.taken?.(),
     answer: (response) => events.message(deltaResponseBytes({ ...response, removed: [] })),
     breakOff: () => events.ended(new GrpcError(14, "lost")),
   });
@@ -160,6 +167,31 @@ describe("an Envoy's configuration stream", () => {
     expect(rig.upstreams).toHaveLength(2);
   });
 
+  it("is served by who has taken it, though he has nothing to say: not from disk, and anew soon when it is lost", async () => {
+    const rig = await startRig();
+    rig.say({ typeUrl: CLUSTER_TYPE, node: NODE });
+    await rig.pass(0);
+    rig.upstreams[0]?.answer({ typeUrl: CLUSTER_TYPE, nonce: "1", resources: [resource("a", "1")] });
+    rig.say({ typeUrl: CLUSTER_TYPE, nonce: "1" });
+    rig.lastGood.note(CLUSTER_TYPE, [readDeltaResource(resource("b", "1"))], []);
+    rig.lastGood.note(ENDPOINT_TYPE, [readDeltaResource(resource("b", "1"))], []);
+    rig.unreachable = true;
+    rig.upstreams[0]?.breakOff();
+    for (let tries = 0; tries < 10; tries++) await rig.pass(15_000);
+    expect(rig.received.map(names)).toEqual([["a@1"], ["b@1"]]);
+    rig.unreachable = false;
+    await rig.pass(15_000);
+    rig.upstreams[1]?.take();
+    await rig.pass(10_000);
+    rig.say({ typeUrl: ENDPOINT_TYPE, subscribe: ["b"] });
+    await rig.pass(0);
+    expect(rig.received, "the control plane is asked, not the disk").toHaveLength(2);
+    expect(rig.told.filter((address) => address !== undefined)).toEqual(["istiod:15012", "istiod:15012"]);
+    rig.upstreams[1]?.breakOff();
+    await rig.pass(250);
+    expect(rig.upstreams).toHaveLength(3);
+  });
+
   it("does not keep what Envoy rejects, and asks for it anew on the next stream", async () => {
     const rig = await startRig();
     rig.say({ typeUrl: CLUSTER_TYPE, node: NODE });
@@ -194,15 +226,20 @@ describe("an Envoy's configuration stream", () => {
     expect(rig.received.map(names).at(-1)).toEqual(["a@2"]);
   });
 
-  it("does not wait for ever for a control plane that says nothing", async () => {
-    const rig = await startRig();
-    rig.lastGood.note(CLUSTER_TYPE, [readDeltaResource(resource("a", "1"))], []);
-    rig.say({ typeUrl: CLUSTER_TYPE, node: NODE });
-    await rig.pass(2_000);
-    expect(rig.received).toEqual([]);
-    await rig.pass(2_000);
-    await expect.poll(() => rig.received.map(names)).toEqual([["a@1"]]);
-  });
+  for (const how of ["says nothing", "takes the stream and says nothing"])
+    it(`does not wait for ever for a control plane that ${how}`, async () => {
+      const rig = await startRig();
+      rig.lastGood.note(CLUSTER_TYPE, [readDeltaResource(resource("a", "1"))], []);
+      rig.say({ typeUrl: CLUSTER_TYPE, node: NODE });
+      await rig.pass(2_000);
+      if (how !== "says nothing") rig.upstreams[0]?.take();
+      expect(rig.received).toEqual([]);
+      await rig.pass(2_000);
+      await expect.poll(() => rig.received.map(names)).toEqual([["a@1"]]);
+      rig.lastGood.note(ENDPOINT_TYPE, [readDeltaResource(resource("a", "1"))], []);
+      rig.say({ typeUrl: ENDPOINT_TYPE, subscribe: ["a"] });
+      await expect.poll(() => rig.received).toHaveLength(2);
+    });
 });
 
 describe("the agent's own part of the stream", () => {

@@ -31,7 +31,7 @@ export interface RelayDeps {
   readonly log: Log;
   /** Told of the size of each message. */
   passed(bytes: number): void;
-  /** Told when the control plane answers and when it is lost. */
+  /** Told when a control plane has taken the stream and when it is lost. */
   connected(address: string | undefined): void;
 }
 
@@ -43,6 +43,8 @@ interface Upstream {
   readonly opened: Set<string>;
   /** The first message carries the node. */
   introduced: boolean;
+  /** The control plane has the stream: headers came, or at least a message. */
+  taken: boolean;
   answered: boolean;
 }
 
@@ -52,7 +54,7 @@ export interface OwnType {
   readonly held: Map<string, string>;
 }
 
-/** How long a control plane that took the stream may stay silent before what is on disk is served. */
+/** How long a control plane may stay silent before what is on disk is served. */
 const SILENCE_MS = 3_000;
 
 /**
@@ -170,11 +172,12 @@ export class DeltaRelay implements DiscoveryStreamEvents {
     this.#streams += 1;
     const id = this.#streams;
     const events = {
+      taken: (): void => this.#isTaken(id),
       message: (bytes: Buffer): void => this.#take(id, bytes),
       ended: (error: GrpcError | undefined): void => (error === undefined ? resolve() : reject(error)),
     };
     const call = connection.channel.open(DELTA_METHOD, connection.headers, events);
-    const upstream: Upstream = { id, connection, call, opened: new Set(), introduced: false, answered: false };
+    const upstream: Upstream = { id, connection, call, opened: new Set(), introduced: false, taken: false, answered: false };
     this.#upstream = upstream;
     for (const type of this.#types.values()) this.#open(upstream, type);
     for (const [typeUrl, { subscription, held }] of this.#deps.own)
@@ -182,7 +185,7 @@ export class DeltaRelay implements DiscoveryStreamEvents {
         this.#say(upstream, { typeUrl, subscribe: subscription.names, initialVersions: held });
     this.announce();
     const stopWaiting = clock.after(SILENCE_MS, () => {
-      if (!upstream.answered) this.#goOffline();
+      if (!upstream.answered && !(upstream.taken && this.#lacksNothing())) this.#goOffline();
     });
     try {
       await over;
@@ -196,17 +199,29 @@ export class DeltaRelay implements DiscoveryStreamEvents {
     }
   }
 
+  /** One who came back with all it needs may be told nothing for long: it is served by who has the stream, not by who says something on it. */
+  #isTaken(id: number): void {
+    const upstream = this.#upstream;
+    if (upstream?.id !== id || upstream.taken) return;
+    upstream.taken = true;
+    this.#offline = false;
+    this.#backOff.reset();
+    this.#deps.connected(upstream.connection.address);
+  }
+
+  /** Of each type that Envoy asked for it has something: an answer need not come. */
+  #lacksNothing(): boolean {
+    return this.#types.values().every(({ held }) => held.size > 0);
+  }
+
   #take(id: number, bytes: Buffer): void {
     const upstream = this.#upstream;
     if (upstream?.id !== id) return;
+    this.#isTaken(id);
     const response = readDeltaResponse(bytes);
     this.#deps.passed(bytes.length);
-    if (!upstream.answered) {
-      upstream.answered = true;
-      this.#offline = false;
-      this.#backOff.reset();
-      this.#deps.connected(upstream.connection.address);
-    }
+    upstream.answered = true;
+    this.#offline = false;
     const own = this.#deps.own.get(response.typeUrl);
     const filter = this.#deps.uplink.filters.get(response.typeUrl);
     if (own !== undefined) this.#takeOwn(upstream, own, response);
