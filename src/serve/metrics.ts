@@ -164,8 +164,17 @@ function responseMetrics(registry: Registry): Pick<XdsMetrics, "sent" | "flushed
     buckets: SECONDS,
   });
   const writeTimeouts = new Counter({ ...own, name: "pilot_xds_write_timeout", help: "Streams that were cut because they did not read." });
+  const greetings = new Counter({
+    ...own,
+    name: "istiod_xds_greetings_total",
+    help: "Responses without content, to proxies that came back and needed nothing.",
+  });
   return {
-    sent({ typeUrl, bytes, ms }) {
+    sent({ typeUrl, bytes, isGreeting, ms }) {
+      if (isGreeting) {
+        greetings.inc();
+        return;
+      }
       const type = shortTypeName(typeUrl);
       size.add(bytes, type);
       pushTime.add(ms / 1000, type);

@@ -31,6 +31,8 @@ export interface Outgoing {
   readonly plan: Plan;
   /** False: nothing has to be said. */
   readonly send: boolean;
+  /** It says nothing, and is owed to nobody: see `greet`. */
+  readonly isGreeting: boolean;
   readonly content: Diff;
 }
 
@@ -69,6 +71,7 @@ export class Channel {
   #inFlight: InFlight | undefined;
   #obliged: NameSet[] = [];
   #mustRespond = false;
+  #greets = false;
   #lastNonce: string | undefined;
   #lastSequence = 0;
   #lastBytes = 0;
@@ -181,7 +184,8 @@ export class Channel {
   }
 
   /** The next response is sent although there may be nothing to say. Not of whole sets, which would be sent again. */
-  oweResponse(): void {
+  greet(): void {
+    this.#greets = true;
     this.#mustRespond = true;
     this.dirty = true;
   }
@@ -201,7 +205,8 @@ export class Channel {
     const next = plan(this.#holding, target, { obliged: this.#obliged, silent, keepRemoved });
     const { content, needed } = this.#content(next);
     this.#looked = next.removalsLeft || offered.failed.length > 0 ? undefined : { offered, after: next.after };
-    return { plan: next, content, send: this.#mustRespond || !isEmptyDiff(needed) };
+    const isNeeded = !isEmptyDiff(needed);
+    return { plan: next, content, send: this.#mustRespond || isNeeded, isGreeting: this.#greets && !isNeeded };
   }
 
   /**
@@ -258,6 +263,7 @@ export class Channel {
   #done(outgoing: Outgoing): void {
     this.#obliged = this.#undecided();
     this.#mustRespond = false;
+    this.#greets = false;
     this.waiting = false;
     this.dirty = outgoing.plan.removalsLeft;
     if (!outgoing.plan.removalsLeft) this.removalsSince = undefined;

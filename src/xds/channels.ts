@@ -53,11 +53,11 @@ export class Channels {
   }
 
   /**
-   * Lets the first type owe a response. Envoy takes a stream for good once something came on it; until then it waits longer before
+   * Lets the first type send a response, though there is nothing to say. Envoy takes a stream for good once something came on it; until then it waits longer before
    * each new attempt, up to half a minute, and says in its log since when the stream before was lost.
    */
   greet(): void {
-    this.#list[0]?.oweResponse();
+    this.#list[0]?.greet();
   }
 
   /** An urgent type may have to be sent. */

@@ -2,7 +2,7 @@
 export interface XdsMetrics {
   /** Streams open now (pilot_xds). */
   streams(open: number): void;
-  /** A response was handed to the network (pilot_xds_pushes, pilot_xds_config_size_bytes, pilot_xds_push_time). */
+  /** A response was handed to the network (pilot_xds_pushes, pilot_xds_config_size_bytes, pilot_xds_push_time; greetings by themselves). */
   sent(event: SentEvent): void;
   /** The network took all of it (pilot_xds_send_time). */
   flushed(typeUrl: string, ms: number): void;
@@ -36,6 +36,8 @@ export interface SentEvent {
   readonly bytes: number;
   readonly changed: number;
   readonly removed: number;
+  /** It has no content: a word to a proxy that came back and has needed nothing since. */
+  readonly isGreeting: boolean;
   /** Time to work out what to send. */
   readonly ms: number;
 }

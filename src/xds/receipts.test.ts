@@ -5,6 +5,7 @@ import { connect, envoyProviders, resource, testView } from "../../test/support/
 import { silentLog } from "../base/log.ts";
 import { CLUSTER_TYPE, ENDPOINT_TYPE } from "../wire/type-urls.ts";
 import type { Holding } from "./holding.ts";
+import { noMetrics, type SentEvent } from "./metrics.ts";
 import { createNameSets } from "./name-sets.ts";
 import { Confirmations, type KeptReceipts, type Receipted } from "./receipts.ts";
 import { createXdsServer } from "./server.ts";
@@ -25,9 +26,13 @@ function rig(kept: readonly string[] = []) {
     },
     stirred: () => {},
   };
-  const server = createXdsServer({ providers: table.all, viewOf: (node) => testView(node.id), clock, log: silentLog, receipts: file });
+  /** Of each response whether it is a greeting. */
+  const greets: boolean[] = [];
+  const metrics = { ...noMetrics, sent: ({ isGreeting }: SentEvent) => void greets.push(isGreeting) };
+  const viewOf = (node: { readonly id: string }) => testView(node.id);
+  const server = createXdsServer({ providers: table.all, viewOf, clock, log: silentLog, receipts: file, metrics });
   return {
-    ...{ clock, server, ...table },
+    ...{ clock, server, greets, ...table },
     /** How often resources were worked out. */
     asked: () => looks.reduce((sum, { mock }) => sum + mock.calls.length, 0),
     inputsChanged: file.drop,
@@ -92,7 +97,7 @@ describe("a proxy that comes back after a restart", () => {
   });
 
   it("and needs nothing for long is sent one response without content, by which Envoy knows the stream for good", async () => {
-    const { receipts, client, comeBackTo } = await served();
+    const { first, receipts, client, comeBackTo } = await served();
     const second = rig(receipts);
     second.clusters.set("alpha", "1");
     second.endpoints.set("alpha", "1");
@@ -108,6 +113,7 @@ describe("a proxy that comes back after a restart", () => {
       await second.server.idle();
     }
     expect(client.seen.slice(seen).map(({ typeUrl, names }) => [typeUrl, names])).toEqual([[CLUSTER_TYPE, []]]);
+    expect([first.greets, second.greets], "it is known from responses that have content").toEqual([[false, false], [true]]);
     expect([...client.held(CLUSTER_TYPE).keys()]).toEqual(["alpha"]);
     expect(second.server.state()[0]?.types.every(({ inSync }) => inSync)).toBe(true);
   });

@@ -354,7 +354,7 @@ export class XdsStream implements DiscoveryStreamEvents {
   #send(channel: Channel, outgoing: Outgoing, { ticket, startedAt }: { readonly ticket: Ticket; readonly startedAt: number }): void {
     const { clock, frames, metrics, rounds } = this.#deps;
     const { typeUrl, companion } = channel.provider;
-    const { content, plan } = outgoing;
+    const { content, plan, isGreeting } = outgoing;
     const version = channel.versionOf(plan.after.base);
     const frame = frames.frame({ variant: this.#stream.variant, typeUrl, version, content, after: channel.lastSequence });
     channel.sent(outgoing, frame, ticket.since);
@@ -362,7 +362,8 @@ export class XdsStream implements DiscoveryStreamEvents {
     rounds.sent(this, typeUrl, plan.diff);
     this.#outbox.add(ticket);
     const { changed, removed } = plan.diff;
-    metrics.sent({ typeUrl, bytes: frame.size, changed: changed.length, removed: removed.length, ms: clock.monotonic() - startedAt });
+    const ms = clock.monotonic() - startedAt;
+    metrics.sent({ typeUrl, bytes: frame.size, changed: changed.length, removed: removed.length, isGreeting, ms });
     this.#stream.send(frame.message, () => {
       if (this.#outbox.taken(ticket)) metrics.flushed(typeUrl, clock.monotonic() - ticket.since);
     });
