@@ -10,13 +10,11 @@ import { httpEcho } from "../support/echo.ts";
 import { rootOf } from "../support/identity.ts";
 import { startIstiod } from "../support/istiod.ts";
 import { freePort } from "../support/ports.ts";
-import { inStep } from "../support/sync.ts";
+import { assertSentNothing, inStep, updatesOf } from "../support/sync.ts";
 import { tlsCall } from "../support/tls-call.ts";
 import { createIssuer } from "../support/tokens.ts";
 import { keepCalling } from "../support/traffic.ts";
 import { eventually, says } from "../support/wait.ts";
-
-const UPDATES = ["cluster_manager.cds.update_success", "listener_manager.lds.update_success"];
 
 /** A gateway that ends TLS with a credential of the control plane's, and is told by an EnvoyFilter how to start. */
 const gateway = (port: number, server: number): string => `
@@ -69,12 +67,11 @@ describe("without a control plane", () => {
     expect(await tally(20, target)).toEqual({ cart: 20 });
     expect(mesh.app.hits.at(-1)?.headers["x-forwarded-client-cert"]).toContain("spiffe://cluster.local/ns/shop/sa/web");
 
-    const counts = (): Promise<readonly number[]> => Promise.all(UPDATES.map(client.stat));
-    const before = await counts();
+    const before = await updatesOf(client);
     await istiod.start();
     await eventually("the agents are connected", async () => (await istiod.metric("pilot_xds")) === 2);
     await inStep(istiod, "web.shop");
-    expect(await counts()).toEqual(before);
+    await assertSentNothing(client, istiod, before);
     expect(await istiod.metric("pilot_xds_pushes")).toBe(0);
     expect(await tally(5, target)).toEqual({ cart: 5 });
   });
@@ -88,13 +85,12 @@ describe("without a control plane", () => {
     await cp(join(istiod.home, "etc"), join(home, "etc"), { recursive: true });
     const other = await startIstiod({ home, env: { SECURE_GRPC_ADDR: `127.0.0.1:${port}` } });
     await inStep(istiod, "web.shop");
-    const counts = (): Promise<readonly number[]> => Promise.all(UPDATES.map(client.stat));
-    const before = await counts();
+    const before = await updatesOf(client);
     const traffic = keepCalling(target);
     await istiod.stop("SIGKILL");
     await eventually("the agents are at the other", async () => (await other.metric("pilot_xds")) === 2);
     await inStep(other, "web.shop");
-    expect(await counts()).toEqual(before);
+    await assertSentNothing(client, other, before);
     expect(await traffic.stop()).toEqual([]);
     await other.write(
       "conf/more.yaml",
