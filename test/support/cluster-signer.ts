@@ -14,8 +14,10 @@ export interface ClusterSigner {
   readonly root: string;
   /** Requests for it, as they came. */
   readonly seen: readonly SigningRequest[];
-  /** `fail` says so in the request; `wait` leaves requests as they are; `deny` is whoever approves. */
-  does: "sign" | "fail" | "wait" | "deny";
+  /** What it signed, in PEM. */
+  readonly signed: readonly string[];
+  /** `fail` says so in the request, `sign-one` in all after the next; `wait` leaves requests as they are; `deny` is whoever approves. */
+  does: "sign" | "sign-one" | "fail" | "wait" | "deny";
   /** How long certificates last, whatever was asked for. */
   ttlMs: number;
   /** Publishes its root in a ClusterTrustBundle. */
@@ -47,6 +49,7 @@ export async function startSigner(cluster: Cluster, name: string): Promise<Clust
   const root = await makeCa(`root of ${name}`, life);
   const issuer = await makeCa(`issuer of ${name}`, { ...life, issuer: root });
   const seen = new Map<string, SigningRequest>();
+  const signedPems: string[] = [];
   const busy = new Set<string>();
   const ending = new AbortController();
   const signer: ClusterSigner = {
@@ -55,6 +58,7 @@ export async function startSigner(cluster: Cluster, name: string): Promise<Clust
     get seen() {
       return [...seen.values()];
     },
+    signed: signedPems,
     does: "sign",
     ttlMs: HOUR_MS,
     async publish() {
@@ -69,17 +73,14 @@ export async function startSigner(cluster: Cluster, name: string): Promise<Clust
     if (object.status?.certificate !== undefined || has("Denied") || has("Failed") || signer.does === "wait") return;
     const put = (subresource: string, status: unknown): Promise<unknown> =>
       cluster.client.patch("CertificateSigningRequest", object.metadata.name, { subresource, body: { status } });
-    const condition = (type: string) => ({
-      type,
-      status: "True",
-      reason: "Test",
-      message: `because the test wants it ${type.toLowerCase()}`,
-    });
     const conditions = object.status?.conditions ?? [];
     if (signer.does === "deny" && !has("Approved")) await put("approval", { conditions: [...conditions, condition("Denied")] });
     if (!has("Approved")) return;
-    if (signer.does === "fail") await put("status", { conditions: [...conditions, condition("Failed")] });
-    else await put("status", { certificate: Buffer.from(await signed(object, issuer, signer.ttlMs)).toString("base64") });
+    if (signer.does === "fail") return void (await put("status", { conditions: [...conditions, condition("Failed")] }));
+    if (signer.does === "sign-one") signer.does = "fail";
+    const pem = await signed(object, issuer, signer.ttlMs);
+    signedPems.push(pem);
+    await put("status", { certificate: Buffer.from(pem).toString("base64") });
   };
   void watchAll<SigningRequest>({
     client: cluster.client,
@@ -97,6 +98,8 @@ export async function startSigner(cluster: Cluster, name: string): Promise<Clust
   });
   return signer;
 }
+
+const condition = (type: string) => ({ type, status: "True", reason: "Test", message: `because the test wants it ${type.toLowerCase()}` });
 
 async function signed({ spec }: SigningRequest, issuer: TestCa, ttlMs: number): Promise<string> {
   const csr = Buffer.from(spec.request, "base64").toString();
