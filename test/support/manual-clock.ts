@@ -4,6 +4,8 @@ import type { Clock } from "../../src/base/clock.ts";
 export interface ManualClock extends Clock {
   /** Moves time on, calling what falls due in order. */
   advance(ms: number): void;
+  /** How many timers wait for it. */
+  readonly waiting: number;
 }
 
 export function manualClock(): ManualClock {
@@ -21,6 +23,9 @@ export function manualClock(): ManualClock {
     monotonic: () => now,
     after,
     sleep: (ms) => new Promise((resolve) => after(ms, resolve)),
+    get waiting() {
+      return timers.size;
+    },
     advance(ms) {
       const end = now + ms;
       for (;;) {

@@ -2,9 +2,10 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import { describe, it, onTestFinished } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { manualClock } from "../../../test/support/manual-clock.ts";
 import { freePort } from "../../../test/support/ports.ts";
-import { systemClock } from "../../base/clock.ts";
+import { type Clock, systemClock } from "../../base/clock.ts";
 import { silentLog } from "../../base/log.ts";
 import { createPeers } from "../metrics/peers.ts";
 import { createStandardMetrics } from "../metrics/standard-metrics.ts";
@@ -35,14 +36,20 @@ const ENVOY =
 
 const SELF = { name: "shop/10.0.0.1", principal: "", facts: nodeFacts({ NAME: "web-1", NAMESPACE: "shop", LABELS: { app: "web" } }) };
 
-async function merge(sources: { readonly envoy?: ScrapeTarget; readonly application?: readonly ScrapeTarget[] }) {
+interface Sources {
+  readonly envoy?: ScrapeTarget;
+  readonly application?: readonly ScrapeTarget[];
+  readonly clock?: Clock;
+}
+
+async function merge({ clock = systemClock, ...sources }: Sources) {
   const metrics = [{ name: "scrapes_total", type: "counter" as const, values: () => [{ value: 1 }] }];
   const merged = createMergedMetrics({
     envoy: sources.envoy,
     application: sources.application ?? [],
     metrics,
     standard: createStandardMetrics({ peers: createPeers({ clock: systemClock, say: () => {} }), self: SELF }),
-    clock: systemClock,
+    clock,
     log: silentLog,
   });
   const { port } = await serve((response, headers, url) => void merged.handle({ headers, url } as never, response));
@@ -105,8 +112,13 @@ describe("merged metrics", () => {
       await serve(() => {}),
     ];
     const many = "envoy_many{} 1\n".repeat(200_000);
-    const { get, counts } = await merge({ envoy: await serve(text(`${many}${ENVOY}`)), application: broken });
-    const { body } = await get({ "x-prometheus-scrape-timeout-seconds": "10" });
+    const clock = manualClock();
+    const { get, counts } = await merge({ envoy: await serve(text(`${many}${ENVOY}`)), application: broken, clock });
+    const asked = get({ "x-prometheus-scrape-timeout-seconds": "10" });
+    // What is left is the time for all of it, and that for the one that says nothing.
+    await expect.poll(() => clock.waiting).toBe(2);
+    clock.advance(4_000);
+    const { body } = await asked;
     assert.match(body, /envoy_cluster_up\{\} 1\n/, "what hangs costs others nothing");
     assert.match(body, /istio_agent_scrapes_total 1\n/);
     assert.doesNotMatch(body, /half/);
