@@ -5,6 +5,7 @@ import { revisionSelects } from "../inject/policy.ts";
 import type { KubeObject } from "../kube/resource-type.ts";
 import {
   type ConfigurationInput,
+  defaultTagValidator,
   mutatingWebhookConfiguration,
   tagWebhookConfiguration,
   validatingWebhookConfiguration,
@@ -68,6 +69,17 @@ describe("webhook configurations", () => {
     expect(tag.metadata).toMatchObject({ name: "istio-revision-tag-prod", labels: { "istio.io/rev": "canary", "istio.io/tag": "prod" } });
     expect(called(tag, { namespace: "shop", labels: { "istio.io/rev": "prod" } })).toHaveLength(1);
     expect(called(tag, { namespace: "shop", labels: { "istio.io/rev": "canary" } })).toHaveLength(0);
+  });
+
+  it("the tag `default` stands for the older labels, and judges objects that name no revision", () => {
+    const [tag, validator] = [tagWebhookConfiguration("default", input("canary")), defaultTagValidator(input("canary"))];
+    expect(called(tag, { namespace: "shop", labels: { "istio-injection": "enabled" } })).toHaveLength(1);
+    expect(validator.metadata).toMatchObject({
+      name: "istiod-default-validator",
+      labels: { "istio.io/rev": "canary", "istio.io/tag": "default" },
+    });
+    expect(called(validator, { namespace: "shop" })).toHaveLength(1);
+    expect(called(validator, { namespace: "shop", pod: { "istio.io/rev": "canary" } })).toEqual([]);
   });
 
   it("nothing in our own namespace can wait for us", () => {

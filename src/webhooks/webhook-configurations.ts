@@ -1,5 +1,5 @@
 import { SYSTEM_NAMESPACES } from "../inject/policy.ts";
-import type { KubeObject } from "../kube/resource-type.ts";
+import type { KubeObject, ResourceType } from "../kube/resource-type.ts";
 
 /** Where the API server finds our webhooks: a Service of the cluster, or an address outside of it. */
 export type WebhookPlace = { readonly service: { readonly name: string; readonly namespace: string } } | { readonly url: string };
@@ -14,15 +14,29 @@ export interface ConfigurationInput {
   readonly caBundle: string | undefined;
   /** Whether requests are refused while we do not answer. Only once we have answered: before that, everything would stand still. */
   readonly failClosed: boolean;
+  /** Where pods are sent to be injected, with what is told of their cluster; `/inject` unless told. */
+  readonly injectionPath?: string;
   /** Injects pods of namespaces that say nothing, too. */
   readonly enableNamespacesByDefault: boolean;
 }
 
-const API_VERSION = "admissionregistration.k8s.io/v1";
+const GROUP = "admissionregistration.k8s.io";
+const API_VERSION = `${GROUP}/v1`;
+export const MUTATING_CONFIGURATIONS: ResourceType = {
+  group: GROUP,
+  version: "v1",
+  plural: "mutatingwebhookconfigurations",
+  namespaced: false,
+};
+export const VALIDATING_CONFIGURATIONS: ResourceType = { ...MUTATING_CONFIGURATIONS, plural: "validatingwebhookconfigurations" };
+
+const INJECTION_PATH = "/inject";
 const INJECTION_TIMEOUT_SECONDS = 5;
 const VALIDATION_TIMEOUT_SECONDS = 3;
 const NAMESPACE_NAME = "kubernetes.io/metadata.name";
 const REVISION = "istio.io/rev";
+/** Label of configurations that stand for a tag. */
+export const TAG = "istio.io/tag";
 const INJECTION = "istio-injection";
 const INJECT = "sidecar.istio.io/inject";
 
@@ -66,7 +80,10 @@ export const revisionSuffix = (revision: string): string => (revision === "" || 
 
 /** Name of the configuration that injects for a revision; another namespace than Istio's usual one is part of it, as in Istio. */
 export const injectorName = (revision: string, namespace: string): string =>
-  `istio-sidecar-injector${revisionSuffix(revision)}${namespace === "istio-system" ? "" : `-${namespace}`}`;
+  `istio-sidecar-injector${revisionSuffix(revision)}${namespaceSuffix({ namespace })}`;
+
+const namespaceSuffix = ({ namespace }: Pick<ConfigurationInput, "namespace">): string =>
+  namespace === "istio-system" ? "" : `-${namespace}`;
 
 /** Name of the configuration that judges objects. */
 export const validatorName = (revision: string, namespace: string): string => `istio-validator${revisionSuffix(revision)}-${namespace}`;
@@ -116,19 +133,34 @@ export function tagWebhookConfiguration(tag: string, input: ConfigurationInput):
   return {
     ...base,
     metadata: {
-      name: `istio-revision-tag-${tag}${input.namespace === "istio-system" ? "" : `-${input.namespace}`}`,
-      labels: { ...base.metadata.labels, "istio.io/tag": tag },
+      name: `istio-revision-tag-${tag}${namespaceSuffix(input)}`,
+      labels: { ...base.metadata.labels, [TAG]: tag },
     },
     webhooks: cases.map((one) => injector(one, input)),
   };
 }
+
+/** The webhooks that judge what the tag `default` stands for: objects without a revision, which no other revision judges. */
+export function defaultTagValidator(input: ConfigurationInput): KubeObject {
+  const base = validatingWebhookConfiguration({ ...input, revision: "default" });
+  return {
+    ...base,
+    metadata: {
+      name: `istiod-default-validator${namespaceSuffix(input)}`,
+      labels: { ...base.metadata.labels, [REVISION]: input.revision, [TAG]: "default" },
+    },
+  };
+}
+
+/** The revision that a configuration leads to. */
+export const revisionLabel = ({ metadata }: KubeObject): string => metadata.labels?.[REVISION] ?? "";
 
 const OWN_LABELS = { "app.kubernetes.io/name": "istiod", "operator.istio.io/component": "Pilot" };
 
 function injector({ name, namespace, pod }: Case, input: ConfigurationInput): Readonly<Record<string, unknown>> {
   return {
     name: `${name}.sidecar-injector.istio.io`,
-    clientConfig: clientConfig(input, "/inject"),
+    clientConfig: clientConfig(input, input.injectionPath ?? INJECTION_PATH),
     rules: [{ operations: ["CREATE"], apiGroups: [""], apiVersions: ["v1"], resources: ["pods"], scope: "Namespaced" }],
     namespaceSelector: { matchExpressions: [...namespace, isElsewhere(input)] },
     objectSelector: { matchExpressions: pod },

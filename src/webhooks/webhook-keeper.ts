@@ -9,8 +9,10 @@ import {
   type ConfigurationInput,
   injectorName,
   isForOwnNamespace,
+  MUTATING_CONFIGURATIONS as MUTATING,
   mutatingWebhookConfiguration,
   revisionSuffix,
+  VALIDATING_CONFIGURATIONS as VALIDATING,
   validatingWebhookConfiguration,
   validatorName,
   type WebhookPlace,
@@ -36,9 +38,6 @@ export interface KeeperOptions {
   readonly log: Log;
 }
 
-const GROUP = "admissionregistration.k8s.io";
-const MUTATING: ResourceType = { group: GROUP, version: "v1", plural: "mutatingwebhookconfigurations", namespaced: false };
-const VALIDATING: ResourceType = { group: GROUP, version: "v1", plural: "validatingwebhookconfigurations", namespaced: false };
 const GATEWAYS: ResourceType = { group: "networking.istio.io", version: "v1", plural: "gateways", namespaced: true };
 const LOOK_MS = 5_000;
 const FIRST_LOOK_MS = 1_000;

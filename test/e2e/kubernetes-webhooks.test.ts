@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 import { json } from "node:stream/consumers";
 import { dump } from "js-yaml";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { tagWebhookConfiguration } from "../../src/webhooks/webhook-configurations.ts";
+import { istioctl } from "../cli/cli-host.ts";
 import { type Cluster, clusterImpossible, type KubeObject, startCluster } from "../cluster/start-cluster.ts";
 import { createCertificateIssuer } from "../support/certificates.ts";
 import { addNamespaces, installCrds } from "../support/cluster-objects.ts";
@@ -192,18 +192,16 @@ webhooks:
     await addNamespaces(cluster, "tagged");
     await cluster.client.patch("Namespace", "tagged", { body: { metadata: { labels: { "istio.io/rev": "prod" } } } });
     let pods = 0;
-    /** Points the tag to a revision, as `istioctl tag set prod --overwrite` does; resolves when that one injects. */
+    const tag = async (...words: readonly string[]): Promise<string> => {
+      const { status, out, err } = await istioctl(["tag", ...words], { env: { KUBECONFIG: cluster.kubeconfig } });
+      expect([status, err]).toEqual([0, ""]);
+      return out;
+    };
+    for (const name of ["istio-sidecar-injector", "istio-sidecar-injector-canary"])
+      await eventually(`${name} is there`, () => cluster.client.get("MutatingWebhookConfiguration", name));
+    /** Points the tag to a revision; resolves when that one injects. */
     const pointTo = async (revision: keyof typeof ports): Promise<void> => {
-      const place = { url: `https://localhost:${ports[revision]}` };
-      const input = {
-        revision,
-        namespace: "istio-system",
-        place,
-        caBundle: undefined,
-        failClosed: false,
-        enableNamespacesByDefault: false,
-      };
-      await cluster.client.apply(JSON.stringify(tagWebhookConfiguration("prod", input)), { force: true });
+      await tag("set", "prod", "--revision", revision, "--overwrite");
       await eventually("the tag carries the roots, and refuses", async () => {
         const all = webhooksOf(await cluster.client.get("MutatingWebhookConfiguration", "istio-revision-tag-prod"));
         return all.length > 0 && all.every(({ clientConfig, failurePolicy }) => clientConfig.caBundle && failurePolicy === "Fail");
@@ -216,6 +214,9 @@ webhooks:
       });
     };
     for (const revision of ["canary", "default", "canary"] as const) await pointTo(revision);
+    expect(await tag("list")).toMatch(/^prod +canary +tagged$/m);
+    await tag("remove", "prod", "-y");
+    expect(await cluster.client.get("MutatingWebhookConfiguration", "istio-revision-tag-prod")).toBeUndefined();
   });
 
   it("use templates of the ConfigMap as it is now, and the last good one where it is wrong", async () => {

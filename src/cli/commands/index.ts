@@ -7,6 +7,10 @@ import { diffCommand } from "./diff.ts";
 import { kubeInjectCommand } from "./kube-inject.ts";
 import { proxyConfigCommand } from "./proxy-config.ts";
 import { proxyStatusCommand } from "./proxy-status.ts";
+import { tagGenerateCommand } from "./tag-generate.ts";
+import { tagListCommand } from "./tag-list.ts";
+import { tagRemoveCommand } from "./tag-remove.ts";
+import { tagSetCommand } from "./tag-set.ts";
 import { validateCommand } from "./validate.ts";
 import { versionCommand } from "./version.ts";
 import { workloadEntryCommand } from "./workload-entry.ts";
@@ -23,6 +27,10 @@ export const COMMANDS: readonly Command[] = [
   workloadEntryCommand,
   workloadTokenCommand,
   caRotateCommand,
+  tagSetCommand,
+  tagListCommand,
+  tagRemoveCommand,
+  tagGenerateCommand,
   crdsCommand,
   demoCommand,
   versionCommand,
