@@ -5,6 +5,7 @@ import { tempDir } from "../../test/support/cleanup.ts";
 import { manualClock } from "../../test/support/manual-clock.ts";
 import { eventually } from "../../test/support/wait.ts";
 import { silentLog } from "../base/log.ts";
+import { nextTurn } from "../base/slice.ts";
 import { defineInputs } from "../config/inputs.ts";
 import type { ConfigObject } from "../config/object.ts";
 import { createEngine } from "../engine/index.ts";
@@ -50,6 +51,29 @@ describe("receipts on disk", () => {
     expect(later.file.has("r1")).toBe(false);
     later.inputs.names.delete("host");
     expect(later.file.has("r1"), "what was once out of date is forgotten").toBe(false);
+  });
+
+  it("are not written after each of many changes, but after the last", async () => {
+    const dir = await tempDir();
+    const { file, clock } = await start(dir);
+    const held = ["r0"];
+    file.follow({ receipts: () => held });
+    const written = async (): Promise<string> => (await readFile(path(dir), "utf8").catch(() => "")).split("\n").slice(1).join();
+    const change = (receipt: string): void => {
+      held.push(receipt);
+      file.stirred();
+    };
+    change("r1");
+    clock.advance(1_000);
+    await eventually("the first is written", async () => (await written()) === "r0,r1");
+    for (const receipt of ["r2", "r3", "r4"]) {
+      change(receipt);
+      clock.advance(1_000);
+    }
+    await nextTurn();
+    expect(await written()).toBe("r0,r1");
+    clock.advance(5_000);
+    await eventually("the last is written", async () => (await written()) === "r0,r1,r2,r3,r4");
   });
 
   it("that cannot be read are none", async () => {

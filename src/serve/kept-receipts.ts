@@ -32,6 +32,8 @@ export interface ReceiptFile extends KeptReceipts {
 }
 
 const QUIET_MS = 800;
+/** All receipts are made anew for a write, so where changes follow each other not each is written: who is killed in between sends more after the restart. */
+const SPACING_MS = 5_000;
 /** A longer file was not written by us. */
 const MAX_FILE_BYTES = 64 * 1024 * 1024;
 
@@ -50,13 +52,16 @@ export async function openReceipts({ baseDir, build, world, settings, clock, log
 
   let source: Pick<XdsServer, "receipts"> | undefined;
   let stirredAt = 0;
+  let writtenAt = Number.NEGATIVE_INFINITY;
   let cancel: (() => void) | undefined;
   let writing = Promise.resolve();
   /** Writes if it has been quiet for long enough, and looks again later if not. */
   const look = (): void => {
-    const rest = stirredAt + QUIET_MS - clock.monotonic();
+    const rest = Math.max(stirredAt + QUIET_MS, writtenAt + SPACING_MS) - clock.monotonic();
     cancel = rest > 0 ? clock.after(rest, look) : undefined;
-    if (rest <= 0) writing = write();
+    if (rest > 0) return;
+    writtenAt = clock.monotonic();
+    writing = write();
   };
   const write = async (): Promise<void> => {
     if (source === undefined) return;
