@@ -8,6 +8,7 @@ import { readNode } from "../src/generate/proxy-view.ts";
 import { createWorld, type World } from "../src/generate/world.ts";
 import type { ProxyView } from "../src/model/proxy.ts";
 import { generateSettings } from "../src/serve/generate-settings.ts";
+import { aheadSteps } from "../src/serve/prepare-ahead.ts";
 import type { ResourceSet } from "../src/wire/encoded.ts";
 import { CLUSTER_TYPE, ENDPOINT_TYPE, LISTENER_TYPE, ROUTE_TYPE, VIRTUAL_HOST_TYPE } from "../src/wire/type-urls.ts";
 import { createNameSets } from "../src/xds/name-sets.ts";
@@ -21,6 +22,8 @@ export interface SceneWorld {
   readonly world: World;
   /** Reads a file's text and puts its objects in place of those with the same names; gives the number of objects. */
   put(text: string): number;
+  /** What a control plane does while nobody is connected. */
+  prepare(): void;
   /** Everything a proxy needs, type by type, asked for as Envoy asks. Calls back after each type. */
   ask(proxy: SceneProxy, answered?: (typeUrl: string, set: ResourceSet) => void): void;
 }
@@ -54,7 +57,10 @@ export function sceneWorld(shape: SceneShape, { load = true }: { readonly load?:
     if (proxy.vhds) offered(VIRTUAL_HOST_TYPE, tables);
   };
   if (load) for (const [file, text] of sceneFiles(shape)) if (file.startsWith("conf/")) put(text);
-  return { world, put, ask };
+  const prepare = (): void => {
+    for (const _ of aheadSteps(world, names, mesh.mesh.rootNamespace));
+  };
+  return { world, put, prepare, ask };
 }
 
 function defaultMesh(): LoadedMesh {

@@ -46,7 +46,7 @@ export function prepareAhead({ clock, log, world, xds, mesh, names, loaded, prox
     if (!stopped) cancel = clock.after(ms, next);
   };
   function* heldSteps(): Iterable<void> {
-    const steps = stepsFor(world, names, someSidecar(mesh.current.mesh.rootNamespace))[Symbol.iterator]();
+    const steps = aheadSteps(world, names, mesh.current.mesh.rootNamespace)[Symbol.iterator]();
     while (isAlone() && held.extend(() => steps.next()).done !== true) yield;
   }
   const work = async (): Promise<void> => {
@@ -70,9 +70,13 @@ export function prepareAhead({ clock, log, world, xds, mesh, names, loaded, prox
   };
 }
 
-/** Asks for everything as Envoy does: all clusters and listeners, then what those name. */
-function* stepsFor({ view: viewOf, providers }: AheadOptions["world"], names: NameSets, facts: NodeFacts): Iterable<void> {
-  const view = viewOf(facts);
+/** Asks for everything as the Envoy of some sidecar does: all clusters and listeners, then what those name. */
+export function* aheadSteps(
+  { view: viewOf, providers }: Pick<World, "view" | "providers">,
+  names: NameSets,
+  namespace: string,
+): Iterable<void> {
+  const view = viewOf(someSidecar(namespace));
   const of = (typeUrl: string): ResourceProvider | undefined => providers.find((one) => one.typeUrl === typeUrl);
   function* ask(typeUrl: string, wanted: Wanted): Generator<void, readonly Encoded[]> {
     const provider = of(typeUrl);

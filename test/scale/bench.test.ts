@@ -17,6 +17,7 @@ const NAMES = [
   "start-again",
   "first-proxy-after-seconds",
   "load",
+  "prepare-ahead",
   "generate-first-proxy",
   "generate-same-class",
   "generate-other-namespace",
