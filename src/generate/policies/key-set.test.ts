@@ -1,43 +1,9 @@
 import { generateKeyPairSync } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { plainKeySet, usableKeySet } from "./key-set.ts";
+import { plainKeySet } from "./key-set.ts";
 
 const key = generateKeyPairSync("ec", { namedCurve: "P-256" }).publicKey.export({ format: "jwk" });
 const set = (...keys: readonly unknown[]): string => JSON.stringify({ keys });
-
-describe("usableKeySet", () => {
-  it("keeps a set as it is written", () => expect(usableKeySet(` ${set(key)} `)).toBe(` ${set(key)} `));
-
-  it("keeps a set with one good key among bad ones", () => expect(usableKeySet(set({ kty: "EC" }, key))).toBe(set({ kty: "EC" }, key)));
-
-  it("makes a set of a lone key", () => expect(usableKeySet(JSON.stringify(key))).toBe(set(key)));
-
-  it("takes a shared secret", () => expect(usableKeySet(set({ kty: "oct", k: "c2VjcmV0" }))).toBeDefined());
-
-  it("takes keys of all sorts that Envoy knows, with algorithms that fit", () => {
-    const rsa = generateKeyPairSync("rsa", { modulusLength: 2048 }).publicKey.export({ format: "jwk" });
-    const okp = generateKeyPairSync("ed25519").publicKey.export({ format: "jwk" });
-    for (const good of [rsa, { ...rsa, alg: "PS256" }, okp, { ...okp, alg: "EdDSA" }, { ...key, alg: "ES256" }])
-      expect(usableKeySet(set(good))).toBeDefined();
-    const even = Buffer.from(rsa.n ?? "", "base64url");
-    even[even.length - 1] = 2;
-    for (const bad of [
-      { ...rsa, e: "AQ" },
-      { ...rsa, n: "AQAB" },
-      { ...rsa, n: even.toString("base64url") },
-      { ...rsa, n: `${rsa.n}==` },
-      { ...rsa, alg: "ES256" },
-      { ...key, alg: "RS256" },
-      { ...key, crv: "P-999" },
-      { n: rsa.n, e: rsa.e },
-    ])
-      expect(usableKeySet(set(bad))).toBeUndefined();
-  });
-
-  for (const text of ["", "no JSON", "[]", "null", set(), set(null), set({ kty: "RSA" }), set({ kty: "oct" }), set({ ...key, x: "AA" })]) {
-    it(`refuses ${JSON.stringify(text).slice(0, 40)}`, () => expect(usableKeySet(text)).toBeUndefined());
-  }
-});
 
 describe("plainKeySet", () => {
   const other = generateKeyPairSync("ec", { namedCurve: "P-256" });
@@ -53,10 +19,50 @@ describe("plainKeySet", () => {
     expect(plainKeySet(` ${set(one, two, { kty: "EC" })} `)).toBe(told);
   });
 
-  it("holds nothing but what makes a key, and is none where there is no key", () => {
+  it("holds nothing but what makes a key", () => {
     const whole = { ...other.privateKey.export({ format: "jwk" }), kid: "2", x5c: ["chain"] };
     expect(plainKeySet(set(whole))).toBe(plainKeySet(set(two)));
     expect(plainKeySet(JSON.stringify(one))).toBe(plainKeySet(set(one)));
-    expect(plainKeySet("<html>")).toBeUndefined();
   });
+
+  it("reads what Envoy cannot read, and what only Envoy reads", () => {
+    const told = plainKeySet(set(key));
+    const written = JSON.stringify(key);
+    for (const text of [
+      `{"keys":[],"keys":[${written}]}`,
+      `{"keys":[${written}],"more":1e400}`,
+      `{"keys":[${written}],"more":${"[".repeat(200)}${"]".repeat(200)}}`,
+      `{"keys":[${written.replace("{", '{"kty":"twice",')}]}`,
+      set({ ...key, alg: null }),
+      set({ ...key, alg: "" }),
+      set({ ...key, x: `${key.x}=` }),
+    ])
+      expect(plainKeySet(text)).toBe(told);
+    expect(plainKeySet(set({ ...key, kid: "\ud800" }))).toBe(plainKeySet(set({ ...key, kid: "\ufffd" })));
+  });
+
+  it("takes keys of all sorts that Envoy knows, with algorithms that fit", () => {
+    const rsa = generateKeyPairSync("rsa", { modulusLength: 2048 }).publicKey.export({ format: "jwk" });
+    const okp = generateKeyPairSync("ed25519").publicKey.export({ format: "jwk" });
+    const secret = { kty: "oct", k: "c2VjcmV0" };
+    for (const good of [rsa, { ...rsa, alg: "PS256" }, okp, { ...okp, alg: "EdDSA" }, { ...key, alg: "ES256" }, secret])
+      expect(JSON.parse(plainKeySet(set(good)) ?? "")).toEqual({ keys: [good] });
+    const even = Buffer.from(rsa.n ?? "", "base64url");
+    even[even.length - 1] = 2;
+    for (const bad of [
+      { ...rsa, e: "AQ" },
+      { ...rsa, n: "AQAB" },
+      { ...rsa, n: even.toString("base64url") },
+      { ...rsa, alg: "ES256" },
+      { ...key, alg: "RS256" },
+      { ...key, crv: "P-999" },
+      { ...secret, alg: "HS1" },
+      { n: rsa.n, e: rsa.e },
+    ])
+      expect(plainKeySet(set(bad))).toBeUndefined();
+  });
+
+  for (const text of ["", "<html>", "[]", "null", set(), set(null), set({ kty: "RSA" }), set({ kty: "oct" }), set({ ...key, x: "AA" })]) {
+    it(`has no key of ${JSON.stringify(text).slice(0, 40)}`, () => expect(plainKeySet(text)).toBeUndefined());
+  }
 });

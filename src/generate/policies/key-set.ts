@@ -1,36 +1,36 @@
 import { createPublicKey, type JsonWebKey } from "node:crypto";
 
-/**
- * The text of a key set that Envoy will take, undefined where no key in it can be used: Envoy refuses the whole listener for such a set.
- * A key that stands alone is made a set of one.
- */
-export function usableKeySet(text: string): string | undefined {
-  let json: unknown;
-  try {
-    json = JSON.parse(text);
-  } catch {
-    return undefined;
-  }
-  if (typeof json !== "object" || json === null) return undefined;
-  if (!("keys" in json)) return isUsable(json) ? JSON.stringify({ keys: [json] }) : undefined;
-  return Array.isArray(json.keys) && json.keys.some(isUsable) ? text : undefined;
-}
-
 /** Fields of a key that say which key it is; others, private parts among them, are nobody's business. */
 const PUBLIC_FIELDS = ["kty", "kid", "alg", "use", "crv", "x", "y", "n", "e", "k"] as const;
 
 /**
- * The keys of a set that Envoy can use, in one form for all ways to write them: issuers give the same keys in another order each time, and that must
- * not be a change for every proxy. Undefined where there are none.
+ * The keys of a set (or the one key) that Envoy can use, in one form for all ways to write them. Issuers give the same keys in another order each
+ * time, and that must not be a change for every proxy; and Envoy refuses the whole listener for a text it cannot read, of which there are more than
+ * we could not read: members that stand twice, numbers out of range. Undefined where there are no such keys.
  */
 export function plainKeySet(text: string): string | undefined {
-  const usable = usableKeySet(text);
-  if (usable === undefined) return undefined;
-  const { keys } = JSON.parse(usable) as { readonly keys: readonly Readonly<Record<string, unknown>>[] };
+  let json: unknown;
+  try {
+    json = JSON.parse(text, withoutOddities);
+  } catch {
+    return undefined;
+  }
+  if (typeof json !== "object" || json === null) return undefined;
+  const keys: readonly unknown[] = !("keys" in json) ? [json] : Array.isArray(json.keys) ? json.keys : [];
   const plain = keys
     .filter(isUsable)
     .map((key) => JSON.stringify(Object.fromEntries(PUBLIC_FIELDS.flatMap((field) => (field in key ? [[field, key[field]]] : [])))));
-  return `{"keys":[${[...new Set(plain)].sort().join()}]}`;
+  return plain.length === 0 ? undefined : `{"keys":[${[...new Set(plain)].sort().join()}]}`;
+}
+
+/** Fields that are bytes. */
+const BYTES: ReadonlySet<string> = new Set(["x", "y", "n", "e", "k"]);
+
+/** As Envoy reads them: bytes may be filled up to whole groups, and an algorithm that is no text is none. */
+function withoutOddities(field: string, value: unknown): unknown {
+  if (field === "alg" && (typeof value !== "string" || value === "")) return undefined;
+  if (typeof value !== "string") return value;
+  return BYTES.has(field) ? value.replace(/={1,2}$/, "") : value.toWellFormed();
 }
 
 /** What Envoy asks of a key beyond what makes it one; the first letters of the algorithm, where it names one. */
@@ -44,7 +44,7 @@ const KINDS: Readonly<Record<string, { readonly alg: RegExp; readonly fits: (key
     },
   },
   OKP: { alg: /^EdDSA$/, fits: ({ crv, x }) => crv === "Ed25519" && bytesOf(x).length > 0 },
-  oct: { alg: /^HS/, fits: ({ k }) => bytesOf(k).length > 0 },
+  oct: { alg: /^HS(256|384|512)$/, fits: ({ k }) => bytesOf(k).length > 0 },
 };
 
 /** Each curve has one algorithm. */
@@ -55,12 +55,12 @@ const CURVES: ReadonlyMap<string, string> = new Map([
 ]);
 const SHORTEST_MODULUS = 64;
 
-function isUsable(value: unknown): boolean {
+function isUsable(value: unknown): value is JsonWebKey {
   if (typeof value !== "object" || value === null) return false;
   const key = value as JsonWebKey;
   const kind = typeof key.kty === "string" ? KINDS[key.kty] : undefined;
   if (kind === undefined || !kind.fits(key)) return false;
-  if (key.alg !== undefined && !(typeof key.alg === "string" && kind.alg.test(key.alg))) return false;
+  if (typeof key.alg === "string" && !kind.alg.test(key.alg)) return false;
   if (key.kty === "oct") return true;
   try {
     createPublicKey({ key, format: "jwk" });

@@ -8,7 +8,7 @@ import type { VirtualService } from "../../gen/istio/networking/v1alpha3/virtual
 import type { RequestAuthentication } from "../../gen/istio/security/v1beta1/request_authentication_pb.js";
 import type { Telemetry } from "../../gen/istio/telemetry/v1alpha1/telemetry_pb.js";
 import type { GenerateContext } from "../context.ts";
-import { usableKeySet } from "../policies/key-set.ts";
+import { plainKeySet } from "../policies/key-set.ts";
 import { type Finding, finding, problemOf } from "./finding.ts";
 import { missingCredentials, serverConflicts } from "./gateway-problems.ts";
 import { defineHostConflicts } from "./host-conflicts.ts";
@@ -110,7 +110,7 @@ function defineFindings(ctx: GenerateContext): (object: ConfigObject) => readonl
 /** Keys that are none to Envoy. It would refuse the whole listener for them, so it is not given them, and tokens of the issuer are refused. */
 const uselessKeys = ({ spec }: ConfigObject<RequestAuthentication>): readonly Finding[] =>
   spec.jwtRules.flatMap(({ jwks }, index) =>
-    jwks === "" || usableKeySet(jwks) !== undefined
+    jwks === "" || plainKeySet(jwks) !== undefined
       ? []
       : [
           finding(
