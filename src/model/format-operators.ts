@@ -56,23 +56,25 @@ const isOne = (options: readonly string[]) => (parameter: string) => options.inc
 interface Form {
   readonly optional: boolean;
   readonly fits: (parameter: string) => boolean;
+  /** Whether it is never cut to a length. */
+  readonly whole?: true;
 }
 
 /** Operators whose parameter has a form of its own. */
 const FORMS: ReadonlyMap<string, Form> = new Map<string, Form>([
-  ["GRPC_STATUS", { optional: true, fits: isOne(["CAMEL_STRING", "SNAKE_STRING", "NUMBER"]) }],
-  ["REQUESTED_SERVER_NAME", { optional: true, fits: isOne(["SNI_ONLY", "SNI_FIRST", "HOST_FIRST"]) }],
+  ["GRPC_STATUS", { optional: true, fits: isOne(["CAMEL_STRING", "SNAKE_STRING", "NUMBER"]), whole: true }],
+  ["REQUESTED_SERVER_NAME", { optional: true, fits: isOne(["SNI_ONLY", "SNI_FIRST", "HOST_FIRST"]), whole: true }],
   ["PATH", { optional: true, fits: (text) => /^(?:WQ|NQ)(?::(?:PATH|ORIG|ORIG_OR_PATH))?$/.test(text) }],
   ["QUERY_PARAMS", { optional: true, fits: isOne(["ORIG", "DECODED"]) }],
-  ["COMMON_DURATION", { optional: false, fits: (text) => /^[^:]+:[^:]+:(?:ms|us|ns)$/.test(text) }],
+  ["COMMON_DURATION", { optional: false, fits: (text) => /^[^:]+:[^:]+:(?:ms|us|ns)$/.test(text), whole: true }],
   ["FILTER_STATE", { optional: false, fits: (text) => /^[^:]+(?::(?:PLAIN|TYPED|FIELD:.+))?$/.test(text) }],
   ["UPSTREAM_FILTER_STATE", { optional: false, fits: (text) => /^[^:]+(?::(?:PLAIN|TYPED|FIELD:.+))?$/.test(text) }],
   [
     "METADATA",
     { optional: false, fits: (text) => /^(?:DYNAMIC|CLUSTER|ROUTE|UPSTREAM_HOST|LISTENER|LISTENER_FILTER_CHAIN|VIRTUAL_HOST):/.test(text) },
   ],
-  ["CLUSTER_METADATA", { optional: false, fits: (text) => text !== "" }],
-  ["UPSTREAM_METADATA", { optional: false, fits: (text) => text !== "" }],
+  ["CLUSTER_METADATA", { optional: false, fits: (text) => text !== "", whole: true }],
+  ["UPSTREAM_METADATA", { optional: false, fits: (text) => text !== "", whole: true }],
   ["CEL", { optional: false, fits: (text) => text !== "" && celFault(text) === undefined }],
 ]);
 
@@ -81,7 +83,8 @@ const OF_HEADERS = new Set(["REQ", "RESP", "TRAILER", "REQUEST_HEADER", "RESPONS
 
 const HEADER_NAMES = /^(?::?[-!#$%&'*+.^_`|~A-Za-z0-9]+)?(?:\?(?::?[-!#$%&'*+.^_`|~A-Za-z0-9]+)?)?$/;
 
-const OPERATOR = /%([A-Z0-9_]+)(?:\((.*?)\))?(?::(\d+))?%/y;
+/** A length of more digits would not fit into Envoy's number. */
+const OPERATOR = /%([A-Z0-9_]+)(?:\((.*?)\))?(?::(\d{1,19}))?%/y;
 
 /** What is wrong with a text in which Envoy puts values for command operators (`%PROTOCOL%`, `%REQ(x):10%`). A sign for itself is written `%%`. */
 export const formatFault = (text: string, more: readonly string[] = []): string | undefined => faultOf(text, found(text, more));
@@ -149,6 +152,7 @@ interface Operator {
 
 function isRight({ name, shape, parameter, length }: Operator): boolean {
   const form = FORMS.get(name);
+  if (form?.whole === true && length !== undefined) return false;
   if (form !== undefined) return parameter === undefined ? form.optional : form.fits(parameter);
   switch (shape) {
     case undefined:

@@ -100,6 +100,10 @@ const TABLE: readonly Row[] = [
       "%GRPC_STATUS(BAD)%",
       "%METADATA(BAD:x)%",
       "%CEL(bad bad)%",
+      "%GRPC_STATUS:3%",
+      "%CLUSTER_METADATA(x):3%",
+      "%COMMON_DURATION(US_RX_BEG:DS_TX_END:ms):3%",
+      "%REQ(x):99999999999999999999%",
     ],
   ],
   [

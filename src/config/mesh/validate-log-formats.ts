@@ -27,8 +27,8 @@ function checkText(text: string, place: Place): void {
 
 function checkFields(json: JsonValue, place: Place): void {
   if (typeof json === "string") checkText(json, place);
-  else if (typeof json === "object" && json !== null && !Array.isArray(json))
-    for (const [key, value] of Object.entries(json)) checkFields(value, place.in(key));
+  else if (typeof json === "object" && json !== null)
+    for (const [key, value] of Array.isArray(json) ? json.entries() : Object.entries(json)) checkFields(value, place.in(key));
 }
 
 function parsed(text: string): JsonObject {

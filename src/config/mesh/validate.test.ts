@@ -77,14 +77,17 @@ describe("validateMeshConfig", () => {
         accessLogFormat: "%PROTOCOL% %SPEED%",
         extensionProviders: [
           { name: "text", envoyFileAccessLog: { path: "/log", logFormat: { text: "%" } } },
-          { name: "fields", envoyFileAccessLog: { path: "/log", logFormat: { labels: { a: { b: "%SPEED%" }, c: "%PROTOCOL%" } } } },
+          {
+            name: "fields",
+            envoyFileAccessLog: { path: "/log", logFormat: { labels: { a: { b: ["%PROTOCOL%", "%SPEED%"] }, c: "%PROTOCOL%" } } },
+          },
           { name: "otel", envoyOtelAls: { service: "a.example.com", port: 80, logFormat: { text: "%REQ%", labels: { d: "%REQ%" } } } },
         ],
       },
       [
         "warning accessLogFormat",
         "warning extensionProviders[3].envoyFileAccessLog.logFormat.text",
-        "warning extensionProviders[4].envoyFileAccessLog.logFormat.labels.a.b",
+        "warning extensionProviders[4].envoyFileAccessLog.logFormat.labels.a.b[1]",
         "warning extensionProviders[5].envoyOtelAls.logFormat.text",
         "warning extensionProviders[5].envoyOtelAls.logFormat.labels.d",
       ],

@@ -165,13 +165,14 @@ function asLine(format: string): string {
 
 const bodyOf = (format: string): string => (format === "" || logFormatFault(format) !== undefined ? DEFAULT_TEXT : format);
 
-/** Fields of a JSON format without those that Envoy would refuse. */
-function withoutFaults(json: JsonObject): JsonObject {
-  const kept = Object.entries(json).flatMap(([key, value]): [string, JsonValue][] => {
-    if (typeof value === "string") return logFormatFault(value) === undefined ? [[key, value]] : [];
-    return [[key, typeof value === "object" && value !== null && !Array.isArray(value) ? withoutFaults(value) : value]];
-  });
-  return Object.fromEntries(kept);
+/** A JSON format without the texts that Envoy would refuse. */
+const withoutFaults = (json: JsonObject): JsonObject =>
+  Object.fromEntries(Object.entries(json).flatMap(([key, value]) => sound(value).map((kept) => [key, kept] as const)));
+
+function sound(value: JsonValue): readonly JsonValue[] {
+  if (typeof value === "string") return logFormatFault(value) === undefined ? [value] : [];
+  if (Array.isArray(value)) return [value.flatMap(sound)];
+  return [typeof value === "object" && value !== null ? withoutFaults(value) : value];
 }
 
 function meshFormat(mesh: MeshConfig): { readonly text: string } | { readonly json: JsonObject } {
