@@ -11,6 +11,7 @@ describe("expressions as labels of metrics", () => {
     ["request.path.startsWith('/v1') // old\n && request.size > 5", "%CEL(request.path.startsWith('/v1')&&request.size>5)%"],
     ["has(request.headers.foo)", "%CEL(has(request.headers.foo))%"],
     ["request.path.matches('^/a+$')", "%CEL(request.path.matches('^/a+$'))%"],
+    ["request.path.matches(request.host)", "%CEL(request.path.matches(request.host))%"],
     ["xds.node.metadata['LABELS']", "%CEL(xds.node.metadata['LABELS'])%"],
   ];
   for (const [expression, format] of good) it(`${expression} is taken`, () => assert.deepEqual(metricTagFormat(expression), { format }));
@@ -25,7 +26,7 @@ describe("expressions as labels of metrics", () => {
     ["'100%'", /percent sign/],
     ["request.host + ':80'", /join texts/],
     ["request.path.matches('[')", /RE2/],
-    ["request.path.matches(request.host)", /plain text/],
+    ["request.path.size(request.host)", /no function "size"/],
   ];
   for (const [expression, fault] of bad)
     it(`${expression} is not`, () => {

@@ -1,14 +1,6 @@
 import { quote } from "../../base/quote.ts";
-import { type CelToken, celFault, celTokens } from "../../model/cel-syntax.ts";
-import { regexFault } from "./regex.ts";
-
-/** Functions that the CEL of upstream Envoy has in log formats. It refuses a whole listener for any other. */
-const FUNCTIONS: ReadonlySet<string> = new Set(
-  (
-    "has size contains startsWith endsWith matches bool int uint double bytes duration timestamp type dyn " +
-    "getDate getDayOfMonth getDayOfWeek getDayOfYear getFullYear getHours getMilliseconds getMinutes getMonth getSeconds"
-  ).split(" "),
-);
+import { celFault } from "../../model/cel-syntax.ts";
+import { type CelToken, celTokens } from "../../model/cel-tokens.ts";
 
 /** What an expression may be about. Others (Istio's `upstream_peer`, say) mean nothing to upstream Envoy: their label would always be empty. */
 const ATTRIBUTES: ReadonlySet<string> = new Set(
@@ -19,15 +11,14 @@ const WORDS: ReadonlySet<string> = new Set(["in", "true", "false", "null"]);
 
 /** A CEL expression as the value of a label of upstream Envoy's, as a log format; or why it cannot be. */
 export function metricTagFormat(expression: string): { readonly format: string } | { readonly fault: string } {
-  const fault = celFault(expression);
-  if (fault !== undefined) return { fault };
   const tokens = celTokens(expression);
   if (typeof tokens === "string") return { fault: tokens };
   const words = withoutString(tokens.filter(({ kind }) => kind !== "end"));
   if (words.some(({ text }) => text === "+") && words.some(({ kind }) => kind === "text"))
     return { fault: "upstream Envoy does not join texts in labels of metrics" };
-  const found = words.map((_, index) => wordFault(words, index)).find((one) => one !== undefined);
-  return found === undefined ? { format: `%CEL(${joined(words)})%` } : { fault: found };
+  const text = joined(words);
+  const fault = celFault(text) ?? words.map((_, index) => wordFault(words, index)).find((one) => one !== undefined);
+  return fault === undefined ? { format: `%CEL(${text})%` } : { fault };
 }
 
 /** Numbers become text without being told, and upstream Envoy has no function `string`: Istio's usual `string(destination.port)` does without. */
@@ -50,20 +41,8 @@ function wordFault(tokens: readonly CelToken[], index: number): string | undefin
   if (text.includes("%")) return "a percent sign cannot stand in the value of a label";
   if (kind !== "name" || WORDS.has(text)) return undefined;
   const [before, after] = [tokens[index - 1]?.text, tokens[index + 1]?.text];
-  if (after === "(") {
-    if (!FUNCTIONS.has(text)) return `upstream Envoy has no function ${quote(text)} in labels of metrics`;
-    return text === "matches" ? patternFault(tokens, index) : undefined;
-  }
-  if (before === "." || ATTRIBUTES.has(text)) return undefined;
+  if (before === "." || after === "(" || ATTRIBUTES.has(text)) return undefined;
   return `upstream Envoy has no attribute ${quote(text)}`;
-}
-
-/** `text.matches('pattern')` and `matches(text, 'pattern')`: a pattern that is no regular expression costs the listener too. */
-function patternFault(tokens: readonly CelToken[], index: number): string | undefined {
-  const end = tokens.findIndex(({ text }, at) => at > index && text === ")");
-  const { kind, text } = tokens[end - 1] ?? { kind: "end", text: "" };
-  if (kind !== "text" || !/^(['"])(?!\1\1).*\1$/.test(text)) return "the pattern of matches must be a plain text";
-  return regexFault(text.slice(1, -1).replaceAll(/\\(.)/g, "$1"));
 }
 
 /** With a space only where two words would become one. */
