@@ -60,8 +60,8 @@ const TABLE: readonly Row[] = [
     ["x", "@request.auth.claims.sub", "@request.auth.claims[a][b]"],
     ["@request.auth.claims", "@x"],
   ],
-  ["soughtHeaderFault", soughtHeaderFault, ["x", ":path", "a b", "é"], ["", "a\nb", "a\r", "\0"]],
-  ["headerChangeFault", headerChangeFault, ["x"], ["", ":path", ":authority", "Host"]],
+  ["soughtHeaderFault", soughtHeaderFault, ["x", ":path", "a b", "é"], ["", "a\nb", "a\r", "\0", "x".repeat(16_385)]],
+  ["headerChangeFault", headerChangeFault, ["x", "x".repeat(16_384)], ["", ":path", ":authority", "Host", "a\nb"]],
   ["requestHeaderChangeFault", requestHeaderChangeFault, ["x", ":authority", "host"], ["", ":path"]],
   [
     "headerValueFault",

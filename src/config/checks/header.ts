@@ -7,6 +7,8 @@ const JWT_CLAIM = /^@request\.auth\.claims(?:\..+|\[.+\])$/;
 /** Control characters other than the tab. */
 const CONTROL = /[^\t\P{Cc}]/u;
 const ENDS_LINE = /[\0\r\n]/;
+/** Bytes of the longest name and value that Envoy takes. */
+const LONGEST = 16_384;
 const EMPTY = "a header name must not be empty";
 
 const isAuthority = (name: string): boolean => name.toLowerCase() === ":authority" || name.toLowerCase() === "host";
@@ -20,11 +22,14 @@ export function headerNameFault(name: string): string | undefined {
   return TOKEN.test(name.startsWith(":") ? name.slice(1) : name) ? undefined : `${quote(name)} is not a header name`;
 }
 
-/** Names of headers that are only looked for: Istio takes any text, and Envoy all but those that would end a line. */
-export function soughtHeaderFault(name: string): string | undefined {
-  if (name === "") return EMPTY;
-  return ENDS_LINE.test(name) ? `${quote(name)} is not a header name` : undefined;
+/** Texts that become part of a header, or of one that is looked for: Envoy takes all but those that would end a line. */
+export function lineFault(text: string): string | undefined {
+  if (ENDS_LINE.test(text)) return `${quote(text)} has a character that ends a line, which no header may hold`;
+  return Buffer.byteLength(text) > LONGEST ? `must be at most ${LONGEST} bytes long` : undefined;
 }
+
+/** Names of headers that are only looked for: Istio takes any text. */
+export const soughtHeaderFault = (name: string): string | undefined => (name === "" ? EMPTY : lineFault(name));
 
 /** Keys of header matches in a VirtualService: a header, or `@request.auth.claims.…` for a claim of the token. */
 export const headerOrClaimFault = (name: string): string | undefined => (isJwtClaim(name) ? undefined : headerNameFault(name));
@@ -37,9 +42,8 @@ export function strictHeaderNameFault(name: string): string | undefined {
 
 /** Names of headers to add, set or remove. Envoy changes no pseudo header; the host has a field of its own. */
 export function headerChangeFault(name: string): string | undefined {
-  if (name === "") return EMPTY;
   if (name.toLowerCase() === "host") return "the Host header cannot be changed here";
-  return name.startsWith(":") ? `${quote(name)} is a pseudo header and cannot be changed` : undefined;
+  return name.startsWith(":") ? `${quote(name)} is a pseudo header and cannot be changed` : soughtHeaderFault(name);
 }
 
 /** The same for setting request headers, where Istio reads `:authority` and `host` as a rewrite of the authority. */
@@ -59,4 +63,4 @@ export function headerOperatorFault(value: string): string | undefined {
 
 /** Values that are sent as they are written. */
 export const literalValueFault = (value: string): string | undefined =>
-  CONTROL.test(value) ? `${quote(value)} has a control character, which no header may hold` : undefined;
+  CONTROL.test(value) ? `${quote(value)} has a control character, which no header may hold` : lineFault(value);

@@ -10,6 +10,7 @@ import type {
 } from "../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import { isAddress } from "../checks/address.ts";
 import { millisOf } from "../checks/duration.ts";
+import { headerChangeFault, headerValueFault } from "../checks/header.ts";
 import { fqdnFault, isDnsLabel, wildcardDomainFault } from "../checks/host-name.ts";
 import type { Place } from "../checks/place.ts";
 import { portFault } from "../checks/port.ts";
@@ -98,7 +99,7 @@ export function validateExtAuthzGrpc(provider: MeshConfig_ExtensionProvider_Envo
   place.in("statusOnError").check("field.invalid", statusOnErrorFault(provider.statusOnError));
 }
 
-/** One that is asked over HTTP: the path before that of the request must be one, too. */
+/** One that is asked over HTTP: the path before that of the request must be one, and headers that are added such as Envoy adds, too. */
 export function validateExtAuthzHttp(provider: MeshConfig_ExtensionProvider_EnvoyExternalAuthorizationHttpProvider, place: Place): void {
   validateServiceAndPort(provider, place);
   validateTimeout(provider.timeout, place);
@@ -107,6 +108,8 @@ export function validateExtAuthzHttp(provider: MeshConfig_ExtensionProvider_Envo
   if (pathPrefix !== "" && (!pathPrefix.startsWith("/") || !isPath(pathPrefix))) {
     place.in("pathPrefix").fault("field.invalid", `${quote(pathPrefix)} is not a path that begins with /`);
   }
+  for (const [name, value] of Object.entries(provider.includeAdditionalHeadersInCheck))
+    place.in("includeAdditionalHeadersInCheck", name).check("field.invalid", headerChangeFault(name) ?? headerValueFault(value));
 }
 
 /** The service of a provider: a host name or IP address, or namespace/host where the namespace decides among equal names. */

@@ -181,6 +181,14 @@ describe("validateMeshConfig", () => {
       provider({ envoyExtAuthzGrpc: { service: "a.b", port: 1, statusOnError: "0" } }),
       ["warning extensionProviders[3].envoyExtAuthzGrpc.statusOnError"],
     ],
+    [
+      "an authorizer that is sent headers such as Envoy adds none",
+      provider({ envoyExtAuthzHttp: { service: "a.b", port: 1, includeAdditionalHeadersInCheck: { host: "a", x: "%", "x-good": "y" } } }),
+      [
+        "warning extensionProviders[3].envoyExtAuthzHttp.includeAdditionalHeadersInCheck.host",
+        "warning extensionProviders[3].envoyExtAuthzHttp.includeAdditionalHeadersInCheck.x",
+      ],
+    ],
     ["a good authorizer", provider({ envoyExtAuthzGrpc: { service: "ns/a.b", port: 1, statusOnError: "503" } }), []],
   ];
   for (const [what, json, want] of table)

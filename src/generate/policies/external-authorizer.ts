@@ -1,5 +1,4 @@
 import { msOfDuration } from "../../base/duration.ts";
-import { headerValueFault, soughtHeaderFault } from "../../config/checks/header.ts";
 import { placeOf } from "../../config/checks/place.ts";
 import { validateExtensionProvider } from "../../config/mesh/validate-extension-provider.ts";
 import type { ExtAuthzInput } from "../../envoy/filters/ext-authz/ext-authz-input.ts";
@@ -76,7 +75,6 @@ const httpFields = (provider: HttpProvider) => ({
   // `includeHeadersInCheck` is the field's old name.
   requestHeaders: provider.includeRequestHeadersInCheck.length > 0 ? provider.includeRequestHeadersInCheck : provider.includeHeadersInCheck,
   additionalHeaders: Object.entries(provider.includeAdditionalHeadersInCheck)
-    .filter(([name, value]) => soughtHeaderFault(name) === undefined && headerValueFault(value) === undefined)
     .sort(([a], [b]) => (a < b ? -1 : 1))
     .map(([name, value]) => ({ name, value })),
   upstreamHeaders: provider.headersToUpstreamOnAllow,
