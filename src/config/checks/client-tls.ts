@@ -8,6 +8,7 @@ const LONGEST_NAME = 255;
 export function checkClientTls(tls: ClientTLSSettings, place: Place): void {
   if (tls.insecureSkipVerify === true) checkSkipVerify(tls, place);
   if (Buffer.byteLength(tls.sni) > LONGEST_NAME) place.in("sni").fault("field.invalid", `must be at most ${LONGEST_NAME} bytes long`);
+  if (tls.sni.includes("\0")) place.in("sni").fault("field.invalid", "must not hold a zero byte");
   const byCredential = tls.credentialName !== "" && (tls.mode === Mode.SIMPLE || tls.mode === Mode.MUTUAL);
   if (byCredential) {
     for (const name of ["clientCertificate", "privateKey", "caCertificates", "caCrl"] as const) {

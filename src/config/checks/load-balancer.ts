@@ -7,7 +7,7 @@ import type {
   WarmupConfiguration,
 } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
 import { durationFault, millisOf } from "./duration.ts";
-import { soughtHeaderFault } from "./header.ts";
+import { lineFault, soughtHeaderFault } from "./header.ts";
 import { checkLocalityLb, checkZoneAwareLb } from "./locality-weights.ts";
 import { percentFault } from "./percent.ts";
 import type { Place } from "./place.ts";
@@ -50,6 +50,7 @@ function checkCookie(cookie: LoadBalancerSettings_ConsistentHashLB_HTTPCookie, p
     const at = place.in("attributes", index, "name");
     if (name === "") at.fault("field.required", "must be set");
     else if (names.has(name)) at.fault("field.duplicate", `${quote(name)} is listed twice`);
+    else at.check("field.invalid", lineFault(name));
     names.add(name);
   }
 }

@@ -4,7 +4,7 @@ import {
   RequestAuthenticationSchema,
 } from "../../../gen/istio/security/v1beta1/request_authentication_pb.js";
 import { durationFault } from "../../checks/duration.ts";
-import { soughtHeaderFault, strictHeaderNameFault } from "../../checks/header.ts";
+import { lineFault, soughtHeaderFault, strictHeaderNameFault } from "../../checks/header.ts";
 import type { Place } from "../../checks/place.ts";
 import { checkTarget } from "../../checks/target.ts";
 import { istioKind } from "../istio-kind.ts";
@@ -51,10 +51,11 @@ function checkJwtRule(rule: JWTRule, place: Place): void {
   if (rule.jwks !== "" && rule.jwksUri !== "") place.in("jwksUri").fault("field.conflict", "cannot be combined with jwks");
   if (rule.jwksUri !== "") place.in("jwksUri").check("field.invalid", jwksUriFault(rule.jwksUri));
   if (rule.jwks !== "") checkJwks(rule.jwks, place.in("jwks"));
-  for (const [index, { name }] of rule.fromHeaders.entries()) {
-    const at = place.in("fromHeaders", index, "name");
-    if (name === "") at.fault("field.required", "must be set");
-    else at.check("field.invalid", soughtHeaderFault(name));
+  for (const [index, { name, prefix }] of rule.fromHeaders.entries()) {
+    const at = place.in("fromHeaders", index);
+    if (name === "") at.in("name").fault("field.required", "must be set");
+    else at.in("name").check("field.invalid", soughtHeaderFault(name));
+    at.in("prefix").check("field.invalid", lineFault(prefix));
   }
   if (rule.outputPayloadToHeader !== "")
     place.in("outputPayloadToHeader").check("field.invalid", soughtHeaderFault(rule.outputPayloadToHeader));

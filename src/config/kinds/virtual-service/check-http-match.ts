@@ -11,6 +11,9 @@ import { checkExpression, checkStringMatch } from "./check-string-match.ts";
 /** No regular expression: as the match of an unwanted header it means that there is any. */
 const PRESENT = "*";
 
+/** Envoy looks for no longer one. */
+const LONGEST_PARAM = 1024;
+
 /** What requests a route takes. */
 export function checkHttpMatch(match: HTTPMatchRequest, place: Place): void {
   for (const name of ["headers", "withoutHeaders"] as const) {
@@ -21,6 +24,8 @@ export function checkHttpMatch(match: HTTPMatchRequest, place: Place): void {
   }
   for (const [param, value] of Object.entries(match.queryParams)) {
     if (param === "") place.in("queryParams").fault("field.invalid", "a query parameter needs a name");
+    if (Buffer.byteLength(param) > LONGEST_PARAM)
+      place.in("queryParams").fault("field.invalid", `a name must be at most ${LONGEST_PARAM} bytes long`);
     checkStringMatch(value, place.in("queryParams", param));
   }
   if (match.uri !== undefined) checkExpression(match.uri, place.in("uri"));

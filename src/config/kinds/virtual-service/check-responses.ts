@@ -5,6 +5,7 @@ import type {
   HTTPRewrite,
   RegexRewrite,
 } from "../../../gen/istio/networking/v1alpha3/virtual_service_pb.js";
+import { lineFault } from "../../checks/header.ts";
 import type { Place } from "../../checks/place.ts";
 import { portFault } from "../../checks/port.ts";
 import { regexFault } from "../../checks/regex.ts";
@@ -18,6 +19,7 @@ export function checkRedirect(redirect: HTTPRedirect, matches: readonly HTTPMatc
   const texts = [redirect.uri, redirect.authority, redirect.scheme, redirect.prefixRewrite];
   if (texts.every((text) => text === "") && redirect.redirectPort.case === undefined)
     place.fault("field.required", "say what changes: uri, prefixRewrite, authority, scheme or port");
+  for (const name of ["uri", "authority", "prefixRewrite"] as const) place.in(name).check("field.invalid", lineFault(redirect[name]));
   if (redirect.redirectCode !== 0 && (redirect.redirectCode < 300 || redirect.redirectCode > 399)) {
     place.in("redirectCode").fault("field.range", `${redirect.redirectCode} is not a redirect status from 300 to 399`);
   }
@@ -49,6 +51,7 @@ export function checkRewrite(rewrite: HTTPRewrite, place: Place): void {
     place.in("uriRegexRewrite").fault("field.conflict", "cannot be combined with uri");
   if (rewrite.uri === "" && rewrite.authority === "" && rewrite.uriRegexRewrite === undefined)
     place.fault("field.required", "give uri, uriRegexRewrite or authority");
+  for (const name of ["uri", "authority"] as const) place.in(name).check("field.invalid", lineFault(rewrite[name]));
   if (rewrite.uriRegexRewrite !== undefined) checkRegexRewrite(rewrite.uriRegexRewrite, place.in("uriRegexRewrite"));
 }
 
