@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { type DescMessage, type JsonObject, toJson } from "@bufbuild/protobuf";
 import { describe, it } from "vitest";
+import { ClusterSchema } from "../../gen/envoy/config/cluster/v3/cluster_pb.js";
 import { TypedExtensionConfigSchema } from "../../gen/envoy/config/core/v3/extension_pb.js";
 import { RouteSchema } from "../../gen/envoy/config/route/v3/route_components_pb.js";
 import { HttpFilterSchema } from "../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
@@ -127,4 +128,21 @@ describe("readValue", () => {
     assert.deepEqual(readValue(TypedExtensionConfigSchema, { name: "f", typed_config: cors }, options).needs, [filter]);
     assert.deepEqual(readValue(RouteSchema, { typed_per_filter_config: { f: cors } }, options).needs, [route]);
   });
+
+  const held = { name: "e", typed_config: { "@type": `${T}.cors.v3.CorsPolicy` } };
+  const table: readonly (readonly [schema: DescMessage, fields: JsonObject, kind: string | undefined])[] = [
+    [RouteSchema, { route: { internal_redirect_policy: { predicates: [held] } } }, "envoy.internal_redirect_predicates"],
+    [RouteSchema, { route: { earlyDataPolicy: held } }, "envoy.route.early_data_policy"],
+    [RouteSchema, { route: { rate_limits: [{ actions: [{ extension: held }] }] } }, "envoy.rate_limit_descriptors"],
+    [RouteSchema, { route: { retry_policy: { retry_host_predicate: [held] } } }, "envoy.retry_host_predicates"],
+    [RouteSchema, { route: { inline_cluster_specifier_plugin: { extension: held } } }, "envoy.router.cluster_specifier_plugin"],
+    [ClusterSchema, { load_balancing_policy: { policies: [{ typed_extension_config: held }] } }, "envoy.load_balancing_policies"],
+    [ClusterSchema, { filters: [held] }, "envoy.filters.upstream_network"],
+    [ClusterSchema, { metadata: { typed_filter_metadata: { e: held.typed_config } } }, undefined],
+  ];
+  for (const [schema, fields, kind] of table)
+    it(`knows it in ${JSON.stringify(Object.values(fields)).slice(0, 60)}`, () => {
+      const [need] = readValue(schema, fields, { registry, merging: false }).needs;
+      assert.deepEqual(need, { type: "envoy.extensions.filters.http.cors.v3.CorsPolicy", kind });
+    });
 });

@@ -1,28 +1,14 @@
-import {
-  create,
-  type DescField,
-  type DescMessage,
-  fromJson,
-  type JsonObject,
-  type JsonValue,
-  type Message,
-  type Registry,
-} from "@bufbuild/protobuf";
+import { create, type DescMessage, fromJson, type JsonObject, type JsonValue, type Message, type Registry } from "@bufbuild/protobuf";
 import { type Any, AnySchema } from "@bufbuild/protobuf/wkt";
 import { scriptFaults } from "../../config/checks/lua/configs.ts";
 import { readMessage } from "../../config/parse/read-message.ts";
 import type { AnyReader } from "../../config/parse/reading.ts";
 import type { FieldPath } from "../../config/problem.ts";
 import { constraintFaults } from "../../envoy/patch/constraints.ts";
-import { AccessLogSchema } from "../../gen/envoy/config/accesslog/v3/accesslog_pb.js";
-import { Cluster_CustomClusterTypeSchema } from "../../gen/envoy/config/cluster/v3/cluster_pb.js";
-import { TransportSocketSchema } from "../../gen/envoy/config/core/v3/base_pb.js";
-import { TypedExtensionConfigSchema } from "../../gen/envoy/config/core/v3/extension_pb.js";
-import { FilterSchema, ListenerFilterSchema } from "../../gen/envoy/config/listener/v3/listener_components_pb.js";
-import { HttpFilterSchema } from "../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
 import type { ExtensionNeed } from "../../model/proxy.ts";
 import { encode, typedStruct } from "../../wire/encode.ts";
 import { typeUrlOf } from "../../wire/type-urls.ts";
+import { kindFor } from "./extension-kinds.ts";
 
 /** The content of a patch as a message. */
 export interface PatchValue {
@@ -39,23 +25,6 @@ export interface ReadingOptions {
   readonly registry: Registry;
   /** Whether the content is merged into something: then its parts must be typed. */
   readonly merging: boolean;
-}
-
-/** What Envoy looks for by the type of configuration in these messages: how the kinds of such extensions begin. */
-const EXTENSION_KINDS: ReadonlyMap<string, string> = new Map([
-  [HttpFilterSchema.typeName, "envoy.filters.http"],
-  [FilterSchema.typeName, "envoy.filters.network"],
-  [ListenerFilterSchema.typeName, "envoy.filters.listener"],
-  [TransportSocketSchema.typeName, "envoy.transport_sockets"],
-  [AccessLogSchema.typeName, "envoy.access_loggers"],
-  [Cluster_CustomClusterTypeSchema.typeName, "envoy.clusters"],
-]);
-
-/** The same for a field at a place of the patch; undefined where any message may stand. */
-function kindFor({ name, parent }: DescField, path: FieldPath): string | undefined {
-  if (name === "typed_per_filter_config") return "envoy.filters.http";
-  const isAsked = path.length === 1 && parent.typeName === TypedExtensionConfigSchema.typeName;
-  return isAsked ? "envoy.filters." : EXTENSION_KINDS.get(parent.typeName);
 }
 
 /** Types that wrap the JSON of another: Envoy converts them, and so do we where we can. */
