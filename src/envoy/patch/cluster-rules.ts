@@ -1,3 +1,4 @@
+import { fromBinary } from "@bufbuild/protobuf";
 import { isIp } from "../../base/address.ts";
 import { type CircuitBreakers_Thresholds, CircuitBreakersSchema } from "../../gen/envoy/config/cluster/v3/circuit_breaker_pb.js";
 import {
@@ -10,7 +11,12 @@ import { OutlierDetectionSchema } from "../../gen/envoy/config/cluster/v3/outlie
 import { type Address, BindConfigSchema } from "../../gen/envoy/config/core/v3/address_pb.js";
 import { ClusterConfigSchema as AggregateSchema } from "../../gen/envoy/extensions/clusters/aggregate/v3/cluster_pb.js";
 import { ClusterConfigSchema as DynamicForwardProxySchema } from "../../gen/envoy/extensions/clusters/dynamic_forward_proxy/v3/cluster_pb.js";
-import { HttpProtocolOptionsSchema as UpstreamOptionsSchema } from "../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js";
+import { QuicUpstreamTransportSchema } from "../../gen/envoy/extensions/transport_sockets/quic/v3/quic_transport_pb.js";
+import { RawBufferSchema } from "../../gen/envoy/extensions/transport_sockets/raw_buffer/v3/raw_buffer_pb.js";
+import {
+  type HttpProtocolOptions,
+  HttpProtocolOptionsSchema as UpstreamOptionsSchema,
+} from "../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js";
 import { at, type Fault } from "./fault.ts";
 import { typeNameOf } from "./merge-any.ts";
 import { type MessageRule, messageRule, secondsOf } from "./message-rule.ts";
@@ -143,13 +149,29 @@ function bringsBalancer({ clusterDiscoveryType: { case: kind, value } }: Cluster
 /** Envoy finds these options by their key. */
 const OPTION_KEYS: ReadonlySet<string> = new Set([UpstreamOptionsSchema.typeName, "envoy.upstreams.http.http_protocol_options"]);
 
-const optionFaults = ({ typedExtensionProtocolOptions }: Cluster): readonly (Fault | false)[] =>
-  Object.entries(typedExtensionProtocolOptions).map(
-    ([key, any]) =>
-      typeNameOf(any) === UpstreamOptionsSchema.typeName &&
-      !OPTION_KEYS.has(key) &&
-      at("typed_extension_protocol_options", `must have the key ${UpstreamOptionsSchema.typeName}, not ${key}`),
-  );
+const optionFaults = (cluster: Cluster): readonly (Fault | false)[] =>
+  Object.entries(cluster.typedExtensionProtocolOptions).map(([key, any]) => {
+    if (typeNameOf(any) !== UpstreamOptionsSchema.typeName) return false;
+    if (!OPTION_KEYS.has(key))
+      return at("typed_extension_protocol_options", `must have the key ${UpstreamOptionsSchema.typeName}, not ${key}`);
+    const reason = versionFault(cluster, fromBinary(UpstreamOptionsSchema, any.value));
+    return reason !== undefined && at(`typed_extension_protocol_options.${key}`, reason);
+  });
+
+/** The version of HTTP must be one that can be agreed upon by the transport. */
+function versionFault(cluster: Cluster, { upstreamProtocolOptions: { case: kind, value } }: HttpProtocolOptions): string | undefined {
+  const sockets = [cluster.transportSocket, ...cluster.transportSocketMatches.map(({ transportSocket }) => transportSocket)];
+  const types = sockets.map((socket) => (socket?.configType.case === "typedConfig" ? typeNameOf(socket.configType.value) : ""));
+  if (kind === "autoConfig") {
+    if (value.http3ProtocolOptions !== undefined && value.alternateProtocolsCacheOptions === undefined)
+      return "needs alternate_protocols_cache_options where auto_config has HTTP/3";
+    return types.some((type) => type === "" || type === RawBufferSchema.typeName) ? "cannot have auto_config without TLS" : undefined;
+  }
+  const isHttp3 =
+    (kind === "explicitHttpConfig" && value.protocolConfig.case === "http3ProtocolOptions") ||
+    (kind === "useDownstreamProtocolConfig" && value.http3ProtocolOptions !== undefined);
+  return isHttp3 && types[0] !== QuicUpstreamTransportSchema.typeName ? "cannot have HTTP/3 without QUIC" : undefined;
+}
 
 function isPrime(value: number): boolean {
   if (value < 2) return false;

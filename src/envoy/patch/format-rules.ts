@@ -2,13 +2,16 @@ import type { JsonValue } from "@bufbuild/protobuf";
 import { HeaderValueOptionSchema } from "../../gen/envoy/config/core/v3/base_pb.js";
 import { SubstitutionFormatStringSchema } from "../../gen/envoy/config/core/v3/substitution_format_string_pb.js";
 import { FileAccessLogSchema } from "../../gen/envoy/extensions/access_loggers/file/v3/file_pb.js";
+import { ExpressionFilterSchema } from "../../gen/envoy/extensions/access_loggers/filters/cel/v3/cel_pb.js";
 import { HttpConnectionManager_TracingSchema } from "../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
 import { TcpProxy_TunnelingConfigSchema } from "../../gen/envoy/extensions/filters/network/tcp_proxy/v3/tcp_proxy_pb.js";
+import { DescriptorSchema } from "../../gen/envoy/extensions/rate_limit_descriptors/expr/v3/expr_pb.js";
+import { celFault } from "../../model/cel-syntax.ts";
 import { formatFault, headerFormatFault } from "../../model/format-operators.ts";
 import { at, type Fault } from "./fault.ts";
 import { type MessageRule, messageRule } from "./message-rule.ts";
 
-/** Texts in which Envoy puts values for operators (`%PROTOCOL%`). */
+/** Texts in which Envoy puts values for operators (`%PROTOCOL%`), and those that are expressions. */
 export const FORMAT_RULES: readonly MessageRule[] = [
   messageRule(HeaderValueOptionSchema, ({ append, appendAction, header }) => [
     append !== undefined && appendAction !== 0 && at("append", "cannot be combined with append_action"),
@@ -46,6 +49,8 @@ export const FORMAT_RULES: readonly MessageRule[] = [
     textFault("operation", operation),
     textFault("upstream_operation", upstreamOperation),
   ]),
+  messageRule(ExpressionFilterSchema, ({ expression }) => [wrongAt("expression", celFault(expression))]),
+  messageRule(DescriptorSchema, ({ exprSpecifier: { case: kind, value } }) => [kind === "text" && wrongAt("text", celFault(value))]),
   messageRule(TcpProxy_TunnelingConfigSchema, ({ hostname }) => [textFault("hostname", hostname)]),
 ];
 

@@ -2,8 +2,9 @@ import type { Message } from "@bufbuild/protobuf";
 import type { Any } from "@bufbuild/protobuf/wkt";
 import { isIp } from "../../base/address.ts";
 import { AccessLogSchema } from "../../gen/envoy/config/accesslog/v3/accesslog_pb.js";
-import { CidrRangeSchema, SocketAddressSchema } from "../../gen/envoy/config/core/v3/address_pb.js";
+import { CidrRangeSchema, SocketAddress_Protocol, SocketAddressSchema } from "../../gen/envoy/config/core/v3/address_pb.js";
 import { TransportSocketSchema } from "../../gen/envoy/config/core/v3/base_pb.js";
+import { TypedExtensionConfigSchema } from "../../gen/envoy/config/core/v3/extension_pb.js";
 import { FilterChainMatchSchema, FilterSchema, ListenerFilterSchema } from "../../gen/envoy/config/listener/v3/listener_components_pb.js";
 import { type Listener, ListenerSchema } from "../../gen/envoy/config/listener/v3/listener_pb.js";
 import { ConnectionLimitSchema } from "../../gen/envoy/extensions/filters/network/connection_limit/v3/connection_limit_pb.js";
@@ -58,6 +59,9 @@ export const LISTENER_RULES: readonly MessageRule[] = [
   messageRule(DownstreamTlsContextSchema, ({ commonTlsContext: common }) => [
     !hasCertificate(common) && at("common_tls_context", "must have a certificate"),
   ]),
+  messageRule(TypedExtensionConfigSchema, ({ typedConfig }) => [
+    typedConfig !== undefined && isForRoutes(typedConfig) && at("typed_config", `cannot be a ${typeNameOf(typedConfig)} in this place`),
+  ]),
   messageRule(TokenBucketSchema, ({ fillInterval }) => [
     secondsOf(fillInterval, SHORTEST_FILL_SECONDS) < SHORTEST_FILL_SECONDS && at("fill_interval", "must be at least 0.05s"),
   ]),
@@ -73,6 +77,10 @@ function listenerFaults(listener: Listener): readonly (Fault | false)[] {
     !isInternal &&
       listener.address?.address.case === "envoyInternalAddress" &&
       at("address", "needs internal_listener where it is an internal one"),
+    listener.udpListenerConfig?.quicOptions !== undefined &&
+      listener.address?.address.case === "socketAddress" &&
+      listener.address.address.value.protocol !== SocketAddress_Protocol.UDP &&
+      at("udp_listener_config.quic_options", "is for listeners of UDP"),
     listener.additionalAddresses.some(({ address }) => address === undefined) && at("additional_addresses", "must have an address each"),
     listener.apiListener !== undefined && listener.apiListener.apiListener === undefined && at("api_listener.api_listener", "must be set"),
     listener.filterChainMatcher !== undefined &&
@@ -99,6 +107,8 @@ function misplaced(config: { readonly case: string | undefined; readonly value?:
   const type = typeNameOf(any);
   const kind = FILTER_PACKAGE.exec(type)?.[1];
   const isElsewhere = kind !== undefined && kind !== place && !(place === "listener" && kind === "udp");
-  const isForRoutes = place === "http" && any.value.length > 0 && /(PerRoute(Config)?|CorsPolicy)$/.test(type);
-  return (isElsewhere || isForRoutes) && at("typed_config", `cannot be a ${type} in this place`);
+  return (isElsewhere || isForRoutes(any)) && at("typed_config", `cannot be a ${type} in this place`);
 }
+
+/** Whether a configuration is what routes say about a filter, which is no filter and no other extension. */
+const isForRoutes = (any: Any): boolean => any.value.length > 0 && /(PerRoute(Config)?|CorsPolicy)$/.test(typeNameOf(any));

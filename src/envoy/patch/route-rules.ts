@@ -24,7 +24,10 @@ interface RouteLevel {
 }
 
 export const ROUTE_RULES: readonly MessageRule[] = [
-  messageRule(RouteConfigurationSchema, levelFaults),
+  messageRule(RouteConfigurationSchema, (table) => [
+    ...levelFaults(table),
+    table.validateClusters === true && at("validate_clusters", "would cost the whole table where one cluster is missing"),
+  ]),
   messageRule(RouteSchema, levelFaults),
   messageRule(VirtualHostSchema, (host) => [
     ...levelFaults(host),

@@ -4,7 +4,11 @@ import { type FilterChain, FilterChainMatchSchema, FilterChainSchema } from "../
 import { type Listener, ListenerSchema } from "../../gen/envoy/config/listener/v3/listener_pb.js";
 import type { VirtualHost } from "../../gen/envoy/config/route/v3/route_components_pb.js";
 import { type RouteConfiguration, RouteConfigurationSchema } from "../../gen/envoy/config/route/v3/route_pb.js";
-import { HttpConnectionManagerSchema } from "../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
+import {
+  HttpConnectionManager_CodecType as CodecType,
+  HttpConnectionManagerSchema,
+} from "../../gen/envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager_pb.js";
+import { QuicDownstreamTransportSchema } from "../../gen/envoy/extensions/transport_sockets/quic/v3/quic_transport_pb.js";
 import type { Fault } from "./fault.ts";
 import { typeNameOf } from "./merge-any.ts";
 import { type AnyFilter, isPassing, isTerminal, TERMINAL_HTTP_FILTERS, TERMINAL_NETWORK_FILTERS } from "./terminal-filters.ts";
@@ -66,9 +70,11 @@ function combinations([first, ...rest]: readonly (readonly [string, JsonValue])[
 
 function chainFaults(chain: FilterChain, path: string): readonly Fault[] {
   const at = path === "" ? "filters" : `${path}.filters`;
+  const socket = chain.transportSocket?.configType;
+  const isQuic = socket?.case === "typedConfig" && typeNameOf(socket.value) === QuicDownstreamTransportSchema.typeName;
   return [
     ...orderFaults(chain.filters, TERMINAL_NETWORK_FILTERS, at),
-    ...chain.filters.flatMap((filter, index) => managerFaults(filter, `${at}[${index}]`)),
+    ...chain.filters.flatMap((filter, index) => managerFaults(filter, `${at}[${index}]`, isQuic)),
   ];
 }
 
@@ -84,13 +90,16 @@ function orderFaults(filters: readonly AnyFilter[], terminal: ReadonlySet<string
   ];
 }
 
-function managerFaults({ configType }: AnyFilter, path: string): readonly Fault[] {
+function managerFaults({ configType }: AnyFilter, path: string, isQuic: boolean): readonly Fault[] {
   if (configType.case !== "typedConfig") return [];
   const any = configType.value as { readonly typeUrl: string; readonly value: Uint8Array };
   if (typeNameOf(any) !== HttpConnectionManagerSchema.typeName) return [];
-  const { httpFilters, routeSpecifier } = fromBinary(HttpConnectionManagerSchema, any.value);
+  const { httpFilters, routeSpecifier, codecType } = fromBinary(HttpConnectionManagerSchema, any.value);
   const at = `${path}.typed_config.http_filters`;
   return [
+    ...(codecType === CodecType.HTTP3 && !isQuic
+      ? [{ path: `${path}.typed_config.codec_type`, reason: "cannot be HTTP3 without QUIC" }]
+      : []),
     ...orderFaults(httpFilters, TERMINAL_HTTP_FILTERS, at),
     ...(httpFilters.at(-1)?.disabled === true ? [{ path: at, reason: "cannot end with a filter that is disabled" }] : []),
     ...(httpFilters.length === 0 ? [{ path: at, reason: "must not be empty" }] : []),
