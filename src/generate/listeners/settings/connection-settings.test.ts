@@ -29,8 +29,10 @@ describe("connection settings", () => {
   });
 
   it("stay within what Envoy takes", () => {
-    const odd = { httpMaxConcurrentStreams: 0, http2InitialStreamWindowSize: 7, http2InitialConnectionWindowSize: 70_000 };
+    const times = { httpIdleTimeout: "-1s", httpRequestTimeout: "-0.5s", httpStreamIdleTimeout: "315576000000s" };
+    const odd = { ...times, httpMaxConcurrentStreams: 0, http2InitialStreamWindowSize: 7, http2InitialConnectionWindowSize: 70_000 };
     expect(connectionOf(settings(odd), "gateway", undefined).http).toEqual({
+      streamIdleTimeoutMs: 9_223_372_035_000,
       initialStreamWindow: 65_535,
       initialConnectionWindow: 70_000,
     });

@@ -1,5 +1,5 @@
 import type { Duration } from "@bufbuild/protobuf/wkt";
-import { msOfDuration } from "../../../base/duration.ts";
+import { LONGEST_SECONDS, msOfDuration } from "../../../base/duration.ts";
 import type { HttpConnectionInput } from "../../../envoy/filters/http-connection-limits.ts";
 import {
   type ProxyConfig_ConnectionSettings as ConnectionSettings,
@@ -74,7 +74,9 @@ export function connectionOf(settings: ConnectionSettings | undefined, side: Sid
   };
 }
 
-const millis = (duration: Duration | undefined): number | undefined => (duration === undefined ? undefined : msOfDuration(duration));
+/** What a workload says of itself nobody has judged: Envoy takes no time below zero, and none longer than it can count. */
+const millis = (duration: Duration | undefined): number | undefined =>
+  duration === undefined ? undefined : count(Math.min(msOfDuration(duration), Number(LONGEST_SECONDS) * 1_000));
 
 /** The least that HTTP/2 has a window for; Envoy refuses what is less. */
 const LEAST_WINDOW = 65_535;
