@@ -43,6 +43,8 @@ export interface MetricRules {
 
 /** Reports more often than that cost more than they tell. */
 const SHORTEST_REPORT_MS = 1_000;
+/** Envoy's filter of logs counts in 32 bits. */
+const LONGEST_REPORT_MS = 2 ** 32 - 1;
 
 /**
  * What Telemetry objects say about metrics on one side, by Istio's rules: the last rule that names providers decides which count; a rule
@@ -63,7 +65,8 @@ export function metricRules({ mesh, telemetry, side }: ChangeSources): MetricRul
   for (const rule of rules) {
     spokenOf = rule.providers.length > 0 ? namesOf(rule) : spokenOf;
     if (!spokenOf.includes(provider)) continue;
-    if (rule.reportingInterval !== undefined) reportMs = Math.max(msOfDuration(rule.reportingInterval), SHORTEST_REPORT_MS);
+    if (rule.reportingInterval !== undefined)
+      reportMs = Math.min(Math.max(msOfDuration(rule.reportingInterval), SHORTEST_REPORT_MS), LONGEST_REPORT_MS);
     for (const override of rule.overrides) {
       if (!appliesTo(override.match?.mode, side)) continue;
       const metrics = metricsOf(override.match);

@@ -123,6 +123,7 @@ describe("standard metrics", () => {
       "report 5000 tcp_sent_bytes_live tcp_received_bytes_live",
     ]);
     expect(logs("0.001s").at(-1)).toMatch(/^report 1000 /);
+    expect(logs("5000000s").at(-1)).toMatch(/^report 4294967295 /);
   });
 
   it("are not counted by what all labels are gone for", () => {
