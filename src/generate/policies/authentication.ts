@@ -2,7 +2,7 @@ import type { ConfigObject } from "../../config/object.ts";
 import type { JwksInput, JwtRuleInput } from "../../envoy/filters/jwt/jwt-authn.ts";
 import type { JWTRule, RequestAuthentication } from "../../gen/istio/security/v1beta1/request_authentication_pb.js";
 import { type KeyLocation, type KeyServers, keyCluster, keyLocation } from "./key-location.ts";
-import { plainKeySet } from "./key-set.ts";
+import { writtenKeySet } from "./key-set.ts";
 
 export interface AuthenticationContext extends KeyServers {
   /** Keys that were fetched from a place, undefined where there are none. */
@@ -55,8 +55,7 @@ function keysOf({ rule, namespace }: WrittenRule, context: AuthenticationContext
   const uri = fetchable(rule.jwks === "" && rule.jwksUri !== "" ? rule.jwksUri : rule.issuer);
   const timeoutMs = location?.timeoutMs ?? NOWHERE_TIMEOUT_MS;
   if (cluster !== undefined) return { uri, cluster, timeoutMs };
-  const text = location === undefined ? rule.jwks : context.fetchedKeys(location);
-  const jwks = text === undefined ? undefined : plainKeySet(text);
+  const jwks = location === undefined ? writtenKeySet(rule.jwks) : context.fetchedKeys(location);
   return jwks === undefined ? { uri, cluster: NOWHERE, timeoutMs } : { jwks };
 }
 

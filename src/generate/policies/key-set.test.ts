@@ -1,6 +1,6 @@
 import { generateKeyPairSync } from "node:crypto";
 import { describe, expect, it } from "vitest";
-import { plainKeySet } from "./key-set.ts";
+import { plainKeySet, writtenKeySet } from "./key-set.ts";
 
 const key = generateKeyPairSync("ec", { namedCurve: "P-256" }).publicKey.export({ format: "jwk" });
 const set = (...keys: readonly unknown[]): string => JSON.stringify({ keys });
@@ -65,4 +65,33 @@ describe("plainKeySet", () => {
   for (const text of ["", "<html>", "[]", "null", set(), set(null), set({ kty: "RSA" }), set({ kty: "oct" }), set({ ...key, x: "AA" })]) {
     it(`has no key of ${JSON.stringify(text).slice(0, 40)}`, () => expect(plainKeySet(text)).toBeUndefined());
   }
+});
+
+describe("writtenKeySet", () => {
+  const full = { kid: "1", ...key, key_ops: ["verify"] };
+
+  it("leaves what is well written as it is", () => {
+    for (const text of [set(full), JSON.stringify({ keys: [full, key] }, undefined, 2), ` ${set({ ...key, kid: 'a "b" \\ c' })}\n`])
+      expect(writtenKeySet(text)).toBe(text);
+  });
+
+  it("is in plain words where Envoy might not read it, or must not have it", () => {
+    const secret = generateKeyPairSync("ec", { namedCurve: "P-256" }).privateKey.export({ format: "jwk" });
+    const written = JSON.stringify(key);
+    for (const text of [
+      JSON.stringify(key),
+      set(secret),
+      set(full, { kty: "EC" }),
+      set({ ...key, x: `${key.x}=` }),
+      set({ ...key, kid: "\ud800" }),
+      set({ ...key, more: { deep: 1 } }),
+      JSON.stringify({ keys: [key], more: 1 }),
+      `{"keys":[],"keys":[${written}]}`,
+      `{"keys":[${written.replace("{", '{"kty":"twice",')}]}`,
+    ]) {
+      expect(plainKeySet(text)).toBeDefined();
+      expect(writtenKeySet(text)).toBe(plainKeySet(text));
+    }
+    expect(writtenKeySet(set({ kty: "EC" }))).toBeUndefined();
+  });
 });

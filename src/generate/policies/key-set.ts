@@ -23,6 +23,30 @@ export function plainKeySet(text: string): string | undefined {
   return plain.length === 0 ? undefined : `{"keys":[${[...new Set(plain)].sort().join()}]}`;
 }
 
+/** Parts of keys that no proxy must have. */
+const PRIVATE_FIELDS = ["d", "p", "q", "dp", "dq", "qi", "oth"] as const;
+/** What a writer of JSON may choose: spaces between what it writes. */
+const SPACED = /("(?:[^"\\]|\\.)*")|[ \t\r\n]+/g;
+
+/** The keys that a user has written: in the user's words where Envoy reads them as we do, else in plain ones. Undefined where there are none that can be used. */
+export function writtenKeySet(text: string): string | undefined {
+  const plain = plainKeySet(text);
+  return plain !== undefined && isWellWritten(text) ? text : plain;
+}
+
+/** Nothing but public keys that can be used, of texts, and written as we would write them but for spaces: else Envoy may read it another way, or not at all. */
+function isWellWritten(text: string): boolean {
+  const json = JSON.parse(text) as { readonly keys?: readonly unknown[] };
+  return json.keys?.every(isAllPublic) === true && Object.keys(json).length === 1 && text.replaceAll(SPACED, "$1") === JSON.stringify(json);
+}
+
+const isAllPublic = (key: unknown): boolean =>
+  isUsable(key) &&
+  !PRIVATE_FIELDS.some((field) => field in key) &&
+  Object.values(key)
+    .flat()
+    .every((value) => typeof value === "string" && value.isWellFormed());
+
 /** Fields that are bytes. */
 const BYTES: ReadonlySet<string> = new Set(["x", "y", "n", "e", "k"]);
 
