@@ -25,14 +25,18 @@ export class MarkSum {
     this.#low = (this.#low + low) % MARK_LIMIT;
   }
 
+  /** Stands for the set in sums of sets. */
+  get mark(): Mark {
+    return { high: this.#high, low: this.#low };
+  }
+
   get text(): string {
     return `${this.#high.toString(36)}${this.#low.toString(36).padStart(10, "0")}`;
   }
 }
 
-/** The sum of a set, as text that can be compared. */
-export function sumOf(marks: Iterable<Mark>): string {
+export function sumOf(marks: Iterable<Mark>): MarkSum {
   const sum = new MarkSum();
   for (const mark of marks) sum.add(mark);
-  return sum.text;
+  return sum;
 }

@@ -1,7 +1,7 @@
 import type { Engine, Query, Result } from "../engine/index.ts";
 import type { Encoded, FailedResource, ResourceSet } from "../wire/encoded.ts";
+import { StackedResources, unshared } from "../wire/stacked-resources.ts";
 import type { GenerateContext } from "./context.ts";
-import { LayeredResources } from "./layered-resources.ts";
 
 /** Collects resources into a set. A generator that failed costs its own resource only. */
 export function createCollector(): {
@@ -25,21 +25,21 @@ export function createCollector(): {
 /** Two sets as one, without copying the larger. Names do not overlap. */
 export function layered(base: ResourceSet, top: ResourceSet): ResourceSet {
   if (top.resources.size === 0 && top.failed.length === 0) return base;
-  return { resources: new LayeredResources(base.resources, top.resources), failed: [...base.failed, ...top.failed] };
+  return { resources: new StackedResources([base.resources, top.resources]), failed: [...base.failed, ...top.failed] };
 }
 
 /** Equal sets: the same members by identity, which for encoded resources means the same content. Meant as `same` of queries that yield sets. */
 export function sameResourceSet(a: ResourceSet, b: ResourceSet): boolean {
   if (a === b) return true;
-  if (a.resources.size !== b.resources.size || a.failed.length !== b.failed.length) return false;
-  if (!sameResources(a.resources, b.resources)) return false;
+  if (a.failed.length !== b.failed.length || !sameResources(a.resources, b.resources)) return false;
   return a.failed.every(({ name, message }, index) => name === b.failed[index]?.name && message === b.failed[index].message);
 }
 
-function sameResources(a: ResourceSet["resources"], b: ResourceSet["resources"]): boolean {
-  if (a === b) return true;
-  if (a instanceof LayeredResources && b instanceof LayeredResources && a.base === b.base) return sameResources(a.top, b.top);
-  for (const [name, resource] of a) if (b.get(name) !== resource) return false;
+/** Maps with the same members by identity. */
+export function sameResources(a: ResourceSet["resources"], b: ResourceSet["resources"]): boolean {
+  const [inA, inB] = unshared(a, b);
+  if (inA.size !== inB.size) return false;
+  for (const [name, resource] of inA) if (inB.get(name) !== resource) return false;
   return true;
 }
 

@@ -1,4 +1,5 @@
 import type { Encoded, ResourceSet } from "../wire/encoded.ts";
+import { unshared } from "../wire/stacked-resources.ts";
 
 /** What turns one set of resources into another. */
 export interface Diff {
@@ -20,8 +21,9 @@ const diffs: PairMemo<Diff> = new WeakMap();
 export function diff(old: ResourceSet, next: ResourceSet): Diff {
   if (old === next) return NO_DIFF;
   return remember(diffs, [old, next], () => {
-    const changed = [...next.resources.values()].filter((resource) => old.resources.get(resource.name)?.version !== resource.version);
-    const removed = [...old.resources.keys()].filter((name) => !next.resources.has(name));
+    const [before, after] = unshared(old.resources, next.resources);
+    const changed = [...after.values()].filter((resource) => before.get(resource.name)?.version !== resource.version);
+    const removed = [...before.keys()].filter((name) => !after.has(name));
     return { changed, removed };
   });
 }

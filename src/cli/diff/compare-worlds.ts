@@ -1,9 +1,9 @@
 import type { Registry } from "@bufbuild/protobuf";
 import type { Problem } from "../../config/problem.ts";
-import { LayeredResources } from "../../generate/layered-resources.ts";
 import type { LeftOut } from "../../generate/patches/patched-kind.ts";
 import type { NodeFacts } from "../../generate/proxy-view.ts";
 import type { Encoded, ResourceSet } from "../../wire/encoded.ts";
+import { partsOf } from "../../wire/stacked-resources.ts";
 import type { CurrentMesh } from "./current-mesh.ts";
 import { type MeshProxy, meshProxies } from "./mesh-proxies.ts";
 import { createAsker, type Offered } from "./offered-resources.ts";
@@ -134,10 +134,10 @@ function createDifferences(): Differences {
     if (before === after) return [];
     const found = known.get(before) ?? new WeakMap<object, readonly ResourceChange[]>();
     known.set(before, found);
-    const layers = before instanceof LayeredResources && after instanceof LayeredResources;
+    const [old, now] = [partsOf(before), partsOf(after)];
+    const inParts = old.length > 1 && old.length === now.length;
     const made =
-      found.get(after) ??
-      (layers ? moved([...differences(before.base, after.base), ...differences(before.top, after.top)]) : plain(before, after));
+      found.get(after) ?? (inParts ? moved(old.flatMap((part, at) => differences(part, now[at] ?? part))) : plain(before, after));
     found.set(after, made);
     return made;
   };
@@ -156,7 +156,7 @@ function plain(before: ResourceSet["resources"], after: ResourceSet["resources"]
   return changes;
 }
 
-/** What goes from one layer and comes in the other has stayed, or changed. */
+/** What goes from one part and comes in another has stayed, or changed. */
 function moved(changes: readonly ResourceChange[]): readonly ResourceChange[] {
   const byName = Map.groupBy(changes, ({ name }) => name);
   if (byName.size === changes.length) return changes;

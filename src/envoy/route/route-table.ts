@@ -3,7 +3,7 @@ import { Interned } from "../../base/interned.ts";
 import { ApiVersion } from "../../gen/envoy/config/core/v3/config_source_pb.js";
 import { RouteConfigurationSchema } from "../../gen/envoy/config/route/v3/route_pb.js";
 import { encode, encodedBytes } from "../../wire/encode.ts";
-import type { Encoded } from "../../wire/encoded.ts";
+import type { Encoded, ResourceSet } from "../../wire/encoded.ts";
 import { TailBuffer } from "../../wire/tail-buffer.ts";
 import { VIRTUAL_HOST_TYPE } from "../../wire/type-urls.ts";
 
@@ -101,7 +101,7 @@ export function isDivided(table: Encoded): boolean {
 const hostResources = new WeakMap<EncodedDomains, WeakMap<Uint8Array, Map<string, Encoded>>>();
 
 /** A host as a resource: one for all tables of that name that have it under the same domains. */
-export function virtualHostResource(table: string, { name, body, domains }: TableHost): Encoded {
+function virtualHostResource(table: string, { name, body, domains }: TableHost): Encoded {
   const ofDomains = hostResources.get(domains) ?? new WeakMap<Uint8Array, Map<string, Encoded>>();
   hostResources.set(domains, ofDomains);
   const ofBody = ofDomains.get(body) ?? new Map<string, Encoded>();
@@ -114,6 +114,20 @@ export function virtualHostResource(table: string, { name, body, domains }: Tabl
     ofBody.set(table, resource);
   }
   return resource;
+}
+
+const groupResources = new WeakMap<readonly TableHost[], Map<string, ResourceSet["resources"]>>();
+
+/** Hosts as resources by their names: one map for all tables of that name that have the same group. */
+export function virtualHostResources(table: string, group: readonly TableHost[]): ResourceSet["resources"] {
+  const ofGroup = groupResources.get(group) ?? new Map<string, ResourceSet["resources"]>();
+  groupResources.set(group, ofGroup);
+  let resources = ofGroup.get(table);
+  if (resources === undefined) {
+    resources = new Map(group.map((host) => virtualHostResource(table, host)).map((resource) => [resource.name, resource]));
+    ofGroup.set(table, resources);
+  }
+  return resources;
 }
 
 /** A host that nobody calls, for tables that have no other: Envoy opens a listener only when the first host of its table has come. */

@@ -5,7 +5,7 @@ import { NO_OUTCOME, type PatchOutcome } from "../../envoy/patch/trace.ts";
 import type { ProxyView } from "../../model/proxy.ts";
 import { encodedBytes } from "../../wire/encode.ts";
 import type { Encoded, ResourceSet } from "../../wire/encoded.ts";
-import { LayeredResources } from "../layered-resources.ts";
+import { StackedResources } from "../../wire/stacked-resources.ts";
 import { type AddedResource, addResources, nameOf } from "./added-resources.ts";
 import type { PatchPlan } from "./plan.ts";
 
@@ -151,7 +151,7 @@ function patchSet(scene: LiveScene, set: ResourceSet, rules: KindRules): Patched
   const added = addResources(scene, rules, resources);
   for (const { patch, resource, fault } of added) if (fault !== undefined) scene.tell({ patch, resource: resource.name, reason: fault });
   const taken = new Map(added.flatMap(({ resource, fault }) => (fault === undefined ? [[resource.name, resource] as const] : [])));
-  const all = taken.size === 0 ? resources : new LayeredResources(resources, taken);
+  const all = taken.size === 0 ? resources : new StackedResources([resources, taken]);
   return {
     set: all === set.resources ? set : { resources: all, failed: set.failed },
     added,
@@ -161,18 +161,18 @@ function patchSet(scene: LiveScene, set: ResourceSet, rules: KindRules): Patched
   };
 }
 
-/** The large part of a layered map is patched once for all who share it. */
+/** Parts of a map are patched once for all who share them. */
 function patchMap(scene: LiveScene, resources: ResourceSet["resources"]): ResourceSet["resources"] {
   const known = scene.maps.get(resources);
   if (known !== undefined) return known;
-  const patched = resources instanceof LayeredResources ? patchLayers(scene, resources) : patchMembers(scene, resources);
+  const patched = resources instanceof StackedResources ? patchParts(scene, resources) : patchMembers(scene, resources);
   scene.maps.set(resources, patched);
   return patched;
 }
 
-function patchLayers(scene: LiveScene, layers: LayeredResources): ResourceSet["resources"] {
-  const [base, top] = [patchMap(scene, layers.base), patchMap(scene, layers.top)];
-  return base === layers.base && top === layers.top ? layers : new LayeredResources(base, top);
+function patchParts(scene: LiveScene, stack: StackedResources): ResourceSet["resources"] {
+  const patched = stack.parts.map((part) => patchMap(scene, part));
+  return patched.every((part, index) => part === stack.parts[index]) ? stack : new StackedResources(patched);
 }
 
 function patchMembers(scene: LiveScene, resources: ResourceSet["resources"]): ResourceSet["resources"] {

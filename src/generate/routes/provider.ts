@@ -3,19 +3,20 @@ import {
   encodeDomains,
   noVirtualHost,
   splitVirtualHostName,
-  virtualHostResource,
+  virtualHostResources,
   withDistinctDomains,
 } from "../../envoy/route/route-table.ts";
 import type { ProxyView } from "../../model/proxy.ts";
 import { encodedPieces, sameEncoded } from "../../wire/encode.ts";
 import type { Encoded, ResourceSet } from "../../wire/encoded.ts";
+import { stacked } from "../../wire/stacked-resources.ts";
 import { CLUSTER_TYPE, ROUTE_TYPE, VIRTUAL_HOST_TYPE } from "../../wire/type-urls.ts";
 import type { NameSet, ResourceProvider } from "../../xds/provider.ts";
 import { type GatewayQuery, type GenerateContext, type ScopeKey, scopeId } from "../context.ts";
 import { keyListId } from "../lookups/key-list.ts";
 import { gatewayQueryOf } from "../lookups/merged-gateway.ts";
 import { definePrepareOnce } from "../prepare-once.ts";
-import { createCollector, objectsBehind, sameResourceSet } from "../resource-set.ts";
+import { createCollector, objectsBehind, sameResourceSet, sameResources } from "../resource-set.ts";
 import { defineCommonHosts } from "./common-hosts.ts";
 import { addressingId } from "./domains.ts";
 import { type GatewayTableKey, gatewayHosts } from "./gateway-table.ts";
@@ -183,11 +184,11 @@ function tableParts(ctx: GenerateContext): TableParts {
 }
 
 function defineHostSets({ engine }: GenerateContext, parts: TableParts, id: (key: TablesKey) => string) {
-  const run = engine.query<HostRunKey, readonly Encoded[]>({
+  const run = engine.query<HostRunKey, ResourceSet["resources"]>({
     name: "virtualHostRun",
     id: ({ table, owner, group }) => `${numberOf(group)}|${table.name}|${owner}`,
-    same: sameMembers,
-    compute: ({ table, group }) => hostMaker(parts, table)(group).map((host) => virtualHostResource(table.name, host)),
+    same: sameResources,
+    compute: ({ table, group }) => virtualHostResources(table.name, hostMaker(parts, table)(group)),
   });
   const runs = engine.query<TablesKey, readonly HostRunKey[]>({
     name: "virtualHostRuns",
@@ -205,16 +206,17 @@ function defineHostSets({ engine }: GenerateContext, parts: TableParts, id: (key
     id,
     same: sameResourceSet,
     compute: (key) => {
-      const collector = createCollector();
+      const { add, fail, set } = createCollector();
+      const hosts: ResourceSet["resources"][] = [];
       const tables = new Set(key.owner.kind === "sidecar" ? [...key.names.names].filter(isSharedTable) : []);
       for (const one of runs(key)) {
         const made = run.try(one);
-        if (made.ok) for (const host of made.value) collector.add(host);
-        else for (const { name } of one.group) collector.fail(`${one.table.name}/${name}`, made.error.message);
-        if (!made.ok || made.value.length > 0) tables.delete(one.table.name);
+        if (made.ok) hosts.push(made.value);
+        else for (const { name } of one.group) fail(`${one.table.name}/${name}`, made.error.message);
+        if (!made.ok || made.value.size > 0) tables.delete(one.table.name);
       }
-      for (const name of tables) collector.add(noVirtualHost(name));
-      return collector.set;
+      for (const name of tables) add(noVirtualHost(name));
+      return { resources: stacked([...hosts, set.resources]), failed: set.failed };
     },
   });
   return { run, runs, hostSet };
@@ -222,9 +224,6 @@ function defineHostSets({ engine }: GenerateContext, parts: TableParts, id: (key
 
 const sameIfMade = (a: Encoded | undefined, b: Encoded | undefined): boolean =>
   a === b || (a !== undefined && b !== undefined && sameEncoded(a, b));
-
-const sameMembers = (a: readonly Encoded[], b: readonly Encoded[]): boolean =>
-  a.length === b.length && a.every((member, index) => member === b[index]);
 
 function routerHosts({ ctx, body }: TableParts, key: GatewayTableKey): TableHosts | undefined {
   const hosts = gatewayHosts(ctx, key)?.map(({ input, domains }) => ({
