@@ -76,6 +76,8 @@ export class Channel {
   #lastSequence = 0;
   #lastBytes = 0;
   #failed: ResourceSet["failed"] = [];
+  /** What was noted last as good for others too. */
+  #noted: ResourceSet | undefined;
   /** The offer that was looked at last, and what the client holds when it has come to that: nothing has to be said while both stand. */
   #looked: { readonly offered: ResourceSet; readonly after: Holding } | undefined;
   /** What is offered may differ from what the client was told. */
@@ -331,7 +333,8 @@ export class Channel {
   #effective(offered: ResourceSet, view: ProxyView): { readonly target: ResourceSet; readonly silent: ReadonlySet<string> } {
     const { typeUrl } = this.provider;
     const made = offered.failed.length === 0 ? offered : substitute(offered, this.#standIns(offered, view));
-    this.#deps.lastGood.note(typeUrl, view, made);
+    if (made !== this.#noted) this.#deps.lastGood.note(typeUrl, view, made);
+    this.#noted = made;
     if (offered.failed.length === 0 && this.rejections.none) {
       this.#failed = offered.failed;
       return { target: made, silent: NOTHING_SILENT };

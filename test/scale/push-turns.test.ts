@@ -2,7 +2,7 @@ import assert from "node:assert/strict";
 import { create } from "@bufbuild/protobuf";
 import { beforeAll, describe, it } from "vitest";
 import { nodeOf } from "../../bench/client.ts";
-import { endpointEdit, type SceneShape, sceneProxies } from "../../bench/scene.ts";
+import { endpointEdit, routeEdit, type SceneShape, sceneProxies } from "../../bench/scene.ts";
 import { sceneWorld } from "../../bench/scene-world.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { silentLog } from "../../src/base/log.ts";
@@ -93,6 +93,14 @@ describe(`a change with ${SHAPE.proxies} proxies of ${SHAPE.classes} classes`, (
     assert.ok(seen[0]?.[0]?.startsWith("eds "), `what is sent is ${seen[0]?.[0]}`);
     for (const [type, times] of Object.entries(prepared)) assert.ok(times <= SHAPE.classes, `${type} was prepared ${times} times`);
     assert.ok(state.every(({ types }) => types.length === 4 && types.every(({ inSync }) => inSync)));
+  });
+
+  it("of one route is prepared for once a class, and sent to each in one response", async () => {
+    await pushed(() => scene.put(routeEdit(1).text));
+    const { seen, prepared } = await pushed(() => scene.put(routeEdit(2).text));
+    assert.deepEqual([...new Set(seen.flat().map((response) => response.split(" ")[0]))], ["rds"]);
+    assert.deepEqual([...new Set(seen.map((responses) => responses.length))], [1]);
+    for (const [type, times] of Object.entries(prepared)) assert.ok(times <= SHAPE.classes, `${type} was prepared ${times} times`);
   });
 
   it("of nothing is prepared for by nobody and sent to nobody", async () => {

@@ -108,6 +108,7 @@ export function createClusterProvider(ctx: GenerateContext): ResourceProvider {
       yield;
       yield* prepareOnce(shared, () => clusterSteps(queries, shared));
     },
+    isLastResult: () => true,
     offered: (view) => queries.set(setOf(view)),
     provenance(view, name) {
       const set = setOf(view);

@@ -40,6 +40,7 @@ export function createListenerProvider(ctx: GenerateContext): ResourceProvider {
         yield;
       }
     },
+    isLastResult: ({ type }) => type === "sidecar",
     offered: (view) => sourceOf(view).set(),
     provenance: (view, name) => sourceOf(view).provenance(name),
   };

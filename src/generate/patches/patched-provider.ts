@@ -22,6 +22,7 @@ export function patchedProvider(base: ResourceProvider, kind: PatchedKind, plans
         const plan = plans.of(view);
         if (plan.patches.length > 0) yield* kind.steps(plan, view, base.offered(view, wanted));
       },
+      isLastResult: (view) => base.isLastResult?.(view) === true && plans.of(view).patches.length === 0,
       offered: (view, wanted) => kind.offered(plans.of(view), view, base.offered(view, wanted)),
       provenance(view, name) {
         const resource = base.offered(view, EVERYTHING).resources.get(name) ?? { name };

@@ -91,6 +91,7 @@ function routeProvider(ctx: GenerateContext, { parts, table, divided, tableOf, t
         yield;
       }
     },
+    isLastResult: () => true,
     offered: (view, { names }) => tableSet(keyOf(view, names)),
     provenance: (view, name) => {
       const { owner, divided: divides } = keyOf(view, NO_NAMES);
@@ -118,6 +119,7 @@ function virtualHostProvider({ engine }: GenerateContext, { parts, run, runs, ho
         }
       });
     },
+    isLastResult: () => true,
     offered: (view, { names, wildcard }) => (wildcard && takesHosts(view) ? hostSet(keyOf(view, names)) : EMPTY_SET),
     provenance(view, name) {
       const { table, host } = splitVirtualHostName(name);
