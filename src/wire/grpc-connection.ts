@@ -94,10 +94,11 @@ export class GrpcConnection {
   }
 
   /**
-   * Asks now and then whether the client is there; one that is gone without a word would keep its streams for ever. One that has no call open, and had none
-   * for a while, is let go: strangers could otherwise hold every connection there is without ever saying who they are.
+   * Asks a client that has said nothing for a while whether it is there; one that is gone without a word would keep its streams for ever. One that has no call open,
+   * and had none for a while, is let go: strangers could otherwise hold every connection there is without ever saying who they are.
    */
   #keepAlive(settings: ConnectionSettings, misbehaved: (how: Misbehaviour) => void): void {
+    const { bytesRead } = this.#socket;
     this.#after(settings.keepaliveMs, () => {
       if (this.#session.destroyed) return; // It has said goodbye already.
       if (this.#calls.open === 0 && !this.#calls.any) {
@@ -109,6 +110,10 @@ export class GrpcConnection {
         return;
       }
       this.#calls.any = false;
+      if (this.#socket.bytesRead !== bytesRead) {
+        this.#keepAlive(settings, misbehaved);
+        return;
+      }
       const stopWaiting = this.#after(settings.keepaliveTimeoutMs, () => this.cut());
       this.#session.ping((error) => {
         stopWaiting();

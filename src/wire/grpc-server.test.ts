@@ -11,7 +11,7 @@ import { nextTurn } from "../base/slice.ts";
 import { CallRefusal } from "./call-refusal.ts";
 import type { DiscoveryStream } from "./discovery-stream.ts";
 import { type AdsClient, openAdsClient } from "./grpc-client.ts";
-import { createGrpcServer, type GrpcServer, type GrpcServerSettings, HEALTH_METHOD } from "./grpc-server.ts";
+import { createGrpcServer, type GrpcServer, type GrpcServerSettings, HEALTH_METHOD, SOTW_METHOD } from "./grpc-server.ts";
 import { GRPC_STATUS } from "./grpc-status.ts";
 
 const identity = (bytes: Buffer): Buffer => bytes;
@@ -237,6 +237,30 @@ describe("discovery streams", () => {
     ]);
     assert.deepEqual(rude, ["silent"]);
     used.destroy();
+  });
+
+  it("leave alone whoever says something, and ask the silent whether they are there", async () => {
+    await server.drain(0);
+    client.close();
+    const clock = manualClock();
+    await serve({ keepaliveMs: 30_000, keepaliveTimeoutMs: 10_000 }, clock);
+    const session = http2.connect(`http://127.0.0.1:${port}`);
+    session.request({ ":method": "POST", ":path": SOTW_METHOD, "content-type": "application/grpc" }).on("error", () => {});
+    await until(() => streams.length === 1);
+    let asked = 0;
+    session.on("ping", () => (asked += 1));
+    // What the server said before comes before its answer.
+    const speak = (): Promise<void> => new Promise((resolve) => void session.ping(() => resolve()));
+    for (let look = 0; look < 4; look += 1) {
+      await speak();
+      clock.advance(30_000);
+    }
+    await speak();
+    assert.equal(asked, 0);
+    clock.advance(30_000);
+    clock.advance(30_000);
+    await until(() => asked === 1);
+    session.destroy();
   });
 
   it("are not waited for when all that is left is a client that reads nothing", async () => {
