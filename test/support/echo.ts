@@ -1,6 +1,6 @@
 import { createServer as createHttpServer, type IncomingHttpHeaders } from "node:http";
 import type { AddressInfo } from "node:net";
-import { createServer as createTcpServer, type Server } from "node:net";
+import { createServer as createTcpServer, type Server, type Socket } from "node:net";
 import { onTestFinished } from "vitest";
 
 export interface Hit {
@@ -66,13 +66,19 @@ export async function tcpEcho(
   return { port: await listen(server, options.host ?? "127.0.0.1", options.port ?? 0), connections: () => connections };
 }
 
+/** Connections that are open when the test ends are cut: not everybody between a client and here says goodbye. */
 async function listen(server: Server, host: string, port: number): Promise<number> {
+  const open = new Set<Socket>();
+  server.on("connection", (socket: Socket) => {
+    open.add(socket);
+    socket.once("close", () => open.delete(socket));
+  });
   await new Promise<void>((resolve, reject) => server.once("error", reject).listen(port, host, resolve));
   onTestFinished(
     () =>
       new Promise<void>((resolve) => {
         server.close(() => resolve());
-        if ("closeAllConnections" in server && typeof server.closeAllConnections === "function") server.closeAllConnections();
+        for (const socket of open) socket.destroy();
       }),
   );
   return (server.address() as AddressInfo).port;
