@@ -35,6 +35,7 @@ export class MarkSum {
   }
 }
 
+/** The sum of a set. */
 export function sumOf(marks: Iterable<Mark>): MarkSum {
   const sum = new MarkSum();
   for (const mark of marks) sum.add(mark);

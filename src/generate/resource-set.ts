@@ -1,6 +1,6 @@
 import type { Engine, Query, Result } from "../engine/index.ts";
 import type { Encoded, FailedResource, ResourceSet } from "../wire/encoded.ts";
-import { StackedResources, unshared } from "../wire/stacked-resources.ts";
+import { stacked, unshared } from "../wire/stacked-resources.ts";
 import type { GenerateContext } from "./context.ts";
 
 /** Collects resources into a set. A generator that failed costs its own resource only. */
@@ -25,7 +25,7 @@ export function createCollector(): {
 /** Two sets as one, without copying the larger. Names do not overlap. */
 export function layered(base: ResourceSet, top: ResourceSet): ResourceSet {
   if (top.resources.size === 0 && top.failed.length === 0) return base;
-  return { resources: new StackedResources([base.resources, top.resources]), failed: [...base.failed, ...top.failed] };
+  return { resources: stacked([base.resources, top.resources]), failed: [...base.failed, ...top.failed] };
 }
 
 /** Equal sets: the same members by identity, which for encoded resources means the same content. Meant as `same` of queries that yield sets. */

@@ -25,7 +25,7 @@ describe("stacked resources", () => {
     expect(seen).toEqual([...flat.keys()].map((name) => `${name}=${name}`));
   });
 
-  it("are as flat as a map of one kind can be: no part is a stack, none is empty, and one alone is itself", () => {
+  it("have no stack and no empty map among their parts, and are the one map where there is no other", () => {
     const stack = stacked([stacked([a, b]), mapOf("d")]);
     expect(partsOf(stack).every((part) => part instanceof Map)).toBe(true);
     expect(partsOf(stack)).toHaveLength(3);

@@ -5,7 +5,7 @@ import { NO_OUTCOME, type PatchOutcome } from "../../envoy/patch/trace.ts";
 import type { ProxyView } from "../../model/proxy.ts";
 import { encodedBytes } from "../../wire/encode.ts";
 import type { Encoded, ResourceSet } from "../../wire/encoded.ts";
-import { StackedResources } from "../../wire/stacked-resources.ts";
+import { StackedResources, stacked } from "../../wire/stacked-resources.ts";
 import { type AddedResource, addResources, nameOf } from "./added-resources.ts";
 import type { PatchPlan } from "./plan.ts";
 
@@ -151,7 +151,7 @@ function patchSet(scene: LiveScene, set: ResourceSet, rules: KindRules): Patched
   const added = addResources(scene, rules, resources);
   for (const { patch, resource, fault } of added) if (fault !== undefined) scene.tell({ patch, resource: resource.name, reason: fault });
   const taken = new Map(added.flatMap(({ resource, fault }) => (fault === undefined ? [[resource.name, resource] as const] : [])));
-  const all = taken.size === 0 ? resources : new StackedResources([resources, taken]);
+  const all = taken.size === 0 ? resources : stacked([resources, taken]);
   return {
     set: all === set.resources ? set : { resources: all, failed: set.failed },
     added,
@@ -172,7 +172,7 @@ function patchMap(scene: LiveScene, resources: ResourceSet["resources"]): Resour
 
 function patchParts(scene: LiveScene, stack: StackedResources): ResourceSet["resources"] {
   const patched = stack.parts.map((part) => patchMap(scene, part));
-  return patched.every((part, index) => part === stack.parts[index]) ? stack : new StackedResources(patched);
+  return patched.every((part, index) => part === stack.parts[index]) ? stack : stacked(patched);
 }
 
 function patchMembers(scene: LiveScene, resources: ResourceSet["resources"]): ResourceSet["resources"] {
