@@ -18,7 +18,8 @@ export function ensureClusterPrograms(root, say) {
   if (missing) compile(join(root, "test/cluster/kubernetes"), kubernetes, say);
 }
 
-function hasGo() {
+/** Whether there is a Go to compile with. */
+export function hasGo() {
   try {
     execFileSync("go", ["version"], { stdio: "ignore" });
     return true;
@@ -74,7 +75,7 @@ const buildCommand = (out, flags) => [
 ];
 
 /** Works in a directory beside the target, so that what is finished is put in place by a rename. */
-function inWorkDir(target, run) {
+export function inWorkDir(target, run) {
   mkdirSync(target, { recursive: true });
   const work = mkdtempSync(join(target, ".work-"));
   try {

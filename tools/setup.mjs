@@ -1,5 +1,5 @@
-// Set-up in steps that run only when needed: packages, generated code, bundles, Envoy, the programs of a Kubernetes cluster for tests. Plain
-// JavaScript for any Node >= 20, because it runs before the pinned Node and the packages exist. Usage: node tools/setup.mjs packages|code|bundle|envoy|cluster …
+// Set-up in steps that run only when needed: packages, generated code, bundles, Envoy, the programs of a Kubernetes cluster and h2spec for tests. Plain
+// JavaScript for any Node >= 20, because it runs before the pinned Node and the packages exist. Usage: node tools/setup.mjs packages|code|bundle|envoy|cluster|h2spec …
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
@@ -20,6 +20,7 @@ import { fileURLToPath } from "node:url";
 import { bundle } from "./bundle.mjs";
 import { ensureClusterPrograms } from "./cluster-programs.mjs";
 import { GENERATOR_INPUTS, generateCode } from "./generate-code.mjs";
+import { ensureH2spec } from "./h2spec.mjs";
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const ENVOY_VERSION = "1.40.0";
@@ -47,6 +48,7 @@ const STEPS = {
   },
   envoy: { always: true, run: fetchEnvoy },
   cluster: { always: true, run: () => ensureClusterPrograms(root, say) },
+  h2spec: { always: true, run: () => ensureH2spec(root, say) },
 };
 
 async function main(names) {

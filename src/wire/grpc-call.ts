@@ -1,13 +1,13 @@
-import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Peer } from "./discovery-stream.ts";
 import { GRPC_STATUS, type GrpcStatus } from "./grpc-status.ts";
+import { HTTP2_ERROR } from "./http2/frame.ts";
+import { headerBlock } from "./http2/hpack.ts";
+import type { ServerStream } from "./http2/server-stream.ts";
 import { MESSAGE_PREFIX_BYTES, MessageReader } from "./message-reader.ts";
 import type { Misbehaviour } from "./misbehaviour.ts";
-import { PacedWriter, writeTogether } from "./paced-writer.ts";
 import { type MessageBytes, messageSize } from "./shared-blocks.ts";
-import type { SharedPace } from "./shared-pace.ts";
 
 /** What happens on a call. `ended` comes once, last. */
 export interface CallEvents {
@@ -18,23 +18,21 @@ export interface CallEvents {
 }
 
 export interface CallOptions {
-  readonly stream: ServerHttp2Stream;
-  readonly headers: IncomingHttpHeaders;
+  readonly stream: ServerStream;
   /** Who is at the other end of the connection. */
   readonly connection: Omit<Peer, "header">;
   readonly maxRequestBytes: number;
   readonly clock: Clock;
-  /** How fast large messages may go; given where the connection is over TLS. */
-  readonly pace?: SharedPace;
   misbehaved?(how: Misbehaviour): void;
 }
 
-const OK: OutgoingHttpHeaders = { "grpc-status": String(GRPC_STATUS.OK) };
 const HANG_UP_MS = 1_000;
 
-/** As a list, which costs less for each call than an object, whose names are judged and put in order. Copied, since Node adds the date to it. */
-const HEADERS: readonly string[] = [":status", "200", "content-type", "application/grpc", "grpc-accept-encoding", "identity"];
-const WITH_TRAILERS = { waitForTrailers: true };
+const HEADERS = headerBlock([
+  [":status", "200"],
+  ["content-type", "application/grpc"],
+  ["grpc-accept-encoding", "identity"],
+]);
 
 /**
  * One gRPC call on an HTTP/2 stream (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md). Messages are handed to the network as they
@@ -42,84 +40,62 @@ const WITH_TRAILERS = { waitForTrailers: true };
  */
 export class GrpcCall {
   readonly peer: Peer;
-  readonly #stream: ServerHttp2Stream;
+  readonly #stream: ServerStream;
   readonly #reader: MessageReader;
   readonly #clock: Clock;
   readonly #misbehaved: (how: Misbehaviour) => void;
-  readonly #paced: PacedWriter | undefined;
-  #status: OutgoingHttpHeaders | undefined;
+  #begun = false;
   #open = true;
-  /** The client has said all it will say. */
-  #heard = false;
   #events: CallEvents | undefined;
 
-  constructor({ stream, headers, connection, maxRequestBytes, clock, pace, misbehaved = () => {} }: CallOptions) {
+  constructor({ stream, connection, maxRequestBytes, clock, misbehaved = () => {} }: CallOptions) {
     this.#clock = clock;
     this.#misbehaved = misbehaved;
-    this.#paced = pace && new PacedWriter(stream, pace);
     this.#stream = stream;
     this.#reader = new MessageReader(maxRequestBytes);
-    this.peer = { ...connection, header: (name) => first(headers[name]) };
-    stream.on("error", () => this.#end()); // Resets and broken connections; without a listener they would end the process.
-    stream.on("aborted", () => this.#end());
-    stream.on("close", () => this.#end());
-    stream.on("wantTrailers", () => {
-      stream.sendTrailers(this.#status ?? OK);
-      if (!this.#heard) hangUp(stream, clock);
-    });
+    this.peer = { ...connection, header: (name) => stream.head.get(name) };
   }
 
   /** Starts to read. A throw of the listener ends this call alone. */
   listen(events: CallEvents): void {
     this.#events = events;
-    if (!this.#open) {
-      events.ended();
-      return;
-    }
-    this.#stream.on("data", (bytes: Buffer) => this.#take(bytes, events));
-    this.#stream.on("end", () => {
-      this.#heard = true;
-      if (this.#open) events.finished();
+    if (!this.#open) events.ended();
+    this.#stream.listen({
+      content: (bytes) => this.#take(bytes, events),
+      finished: () => {
+        if (this.#open) events.finished();
+      },
+      closed: () => this.#end(),
     });
   }
 
   /** Sends the one message of a call that has no other, and ends it: all of it in one write. */
   answer(message: Uint8Array): void {
     if (!this.#open) return;
-    this.#stream.respond([...HEADERS], WITH_TRAILERS);
-    this.#stream.end(Buffer.concat([prefixOf([message]), message]));
-    this.#end();
+    this.send([message], () => {});
+    this.close(GRPC_STATUS.OK, "");
   }
 
   /** Says that the call is taken, where nothing was said on it yet. */
   begin(): void {
-    if (this.#open && !this.#stream.headersSent) this.#stream.respond([...HEADERS], WITH_TRAILERS);
+    if (!this.#open || this.#begun) return;
+    this.#begun = true;
+    this.#stream.respond(HEADERS);
   }
 
   /** Queues a message; `flushed` is called when the network has taken all of it. */
   send(message: MessageBytes, flushed: () => void): void {
     if (!this.#open) return;
     this.begin();
-    const stream = this.#stream;
     const small = smallMessage(message);
-    const buffers = small === undefined ? [prefixOf(message), ...message] : [small];
-    if (this.#paced === undefined) writeTogether(stream, buffers, flushed);
-    else this.#paced.write(buffers, flushed);
+    this.#stream.write(small === undefined ? [prefixOf(message), ...message] : [small], flushed);
   }
 
   /** Ends the call with a status, after what was queued. */
   close(status: GrpcStatus, reason: string): void {
     if (!this.#open) return;
-    const stream = this.#stream;
-    const trailers = statusOf(status, reason);
-    if (stream.headersSent) {
-      this.#status = trailers;
-      if (this.#paced === undefined) stream.end();
-      else this.#paced.end();
-    } else if (!stream.destroyed) {
-      stream.respond([...HEADERS, ...Object.entries(trailers).flatMap(([name, value]) => [name, String(value)])], { endStream: true });
-      hangUp(stream, this.#clock);
-    }
+    const trailers = statusBlock(status, reason);
+    this.#stream.end(this.#begun ? trailers : Buffer.concat([HEADERS, trailers]), () => hangUp(this.#stream, this.#clock));
     this.#end();
   }
 
@@ -157,17 +133,17 @@ export class GrpcCall {
  * Resets a stream whose client has been told the end and leaves its own side open: it no longer counts, but would stay. Clients that behave are
  * gone by then; a reset sent at once would overtake the status.
  */
-function hangUp(stream: ServerHttp2Stream, clock: Clock): void {
+function hangUp(stream: ServerStream, clock: Clock): void {
   stream.resume();
-  const cancel = clock.after(HANG_UP_MS, () => stream.close(constants.NGHTTP2_NO_ERROR));
-  stream.once("close", cancel);
+  clock.after(HANG_UP_MS, () => stream.reset(HTTP2_ERROR.NO_ERROR));
 }
 
-function statusOf(status: GrpcStatus, reason: string): OutgoingHttpHeaders {
-  return {
-    "grpc-status": String(status),
-    ...(reason !== "" && { "grpc-message": percentEncoded(reason.slice(0, 2_000).toWellFormed()) }),
-  };
+const OK = headerBlock([["grpc-status", String(GRPC_STATUS.OK)]]);
+
+function statusBlock(status: GrpcStatus, reason: string): Buffer {
+  if (status === GRPC_STATUS.OK && reason === "") return OK;
+  const message = percentEncoded(reason.slice(0, 2_000).toWellFormed());
+  return headerBlock([["grpc-status", String(status)], ...(message === "" ? [] : [["grpc-message", message] as const])]);
 }
 
 /** Messages up to this size are put together for all streams they go to: what each stream would do with several buffers costs more than one copy. */
@@ -190,8 +166,6 @@ function prefixOf(message: MessageBytes): Buffer {
   prefix.writeUInt32BE(messageSize(message), 1);
   return prefix;
 }
-
-const first = (value: string | readonly string[] | undefined): string | undefined => (typeof value === "object" ? value[0] : value);
 
 /** As gRPC has it: what is not printable ASCII, and the percent sign. Clients differ in what else they would decode. */
 const percentEncoded = (text: string): string => text.replaceAll(/[^ -$&-~]+/g, encodeURIComponent);

@@ -1,9 +1,11 @@
-import { type IncomingHttpHeaders, performServerHandshake, type ServerHttp2Session, type ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import type { Clock } from "../base/clock.ts";
 import type { Peer } from "./discovery-stream.ts";
+import { ServerSession } from "./http2/server-session.ts";
+import type { ServerStream } from "./http2/server-stream.ts";
 import type { Misbehaviour } from "./misbehaviour.ts";
+import type { SharedPace } from "./shared-pace.ts";
 
 export interface ConnectionSettings {
   readonly keepaliveMs: number;
@@ -16,51 +18,46 @@ export interface ConnectionSettings {
 export interface ConnectionOptions {
   readonly settings: ConnectionSettings;
   readonly clock: Clock;
-  opened(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void;
+  /** How fast large messages may go over TLS. */
+  readonly pace: SharedPace;
+  opened(stream: ServerStream): void;
   /** Called once. */
   closed(): void;
   misbehaved(how: Misbehaviour): void;
 }
 
-/** Memory of one connection beyond which it opens no more streams. What is queued for it counts, so it is more than all streams together may queue. */
-const MAX_SESSION_MB = 128;
 const AGE_GRACE_MS = 10_000;
 
-/** One client's HTTP/2 connection. Floods of resets, pings, settings and bad frames end it: those limits are Node's own. */
+/** One client's HTTP/2 connection. */
 export class GrpcConnection {
   readonly peer: Omit<Peer, "header">;
-  /** Whether it is over TLS. */
-  readonly encrypted: boolean;
   readonly #socket: Socket;
-  readonly #session: ServerHttp2Session;
+  readonly #session: ServerSession;
   readonly #clock: Clock;
   readonly #timers = new Set<() => void>();
   readonly #closed = Promise.withResolvers<void>();
-  /** Calls that are open, and whether there was one since the last look. */
-  readonly #calls = { open: 0, any: false, ever: false };
+  /** Whether there was a call since the last look, and at all. */
+  readonly #calls = { any: false, ever: false };
 
-  constructor(socket: Socket, { settings, clock, opened, closed, misbehaved }: ConnectionOptions) {
+  constructor(socket: Socket, { settings, clock, pace, opened, closed, misbehaved }: ConnectionOptions) {
     this.#socket = socket;
     this.#clock = clock;
-    this.encrypted = socket instanceof TLSSocket;
     this.peer = { address: addressOf(socket), ...certificateOf(socket) };
-    this.#session = performServerHandshake(socket, {
-      maxSessionMemory: MAX_SESSION_MB,
-      settings: { maxConcurrentStreams: settings.maxStreamsPerConnection, enablePush: false },
-    });
-    this.#session.on("stream", (stream, headers) => {
-      this.#noteCall(stream);
-      opened(stream, headers);
-    });
-    this.#session.on("error", (error: NodeJS.ErrnoException) => {
-      if (error.code?.startsWith("ERR_HTTP2") === true) misbehaved("http2");
-      this.cut();
-    });
-    socket.on("error", () => this.cut());
-    this.#session.once("close", () => {
-      for (const cancel of this.#timers) cancel();
-      this.#closed.resolve();
-      closed();
+    this.#session = new ServerSession(socket, {
+      maxStreams: settings.maxStreamsPerConnection,
+      clock,
+      pace: socket instanceof TLSSocket ? pace : undefined,
+      opened: (stream) => {
+        this.#calls.any = true;
+        this.#calls.ever = true;
+        opened(stream);
+      },
+      failed: () => misbehaved("http2"),
+      closed: () => {
+        for (const cancel of this.#timers) cancel();
+        this.#closed.resolve();
+        closed();
+      },
     });
     if (settings.keepaliveMs > 0) this.#keepAlive(settings, misbehaved);
     if (settings.maxConnectionAgeMs > 0) this.#after(settings.maxConnectionAgeMs, () => void this.retire(AGE_GRACE_MS));
@@ -68,29 +65,19 @@ export class GrpcConnection {
 
   /** Bytes the network has taken so far. */
   get written(): number {
-    return this.#socket.bytesWritten - this.#socket.writableLength;
+    return this.#session.written;
   }
 
   /** Asks the client to go elsewhere, lets its calls finish for `ms`, then cuts it. Resolves when it is gone. */
   retire(ms: number): Promise<void> {
-    if (!this.#session.closed) this.#session.close();
+    this.#session.leave();
     this.#after(ms, () => this.cut());
     return this.#closed.promise;
   }
 
   /** Ends the connection without a word: a client that does not read cannot be told. */
   cut(): void {
-    this.#session.destroy();
     this.#socket.destroy();
-  }
-
-  #noteCall(stream: ServerHttp2Stream): void {
-    this.#calls.open += 1;
-    this.#calls.any = true;
-    this.#calls.ever = true;
-    stream.once("close", () => {
-      this.#calls.open -= 1;
-    });
   }
 
   /**
@@ -100,8 +87,8 @@ export class GrpcConnection {
   #keepAlive(settings: ConnectionSettings, misbehaved: (how: Misbehaviour) => void): void {
     const { bytesRead } = this.#socket;
     this.#after(settings.keepaliveMs, () => {
-      if (this.#session.destroyed) return; // It has said goodbye already.
-      if (this.#calls.open === 0 && !this.#calls.any) {
+      if (this.#socket.destroyed) return; // It has said goodbye already.
+      if (this.#session.streams === 0 && !this.#calls.any) {
         if (this.#calls.ever) void this.retire(AGE_GRACE_MS);
         else {
           misbehaved("silent");
@@ -115,9 +102,9 @@ export class GrpcConnection {
         return;
       }
       const stopWaiting = this.#after(settings.keepaliveTimeoutMs, () => this.cut());
-      this.#session.ping((error) => {
+      this.#session.ping(() => {
         stopWaiting();
-        if (error === null) this.#keepAlive(settings, misbehaved);
+        this.#keepAlive(settings, misbehaved);
       });
     });
   }
