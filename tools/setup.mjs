@@ -25,6 +25,11 @@ import { ensureH2spec } from "./h2spec.mjs";
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
 const ENVOY_VERSION = "1.40.0";
 
+const BUNDLE_TOOLS = [
+  ...["bundle.mjs", "snapshot.mjs", "snapshot-compile.mjs", "snapshot-guard.mjs", "snapshot-modules.mjs"],
+  ...["rehearsal.mjs", "rehearsal-mesh.yaml", "rehearsal-proxy.mjs"],
+];
+
 const STEPS = {
   packages: {
     inputs: ["package-lock.json"],
@@ -41,7 +46,7 @@ const STEPS = {
   },
   bundle: {
     needs: "code",
-    inputs: ["src", "tools/bundle.mjs", "tools/snapshot.mjs", "tools/snapshot-guard.mjs", "package-lock.json"],
+    inputs: ["src", ...BUNDLE_TOOLS.map((name) => `tools/${name}`), "package-lock.json"],
     produces: "dist/istiod.mjs",
     title: "bundling programs",
     run: () => bundle(root),

@@ -1,9 +1,10 @@
 // Makes snapshots of programs: the process as it is once all modules are read, which a start then takes up instead of reading them.
 // Node's documents call this a user-land start-up snapshot. It is a matter of speed alone: without it `bin/run` starts the bundle.
 import { execFileSync } from "node:child_process";
-import { mkdirSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { withModules } from "./snapshot-modules.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 
@@ -47,16 +48,39 @@ const lateDefaultMetrics = {
 /**
  * Writes `<out>/<program>.blob` from `src/bin/<program>.ts`, and beside it the sizes of the Node that made it and of the blob itself: `bin/run`
  * takes a snapshot only where both are still those. Node alone would end with an error where it is another Node's, or cut off.
+ *
+ * `flags` are those of V8 that the program runs under. `rehearse` runs it from a first snapshot and says what a start compiles; the snapshot then holds that
+ * compiled. Where the rehearsal fails, for want of a free port for instance, the first snapshot stays.
  */
-export async function snapshot({ root, out, program, build }) {
+export async function snapshot({ root, out, program, flags = [], build, rehearse }) {
   const node = join(root, "node_modules/.bin/node");
   const work = join(root, ".cache/snapshot");
   const script = join(work, `${program}.cjs`);
   mkdirSync(work, { recursive: true });
-  await build({
+  await bundleScript({ root, program, script, node, build });
+  const blob = join(out, `${program}.blob`);
+  takeSnapshot({ root, program, flags, node, script, blob });
+  if (rehearse !== undefined) {
+    try {
+      const used = await rehearse({ root, node, flags, blob, entry: join(out, `${program}.mjs`), work });
+      takeSnapshot({ root, program, flags, node, script, blob, used });
+    } catch (error) {
+      process.stderr.write(`set-up: the snapshot of ${program} is made without compiled code: ${error.message}\n`);
+    }
+  }
+  writeFileSync(`${blob}.sizes`, `${statSync(node).size}\n${statSync(blob).size}\n`);
+}
+
+function bundleScript({ root, program, script, node, build }) {
+  const own = (name) => JSON.stringify(join(here, name));
+  return build({
     absWorkingDir: root,
     stdin: {
-      contents: `import { liftGuard } from ${JSON.stringify(join(here, "snapshot-guard.mjs"))}; import "./src/bin/${program}.ts"; liftGuard();`,
+      contents: `import { liftGuard } from ${own("snapshot-guard.mjs")};
+        import { compileAhead } from ${own("snapshot-compile.mjs")};
+        import "./src/bin/${program}.ts";
+        liftGuard();
+        compileAhead(process.env.SNAPSHOT_FUNCTIONS);`,
       resolveDir: root,
     },
     outfile: script,
@@ -72,19 +96,32 @@ export async function snapshot({ root, out, program, build }) {
     define: { "process.env.BUF_BIGINT_DISABLE": '""' },
     plugins: [lateBuiltins(namesOfBuiltins(node)), lateDefaultMetrics],
   });
-  // Without compiled code of all of Node's own modules: a process holds the blob as long as it runs, and most of them it never loads.
-  const config = join(work, `${program}.json`);
-  writeFileSync(config, JSON.stringify({ builder: script, withoutCodeCache: true }));
-  const blob = join(out, `${program}.blob`);
+}
+
+/** Takes the snapshot: without compiled code, or with that of the functions and modules of Node that are `used`. */
+function takeSnapshot({ root, program, flags, node, script, blob, used }) {
+  const [config, list, made] = [script.replace(/cjs$/, "json"), script.replace(/cjs$/, "functions.json"), `${blob}.tmp`];
+  writeFileSync(config, JSON.stringify({ builder: script, withoutCodeCache: used === undefined }));
+  const { SNAPSHOT_FUNCTIONS: _, ...env } = process.env;
+  if (used !== undefined) {
+    writeFileSync(list, JSON.stringify(used.functions));
+    env.SNAPSHOT_FUNCTIONS = list;
+  }
   try {
-    execFileSync(node, ["--snapshot-blob", `${blob}.tmp`, "--build-snapshot-config", config], { cwd: root, stdio: "pipe" });
-  } catch ({ stderr }) {
+    execFileSync(node, [...flags, "--snapshot-blob", made, "--build-snapshot-config", config], { cwd: root, env, stdio: "pipe" });
+  } catch (error) {
+    rmSync(made, { force: true });
     // Without the line of the script, which is all of the program.
-    const lines = String(stderr).split("\n");
+    const lines = String(error.stderr ?? error.message).split("\n");
     throw new Error(`no snapshot of ${program} could be made\n${lines.filter((line) => line.length < 500).join("\n")}`);
   }
-  renameSync(`${blob}.tmp`, blob);
-  writeFileSync(`${blob}.sizes`, `${statSync(node).size}\n${statSync(blob).size}\n`);
+  if (used !== undefined) {
+    const small = withModules(readFileSync(made), used.modules);
+    rmSync(made);
+    if (small === undefined) throw new Error("Node writes its snapshots in another way");
+    writeFileSync(made, small);
+  }
+  renameSync(made, blob);
 }
 
 /** What each module of Node exports. Asked of the Node that runs the program: this script may run on another. */

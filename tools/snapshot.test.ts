@@ -5,7 +5,9 @@ import { promisify } from "node:util";
 import { build } from "esbuild";
 import { describe, expect, it } from "vitest";
 import { tempDir } from "../test/support/cleanup.ts";
-import { snapshot } from "./snapshot.mjs";
+import { V8_FLAGS } from "./bundle.mjs";
+import { readLog } from "./rehearsal.mjs";
+import { type Rehearsal, snapshot, type UsedCode } from "./snapshot.mjs";
 
 const PACKAGES = join(import.meta.dirname, "../node_modules");
 const run = promisify(execFile);
@@ -20,7 +22,17 @@ async function checkout(program: string): Promise<string> {
   return root;
 }
 
-const make = (root: string): Promise<void> => snapshot({ root, out: join(root, "dist"), program: "program", build });
+type Rehearse = (rehearsal: Rehearsal) => Promise<UsedCode>;
+
+const make = (root: string, rehearse?: Rehearse): Promise<void> =>
+  snapshot({ root, out: join(root, "dist"), program: "program", build, ...(rehearse !== undefined && { rehearse }) });
+
+/** What V8 says a start from this snapshot compiles. */
+async function compiledBy({ node, blob, work }: Pick<Rehearsal, "node" | "blob" | "work">): Promise<UsedCode> {
+  const log = join(work, "v8.log");
+  await run(node, ["--log-function-events", "--no-logfile-per-isolate", `--logfile=${log}`, "--snapshot-blob", blob, "program.mjs"]);
+  return readLog(await readFile(log, "latin1"));
+}
 
 const main = (body: string): string => `
   import { startupSnapshot } from "node:v8";
@@ -28,6 +40,11 @@ const main = (body: string): string => `
   startupSnapshot.setDeserializeMainFunction(() => { ${body} });`;
 
 describe("a snapshot", () => {
+  it("is compiled under the flags that it runs under", async () => {
+    const script = await readFile(join(import.meta.dirname, "../bin/run"), "utf8");
+    for (const flag of V8_FLAGS) expect(script).toContain(flag);
+  });
+
   it("starts with what was loaded, and with the arguments, environment, time and modules of its own process", async () => {
     const told = "typeof request, process.env.GREETING, process.argv[2], Date.now() > 1e12, loaded.size";
     const root = await checkout(`const loaded = new Map([["a", 1]]);${main(`console.log(${told})`)}`);
@@ -58,6 +75,36 @@ describe("a snapshot", () => {
     const [first, second] = [await start(), await start()];
     expect(first[1]).not.toBe(second[1]);
     expect(first[2]).not.toBe(second[2]);
+  });
+
+  it("holds compiled what a rehearsed start compiled, of the program and of the modules that it loads", async () => {
+    const root = await checkout(
+      `class Greeter { #word() { return "hello"; } greet() { return [1].map(() => this.#word()).join(); } idle() {} }
+      ${main('console.log(new Greeter().greet(), typeof request, typeof process.getBuiltinModule("node:http2").connect)')}`,
+    );
+    const place = { node: join(PACKAGES, ".bin/node"), blob: join(root, "dist/program.blob"), work: root };
+    const script = join(root, ".cache/snapshot/program.cjs");
+    let before: UsedCode | undefined;
+    await make(root, async (rehearsal) => {
+      before = await compiledBy({ ...rehearsal, work: root });
+      return before;
+    });
+    expect(before?.functions[script]?.length).toBeGreaterThan(3);
+    expect(before?.modules).toContain("http2");
+    const after = await compiledBy(place);
+    expect(after.functions[script]).toBeUndefined();
+    const env = { ...process.env, NODE_DEBUG_NATIVE: "CODE_CACHE" };
+    const { stdout, stderr } = await run(place.node, ["--snapshot-blob", place.blob, "program.mjs"], { env });
+    expect(stdout).toBe("hello function function\n");
+    expect(stderr).toMatch(/Code cache of http2 .*accepted/);
+    expect(stderr).not.toMatch(/rejected/);
+  });
+
+  it("is made without compiled code where the rehearsal fails", async () => {
+    const root = await checkout(main('console.log("hello")'));
+    await make(root, () => Promise.reject(new Error("no port is free")));
+    const { stdout } = await run(process.execPath, ["--snapshot-blob", join(root, "dist/program.blob"), "program.mjs"]);
+    expect(stdout).toBe("hello\n");
   });
 
   const frozen: readonly [what: string, statement: string, want: RegExp][] = [

@@ -1,0 +1,108 @@
+// Restarts istiod in a small mesh while its snapshot is being made, to learn what a restart runs.
+import { spawn } from "node:child_process";
+import { copyFileSync, existsSync, mkdirSync, readFileSync, rmSync } from "node:fs";
+import { get } from "node:http";
+import { createServer } from "node:net";
+import { dirname, join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { visit } from "./rehearsal-proxy.mjs";
+
+const MESH = join(dirname(fileURLToPath(import.meta.url)), "rehearsal-mesh.yaml");
+const LIMIT_MS = 20_000;
+const POLL_MS = 20;
+/** A proxy that comes back with what it is to hold gets no answer: by then it has been settled. */
+const SETTLED_MS = 300;
+
+/**
+ * Starts istiod from a snapshot, lets it keep what it keeps for its next start, and starts it again with a proxy that comes back. Gives what the second start
+ * compiled: positions of functions by script, and the modules of Node that it loaded.
+ */
+export async function rehearse({ root, node, flags, blob, entry, work }) {
+  const home = join(work, "rehearsal");
+  rmSync(home, { recursive: true, force: true });
+  mkdirSync(join(home, "etc/istio/conf"), { recursive: true });
+  copyFileSync(MESH, join(home, "etc/istio/conf/mesh.yaml"));
+  const log = join(home, "v8.log");
+  // The same for both: what was kept counts for the same settings only.
+  const ports = await freePorts(5);
+  const meet = async ({ more, leaves, held }) => {
+    const { stop } = await startIstiod({ command: [node, ...flags, ...more, "--snapshot-blob", blob, entry], home, ports });
+    return visit({ root, port: ports[0], leaves: leaves(), held }).finally(stop);
+  };
+  const kept = () => ["documents", "receipts"].every((name) => existsSync(join(home, "var/lib/istio", name)));
+  const held = await meet({ more: [], leaves: () => until(kept) });
+  await meet({ more: ["--log-function-events", "--no-logfile-per-isolate", `--logfile=${log}`], leaves: () => sleep(SETTLED_MS), held });
+  return readLog(readFileSync(log, "latin1"));
+}
+
+/** What V8's log of functions says was compiled from source: `function,interpreter,<script>,<start>,…`, `script-details,<script>,<name>,…`. */
+export function readLog(text) {
+  const names = new Map();
+  const made = new Set();
+  const starts = new Map();
+  for (const line of text.split("\n")) {
+    const [event, what, third, fourth] = line.split(",", 4);
+    if (event === "script-details") names.set(what, third);
+    else if (event === "script" && what === "create") made.add(third);
+    else if (event === "function" && what === "interpreter") starts.set(third, (starts.get(third) ?? new Set()).add(Number(fourth)));
+  }
+  const functions = {};
+  for (const [script, found] of starts) if (names.has(script)) functions[names.get(script)] = [...found].sort((a, b) => a - b);
+  const modules = [...made].map((script) => names.get(script) ?? "").filter((name) => name.startsWith("node:"));
+  return { functions, modules: modules.map((name) => name.slice("node:".length)) };
+}
+
+/** Only with settings of its own: not those of who builds. */
+async function startIstiod({ command: [node, ...args], home, ports }) {
+  const [GRPC_ADDR, SECURE_GRPC_ADDR, HTTP_ADDR, MONITORING_ADDR, HTTPS_ADDR] = ports.map((port) => `127.0.0.1:${port}`);
+  const env = { ISTIO_HOME: home, KUBECONFIG: join(home, "none"), GRPC_ADDR, SECURE_GRPC_ADDR, HTTP_ADDR, MONITORING_ADDR, HTTPS_ADDR };
+  const child = spawn(node, args, { cwd: home, env, stdio: "ignore" });
+  const ended = new Promise((resolve, reject) => child.once("exit", resolve).once("error", reject));
+  const stop = async () => {
+    child.kill("SIGTERM");
+    const timer = setTimeout(() => child.kill("SIGKILL"), LIMIT_MS);
+    await ended.finally(() => clearTimeout(timer));
+  };
+  try {
+    await until(() => {
+      if (child.exitCode !== null || child.signalCode !== null) throw new Error("istiod ended before it was ready");
+      return answers(`http://${HTTP_ADDR}/ready`);
+    });
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  return { stop };
+}
+
+async function until(holds) {
+  for (const end = Date.now() + LIMIT_MS; !(await holds()); await sleep(POLL_MS))
+    if (Date.now() > end) throw new Error("istiod took too long");
+}
+
+const answers = (url) =>
+  new Promise((resolve) => {
+    const request = get(url, { agent: false }, (response) => resolve(response.resume().statusCode === 200));
+    request.on("error", () => resolve(false));
+  });
+
+async function freePorts(count) {
+  const servers = await Promise.all(
+    Array.from(
+      { length: count },
+      () =>
+        new Promise(
+          (resolve, reject) =>
+            void createServer()
+              .once("error", reject)
+              .listen(0, "127.0.0.1", function () {
+                resolve(this);
+              }),
+        ),
+    ),
+  );
+  const ports = servers.map((server) => server.address().port);
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
+  return ports;
+}
