@@ -84,7 +84,7 @@ const SHORTEST = 2 * 16;
  * The sums are made with secrets of this process: who does not know them cannot make a list that passes for that of another.
  */
 export function sharedLists(): RequestLists {
-  const secrets = crypto.getRandomValues(new Int32Array(3));
+  const secrets = crypto.getRandomValues(new Int32Array(5));
   const shared = <T extends object>(read: (bytes: Uint8Array, ranges: Ranges) => T): ((bytes: Uint8Array, ranges: Ranges) => T) => {
     const known = new Map<string, WeakRef<T>>();
     return (bytes, ranges) => {
@@ -102,30 +102,61 @@ export function sharedLists(): RequestLists {
   return { names: shared(plainLists.names), versions: shared(plainLists.versions) };
 }
 
-/** The same for the same entries in any order. Four bytes at a time: all that proxies say they hold after a restart goes through here. */
-function sumOf(bytes: Uint8Array, ranges: Ranges, [first = 0, second = 0, third = 0]: Int32Array): string {
+/**
+ * The same for the same entries in any order. All that proxies say they hold after a restart goes through here, so it takes eight bytes at a time and the
+ * two words of them in sums that do not wait for each other; each word goes into two sums by factors that are secret, so that nobody can choose what levels out.
+ */
+function sumOf(bytes: Uint8Array, ranges: Ranges, secrets: Int32Array): string {
+  const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+  // One by one: taken apart as a list they are not known to be integers, and all that follows takes nearly twice as long.
+  const first = secrets[0] ?? 0;
+  const second = secrets[1] ?? 0;
+  const factor = (secrets[2] ?? 0) | 1;
+  const otherFactor = (secrets[3] ?? 0) | 1;
+  const lastFactor = (secrets[4] ?? 0) | 1;
   let sumA = 0;
   let sumB = 0;
   let sumC = 0;
   for (let at = 0; at < ranges.length; at += 2) {
     const from = ranges[at] ?? 0;
     const to = ranges[at + 1] ?? 0;
+    const last = to - 8;
     let a = first ^ (to - from);
     let b = second;
-    for (let index = from; index < to; index += 4) {
-      // The last word of an entry is filled up with zeros; its length, which is part of the sum, tells them from bytes.
-      let word = bytes[index] ?? 0;
-      if (index + 1 < to) word |= (bytes[index + 1] ?? 0) << 8;
-      if (index + 2 < to) word |= (bytes[index + 2] ?? 0) << 16;
-      if (index + 3 < to) word |= (bytes[index + 3] ?? 0) << 24;
-      a = Math.imul(a ^ word, 0x85ebca6b);
-      a ^= a >>> 13;
-      b = Math.imul(b + word, 0xc2b2ae35);
-      b ^= b >>> 15;
+    let c = second ^ (to - from);
+    let d = first;
+    if (last < from) {
+      for (let index = from; index < to; index++) {
+        const x = bytes[index] ?? 0;
+        a = Math.imul(a ^ x, factor);
+        a ^= a >>> 13;
+        b = Math.imul(b + x, otherFactor);
+        b ^= b >>> 15;
+      }
+    } else {
+      // The last eight bytes may overlap those before them: how long an entry is, which is part of the sum, says how far.
+      for (let index = from; ; index += 8) {
+        if (index > last) index = last;
+        const x = view.getInt32(index, true);
+        const y = view.getInt32(index + 4, true);
+        a = Math.imul(a ^ x, factor);
+        a ^= a >>> 13;
+        b = Math.imul(b + x, otherFactor);
+        b ^= b >>> 15;
+        c = Math.imul(c ^ y, factor);
+        c ^= c >>> 13;
+        d = Math.imul(d + y, otherFactor);
+        d ^= d >>> 15;
+        if (index === last) break;
+      }
     }
-    sumA = (sumA + a) >>> 0;
-    sumB = (sumB + b) >>> 0;
-    sumC = (sumC + Math.imul(a ^ third, b | 1)) >>> 0;
+    a = Math.imul(a ^ d, lastFactor);
+    a ^= a >>> 13;
+    b = Math.imul(b + c, lastFactor);
+    b ^= b >>> 15;
+    sumA = (sumA + a) | 0;
+    sumB = (sumB + b) | 0;
+    sumC = (sumC + Math.imul(a ^ second, b | 1)) | 0;
   }
   return `${ranges.length} ${sumA} ${sumB} ${sumC}`;
 }
