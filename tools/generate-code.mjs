@@ -4,7 +4,7 @@ import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, r
 import { dirname, join } from "node:path";
 
 /** Files whose content decides what is generated: set-up generates again only when one of them changed. */
-export const GENERATOR_INPUTS = ["tools/generate-code.mjs", "proto", "package-lock.json"];
+export const GENERATOR_INPUTS = ["tools/generate-code.mjs", "tools/file-desc.mjs", "proto", "package-lock.json"];
 
 /** Writes `src/gen` whole or not at all: code is generated beside it and renamed into place. */
 export function generateCode(root) {
@@ -24,7 +24,7 @@ export function generateCode(root) {
     stdio: ["ignore", "inherit", "inherit"],
     env: { ...process.env, PATH: `${bin}:${process.env.PATH}` },
   });
-  writeFileDescriptor(join(work, "out"));
+  writeFileDescriptor(root, join(work, "out"));
   writeFileIndex(join(work, "out"));
   const target = join(root, "src/gen");
   rmSync(target, { recursive: true, force: true });
@@ -32,39 +32,27 @@ export function generateCode(root) {
   renameSync(join(work, "out"), target);
 }
 
-const FILE_DESC = `import { fileDesc as describe } from "@bufbuild/protobuf/codegenv2";
+/** What of the library's is ours in generated code: see the file. */
+const FILE_DESC = { from: "tools/file-desc.mjs", to: "file-desc.js", names: ["fileDesc", "tsEnum"] };
 
-const known = new WeakMap();
-
-function alone(file) {
-  const one = known.get(file) ?? { ...file, dependencies: file.proto.publicDependency.length > 0 ? file.dependencies : [] };
-  known.set(file, one);
-  return one;
-}
-
-export function fileDesc(encoded, imports = []) {
-  const file = describe(encoded, imports.map(alone));
-  file.dependencies = imports;
-  return file;
-}
-`;
-
-/**
- * Files are described by `file-desc.js`, which shows each of them its direct imports only: the library walks the imports of imports again for every
- * file, which takes a good part of the time a program needs to start. A type can be named only where its file is imported, directly or publicly.
- */
-function writeFileDescriptor(out) {
-  writeFileSync(join(out, "file-desc.js"), FILE_DESC);
+/** Has generated code take these names from `file-desc.js`, which it writes beside it. */
+function writeFileDescriptor(root, out) {
+  cpSync(join(root, FILE_DESC.from), join(out, FILE_DESC.to));
   for (const path of readdirSync(out, { recursive: true }).filter((name) => name.endsWith("_pb.js"))) {
     const file = join(out, path);
     const text = readFileSync(file, "utf8");
     const imported = /^import \{ ([^}]*) \} from "@bufbuild\/protobuf\/codegenv2";$/m.exec(text);
-    const names = imported?.[1].split(", ").filter((name) => name !== "fileDesc") ?? [];
-    if (imported === null || names.length === imported[1].split(", ").length) continue;
+    if (imported === null) continue;
+    const names = imported[1].split(", ");
+    const ours = names.filter((name) => FILE_DESC.names.includes(name));
+    const theirs = names.filter((name) => !FILE_DESC.names.includes(name));
     const up = path.split(/[\\/]/).length - 1;
-    const own = `import { fileDesc } from "${up === 0 ? "./" : "../".repeat(up)}file-desc.js";`;
-    const rest = names.length === 0 ? [] : [`import { ${names.join(", ")} } from "@bufbuild/protobuf/codegenv2";`];
-    writeFileSync(file, text.replace(imported[0], [...rest, own].join("\n")));
+    const importOf = (some, from) => (some.length === 0 ? [] : [`import { ${some.join(", ")} } from "${from}";`]);
+    const lines = [
+      ...importOf(theirs, "@bufbuild/protobuf/codegenv2"),
+      ...importOf(ours, `${up === 0 ? "./" : "../".repeat(up)}${FILE_DESC.to}`),
+    ];
+    writeFileSync(file, text.replace(imported[0], lines.join("\n")));
   }
 }
 

@@ -46,7 +46,7 @@ const STEPS = {
   },
   bundle: {
     needs: "code",
-    inputs: ["src", ...BUNDLE_TOOLS.map((name) => `tools/${name}`), "package-lock.json"],
+    inputs: ["src", ...GENERATOR_INPUTS, ...BUNDLE_TOOLS.map((name) => `tools/${name}`)],
     produces: "dist/istiod.mjs",
     title: "bundling programs",
     run: () => bundle(root),
