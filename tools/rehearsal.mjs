@@ -31,9 +31,13 @@ export async function rehearse({ root, node, flags, blob, entry, work }) {
     return visit({ root, port: ports[0], leaves: leaves(), held }).finally(stop);
   };
   const kept = () => ["documents", "receipts"].every((name) => existsSync(join(home, "var/lib/istio", name)));
-  const held = await meet({ more: [], leaves: () => until(kept) });
-  await meet({ more: ["--log-function-events", "--no-logfile-per-isolate", `--logfile=${log}`], leaves: () => sleep(SETTLED_MS), held });
-  return readLog(readFileSync(log, "latin1"));
+  try {
+    const held = await meet({ more: [], leaves: () => until(kept) });
+    await meet({ more: ["--log-function-events", "--no-logfile-per-isolate", `--logfile=${log}`], leaves: () => sleep(SETTLED_MS), held });
+    return readLog(readFileSync(log, "latin1"));
+  } finally {
+    rmSync(home, { recursive: true, force: true }); // It has a key of a CA.
+  }
 }
 
 /** What V8's log of functions says was compiled from source: `function,interpreter,<script>,<start>,…`, `script-details,<script>,<name>,…`. */
