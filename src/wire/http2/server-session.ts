@@ -9,7 +9,6 @@ import {
   HTTP2_ERROR,
   type Http2Error,
   Http2Fault,
-  INITIAL_WINDOW,
   MAX_FRAME_BYTES,
   MAX_WINDOW,
   pingFrame,
@@ -24,8 +23,9 @@ import type { Header } from "./header-table.ts";
 import { EMPTY_TABLE, HeaderDecoder, MAX_HEADER_LIST_BYTES } from "./hpack.ts";
 import { Nuisance } from "./nuisance.ts";
 import { Outbox } from "./outbox.ts";
+import { ReceiveWindow } from "./receive-window.ts";
 import { checkTrailers, requestHead } from "./request-head.ts";
-import { ServerStream, type StreamConnection, TELL_BYTES } from "./server-stream.ts";
+import { ServerStream, type StreamConnection } from "./server-stream.ts";
 
 export interface SessionOptions {
   readonly maxStreams: number;
@@ -61,15 +61,13 @@ export class ServerSession {
   readonly #decoder = new HeaderDecoder();
   readonly #nuisance: Nuisance;
   readonly #streams = new Map<number, ServerStream>();
+  readonly #window = new ReceiveWindow();
   readonly #connection: StreamConnection;
   /** Streams that we reset, the newest last. */
   readonly #givenUp = new Set<number>();
   /** Who waits for answers of the client, in order. */
   readonly #pings: (() => void)[] = [];
   #lastStream = 0;
-  /** What the client may send, and what was read since it was last told that it may send more. */
-  #window = INITIAL_WINDOW;
-  #read = 0;
   /** The client wants no table of headers that are sent again. */
   #noTable = false;
   #greeted = false;
@@ -335,16 +333,12 @@ export class ServerSession {
 
   /** The client must not send more than it was told we take. */
   #count(bytes: number): void {
-    this.#window -= bytes;
-    if (this.#window < 0) throw new Http2Fault(HTTP2_ERROR.FLOW_CONTROL_ERROR, "more than may be sent");
+    if (!this.#window.take(bytes)) throw new Http2Fault(HTTP2_ERROR.FLOW_CONTROL_ERROR, "more than may be sent");
   }
 
   #consumed(bytes: number): void {
-    this.#read += bytes;
-    if (this.#read < TELL_BYTES) return;
-    this.#window += this.#read;
-    this.#outbox.control(windowUpdateFrame(0, this.#read));
-    this.#read = 0;
+    const opened = this.#window.read(bytes);
+    if (opened > 0) this.#outbox.control(windowUpdateFrame(0, opened));
   }
 
   /** Says why and ends the connection, which may not be possible: then it is cut. */

@@ -1,6 +1,7 @@
 import { type MessageBytes, messageSize } from "../shared-blocks.ts";
-import { HTTP2_ERROR, type Http2Error, Http2Fault, headerFrames, INITIAL_WINDOW, windowUpdateFrame } from "./frame.ts";
+import { HTTP2_ERROR, type Http2Error, Http2Fault, headerFrames, windowUpdateFrame } from "./frame.ts";
 import type { Outbox, SendQueue } from "./outbox.ts";
+import { ReceiveWindow } from "./receive-window.ts";
 import type { RequestHead } from "./request-head.ts";
 
 /** What happens on a stream. `closed` comes once, last: both sides have said all, or one has given up. */
@@ -24,9 +25,6 @@ export interface StreamConnection {
   over(stream: ServerStream): void;
 }
 
-/** What was read is told to the client when it comes to this. */
-export const TELL_BYTES = INITIAL_WINDOW >> 1;
-
 /** One request and its answer. */
 export class ServerStream {
   readonly id: number;
@@ -37,9 +35,7 @@ export class ServerStream {
   #unread: Buffer[] = [];
   #events: StreamEvents | undefined;
   #paused = false;
-  #window = INITIAL_WINDOW;
-  /** What was read since the client was last told that it may send more. */
-  #read = 0;
+  readonly #window = new ReceiveWindow();
   /** Content still to come, where the client said how much. */
   #announced: number | undefined;
   /** The client has said all, and whoever listens was told so. */
@@ -147,16 +143,12 @@ export class ServerStream {
 
   /** The client must not send more than it was told we take. */
   #count(bytes: number): void {
-    this.#window -= bytes;
-    if (this.#window < 0) throw new Http2Fault(HTTP2_ERROR.FLOW_CONTROL_ERROR, "more than may be sent", this.id);
+    if (!this.#window.take(bytes)) throw new Http2Fault(HTTP2_ERROR.FLOW_CONTROL_ERROR, "more than may be sent", this.id);
   }
 
   #giveBack(bytes: number): void {
-    this.#read += bytes;
-    if (this.#read < TELL_BYTES || this.#heard) return;
-    this.#window += this.#read;
-    this.#connection.outbox.control(windowUpdateFrame(this.id, this.#read));
-    this.#read = 0;
+    const opened = this.#window.read(bytes);
+    if (opened > 0 && !this.#heard) this.#connection.outbox.control(windowUpdateFrame(this.id, opened));
   }
 
   #noteEnd(): void {
