@@ -1,4 +1,4 @@
-import { contentHash } from "./hash.ts";
+import { hash } from "node:crypto";
 
 /** Two numbers of 48 bits that stand for a text in sums: a set of a thousand costs a thousand additions, not sorting. */
 export interface Mark {
@@ -11,8 +11,8 @@ const MARK_LIMIT = 2 ** (8 * MARK_BYTES);
 
 /** Equal texts have equal marks; different ones differ as surely as their hashes do. */
 export function markOf(text: string): Mark {
-  const hash = Buffer.from(contentHash(text), "base64url");
-  return { high: hash.readUIntBE(0, MARK_BYTES), low: hash.readUIntBE(MARK_BYTES, MARK_BYTES) };
+  const digest = hash("sha256", text, "buffer");
+  return { high: digest.readUIntBE(0, MARK_BYTES), low: digest.readUIntBE(MARK_BYTES, MARK_BYTES) };
 }
 
 /** Stands for a set of texts, in whatever order they are added. */

@@ -34,7 +34,11 @@ const swapped: Said = many.map(([name, version], index) => (index < 2 ? [name, `
 describe("lists of requests", () => {
   it("are read as they were written, shared or not", () => {
     const lists = sharedLists();
-    const someSaid = fc.uniqueArray(fc.tuple(fc.string({ minLength: 1, unit: "binary" }), fc.string()), {
+    const long = fc
+      .integer({ min: 100, max: 300 })
+      .chain((length) => fc.string({ minLength: length, unit: fc.constantFrom("a", "\u0012", "\u0001", "é") }));
+    const name = fc.oneof(fc.string({ minLength: 1, unit: "binary" }), long);
+    const someSaid = fc.uniqueArray(fc.tuple(name, fc.oneof(fc.string(), long)), {
       selector: ([name]) => name,
       maxLength: 60,
     });

@@ -54,20 +54,39 @@ export const plainLists: RequestLists = {
   versions(bytes, ranges) {
     if (ranges.length === 0) return NO_VERSIONS;
     const versions = new Map<string, string>();
+    const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
     for (let at = 0; at < ranges.length; at += 2) {
-      let name = "";
-      let version = "";
-      eachField(bytes.subarray(ranges[at], ranges[at + 1]), (field, reader) => {
-        if (field === 1) name = reader.string();
-        else if (field === 2) version = reader.string();
-        else return false;
-        return true;
-      });
-      versions.set(name, version);
+      const from = ranges[at] ?? 0;
+      const to = ranges[at + 1] ?? 0;
+      const version = versionStart(bytes, from, to);
+      if (version === undefined) versions.set(...readPair(bytes.subarray(from, to)));
+      else versions.set(buffer.toString("utf8", from + 2, version - 2), buffer.toString("utf8", version, to));
     }
     return versions;
   },
 };
+
+const [NAME_TAG, VERSION_TAG] = [0x0a, 0x12];
+
+/** Where the version begins in an entry with a name and a version of less than 128 bytes each, as nearly all are; undefined for others. */
+function versionStart(bytes: Uint8Array, from: number, to: number): number | undefined {
+  const nameLength = bytes[from + 1] ?? 0;
+  if (bytes[from] !== NAME_TAG || nameLength >= 128) return undefined;
+  const version = from + 2 + nameLength + 2;
+  const length = bytes[version - 1] ?? 0;
+  return version <= to && bytes[version - 2] === VERSION_TAG && length < 128 && version + length === to ? version : undefined;
+}
+
+function readPair(entry: Uint8Array): [name: string, version: string] {
+  const pair: [string, string] = ["", ""];
+  eachField(entry, (field, reader) => {
+    if (field === 1) pair[0] = reader.string();
+    else if (field === 2) pair[1] = reader.string();
+    else return false;
+    return true;
+  });
+  return pair;
+}
 
 const utf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
