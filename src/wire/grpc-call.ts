@@ -71,9 +71,10 @@ export class GrpcCall {
 
   /** Sends the one message of a call that has no other, and ends it: all of it in one write. */
   answer(message: Uint8Array): void {
-    if (!this.#open) return;
-    this.send([message], () => {});
-    this.close(GRPC_STATUS.OK, "");
+    this.#stream.together(() => {
+      this.send([message], () => {});
+      this.close(GRPC_STATUS.OK, "");
+    });
   }
 
   /** Says that the call is taken, where nothing was said on it yet. */
@@ -86,9 +87,11 @@ export class GrpcCall {
   /** Queues a message; `flushed` is called when the network has taken all of it. */
   send(message: MessageBytes, flushed: () => void): void {
     if (!this.#open) return;
-    this.begin();
     const small = smallMessage(message);
-    this.#stream.write(small === undefined ? [prefixOf(message), ...message] : [small], flushed);
+    this.#stream.together(() => {
+      this.begin();
+      this.#stream.write(small === undefined ? [prefixOf(message), ...message] : [small], flushed);
+    });
   }
 
   /** Ends the call with a status, after what was queued. */

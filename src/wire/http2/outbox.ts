@@ -76,7 +76,8 @@ export class Outbox {
   #window = INITIAL_WINDOW;
   #initialWindow = INITIAL_WINDOW;
   #writing = false;
-  #held = false;
+  /** How many want what is said meanwhile to go together. */
+  #holds = 0;
   #ending = false;
   #written = 0;
 
@@ -150,18 +151,19 @@ export class Outbox {
     this.#flush();
   }
 
-  /** Hands nothing over before `release`, so that all that is said meanwhile goes together. */
-  hold(): void {
-    this.#held = true;
-  }
-
-  release(): void {
-    this.#held = false;
-    this.#flush();
+  /** Hands nothing over while this runs, so that all that is said in it goes together. */
+  together(say: () => void): void {
+    this.#holds += 1;
+    try {
+      say();
+    } finally {
+      this.#holds -= 1;
+      this.#flush();
+    }
   }
 
   #flush(): void {
-    if (this.#writing || this.#held || this.#socket.destroyed) return;
+    if (this.#writing || this.#holds > 0 || this.#socket.destroyed) return;
     const batch = this.#batch();
     if (batch.size === 0) {
       if (this.#ending) this.#socket.end();

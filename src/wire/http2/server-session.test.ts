@@ -36,16 +36,21 @@ let port: number;
 let sessions: ServerSession[];
 let streams: ServerStream[];
 /** Of this test: connections of the one before may still be going. */
-let seen: { gone: number; readonly faults: string[] };
+let seen: { gone: number; writes: number; readonly faults: string[] };
 let opened: (stream: ServerStream) => void;
 let sockets: net.Socket[];
 
 beforeEach(async () => {
   [sessions, streams, sockets] = [[], [], []];
-  const mine: typeof seen = { gone: 0, faults: [] };
+  const mine: typeof seen = { gone: 0, writes: 0, faults: [] };
   seen = mine;
   opened = echo;
   server = net.createServer((socket) => {
+    const write = socket._write.bind(socket);
+    socket._write = (...written) => {
+      mine.writes += 1;
+      write(...written);
+    };
     const session = new ServerSession(socket, {
       maxStreams: 100,
       clock: systemClock,
@@ -192,6 +197,23 @@ describe("requests", () => {
     assert.ok(bytes < 50_000_000);
     session.destroy();
     await eventually("gone", () => seen.gone === 1);
+  });
+
+  it("are answered in one write, where all is said together", async () => {
+    opened = (stream) => {
+      const say = (): void => {
+        stream.respond(OK);
+        stream.write([Buffer.from("hello")], () => {});
+        stream.end(END, () => {});
+      };
+      stream.listen({ content() {}, finished: () => setImmediate(() => stream.together(say)), closed() {} });
+    };
+    const session = connect();
+    await ask(session, Buffer.alloc(1));
+    const before = seen.writes;
+    assert.equal(String(await ask(session, Buffer.alloc(1))), "hello");
+    assert.equal(seen.writes - before, 1);
+    session.destroy();
   });
 
   it("say when the network has taken an answer, and how much it has taken in all", async () => {

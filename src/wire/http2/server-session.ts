@@ -132,16 +132,15 @@ export class ServerSession {
 
   #take(bytes: Buffer): void {
     if (this.#failed) return;
-    this.#outbox.hold();
-    try {
-      this.#greet();
-      this.#reader.take(bytes);
-    } catch (error) {
-      if (!(error instanceof Http2Fault)) throw error;
-      this.#fail(error);
-    } finally {
-      this.#outbox.release();
-    }
+    this.#outbox.together(() => {
+      try {
+        this.#greet();
+        this.#reader.take(bytes);
+      } catch (error) {
+        if (!(error instanceof Http2Fault)) throw error;
+        this.#fail(error);
+      }
+    });
   }
 
   /** With the answer to what the client said first, so that both go together. */

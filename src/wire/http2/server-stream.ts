@@ -77,6 +77,11 @@ export class ServerStream {
     this.#passOn();
   }
 
+  /** What is said while this runs goes to the network together. */
+  together(say: () => void): void {
+    this.#connection.outbox.together(say);
+  }
+
   /** Sends headers. */
   respond(block: Buffer): void {
     if (!this.#closed && !this.#ended)
