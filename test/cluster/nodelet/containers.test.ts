@@ -123,7 +123,7 @@ spec:
     image: shell
     args: ["echo started >> /notes/end; trap 'sleep 0.3; echo main ended >> /notes/end; exit 0' TERM; ${WAIT}"]
     lifecycle:
-      postStart: {exec: {command: [sh, -c, "while [ ! -e /notes/end ]; do sleep 0.05; done; echo postStart >> /notes/end"]}}
+      postStart: {exec: {command: [sh, -c, "while [ ! -s /notes/end ]; do sleep 0.05; done; echo postStart >> /notes/end"]}}
       preStop: {exec: {command: [sh, -c, "sleep 0.3; echo preStop >> /notes/end"]}}
     ${MOUNT}
   - {name: later, image: shell, args: ["echo later >> /notes/end; trap 'exit 0' TERM; ${WAIT}"], ${MOUNT}}
