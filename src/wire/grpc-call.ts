@@ -7,6 +7,7 @@ import { headerBlock } from "./http2/hpack.ts";
 import type { ServerStream } from "./http2/server-stream.ts";
 import { MESSAGE_PREFIX_BYTES, MessageReader } from "./message-reader.ts";
 import type { Misbehaviour } from "./misbehaviour.ts";
+import { responseHead } from "./response-head.ts";
 import { type MessageBytes, messageSize } from "./shared-blocks.ts";
 
 /** What happens on a call. `ended` comes once, last. */
@@ -27,12 +28,6 @@ export interface CallOptions {
 }
 
 const HANG_UP_MS = 1_000;
-
-const HEADERS = headerBlock([
-  [":status", "200"],
-  ["content-type", "application/grpc"],
-  ["grpc-accept-encoding", "identity"],
-]);
 
 /**
  * One gRPC call on an HTTP/2 stream (https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md). Messages are handed to the network as they
@@ -81,7 +76,7 @@ export class GrpcCall {
   begin(): void {
     if (!this.#open || this.#begun) return;
     this.#begun = true;
-    this.#stream.respond(HEADERS);
+    this.#stream.respond(responseHead(this.#clock.now()));
   }
 
   /** Queues a message; `flushed` is called when the network has taken all of it. */
@@ -98,7 +93,8 @@ export class GrpcCall {
   close(status: GrpcStatus, reason: string): void {
     if (!this.#open) return;
     const trailers = statusBlock(status, reason);
-    this.#stream.end(this.#begun ? trailers : Buffer.concat([HEADERS, trailers]), () => hangUp(this.#stream, this.#clock));
+    const block = this.#begun ? trailers : Buffer.concat([responseHead(this.#clock.now()), trailers]);
+    this.#stream.end(block, () => hangUp(this.#stream, this.#clock));
     this.#end();
   }
 

@@ -169,6 +169,16 @@ describe("single calls", () => {
     session.destroy();
   });
 
+  it("are told what time it is here", async () => {
+    const session = http2.connect(`http://127.0.0.1:${port}`);
+    const stream = session.request({ ":method": "POST", ":path": HEALTH_METHOD, "content-type": "application/grpc" });
+    const answered = once(stream, "response");
+    stream.end(Buffer.alloc(5));
+    const [{ date }] = (await answered) as [http2.IncomingHttpHeaders];
+    assert.ok(Math.abs(Date.parse(date ?? "") - systemClock.now()) < 60_000, date);
+    session.destroy();
+  });
+
   it("a method that is not there", async () => {
     assert.equal(((await ask("/no.Such/Method", "")) as ServiceError).code, GRPC_STATUS.UNIMPLEMENTED);
   });
