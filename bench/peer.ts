@@ -25,7 +25,7 @@ export const QUICK_PEER: PeerExtent = {
 };
 
 const MODES = {
-  plain: "init,route-change:11,endpoint-change:11,noop-change:3,null-change:4,churn",
+  plain: "init,route-change:5,endpoint-change:5,noop-change:3,null-change:4,churn",
   vhds: "init,route-change:5",
   restart: "init,restart",
 } as const satisfies Record<RunName, string>;
