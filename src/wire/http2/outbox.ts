@@ -166,6 +166,7 @@ export class Outbox {
     if (this.#writing || this.#holds > 0 || this.#socket.destroyed) return;
     const batch = this.#batch();
     if (batch.size === 0) {
+      for (const call of batch.done) call(); // Content without bytes has gone when all before it has.
       if (this.#ending) this.#socket.end();
       return;
     }

@@ -199,6 +199,21 @@ describe("requests", () => {
     await eventually("gone", () => seen.gone === 1);
   });
 
+  it("say that an answer without content has gone, too", async () => {
+    const flushed: string[] = [];
+    opened = (stream) => {
+      stream.listen({ content() {}, finished() {}, closed() {} });
+      stream.respond(OK);
+      stream.write([Buffer.from("a")], () => void flushed.push("some"));
+      setTimeout(() => stream.write([], () => void flushed.push("none")), 20);
+    };
+    const session = connect();
+    session.request({ ":method": "POST" }).on("error", () => {});
+    await eventually("both have gone", () => flushed.length === 2);
+    assert.deepEqual(flushed, ["some", "none"]);
+    session.destroy();
+  });
+
   it("are answered in one write, where all is said together", async () => {
     opened = (stream) => {
       const say = (): void => {
