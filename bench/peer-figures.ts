@@ -15,7 +15,7 @@ export interface Goal {
   readonly unit: "ms" | "CPU s" | "MB" | "proxies";
   /** The peer's number is to be so many times ours. */
   readonly times?: number;
-  /** Ours is to stay at or under this. */
+  /** Ours is to stay at or under this; where there is `times` too, on the machine it was set on, and on others by that ratio. */
   readonly limit?: number;
 }
 
@@ -67,7 +67,8 @@ export const FIGURES: readonly Figure[] = [
     read: line("restart", ({ served }) => served?.last_ms),
     limit: 2_000,
   },
-  { scenario: "restart", unit: "CPU s", run: "restart", read: line("restart", (one) => one.srv_cpu_s), limit: 0.5 },
+  // 0.5 CPU s where the peer takes 11.4.
+  { scenario: "restart", unit: "CPU s", run: "restart", read: line("restart", (one) => one.srv_cpu_s), limit: 0.5, times: 22.8 },
 ];
 
 function othersTouched({ iterations = [] }: LoadLine): number {
@@ -100,13 +101,18 @@ export function compare(figure: Figure, ours: ReadonlyMap<RunName, Run>, peer: R
 /** Two numbers against what is wanted of them. */
 export function compared({ scenario, unit, times, limit }: Goal, mine: number, theirs: number | undefined): Compared {
   const ratio = theirs === undefined || mine === 0 ? undefined : theirs / mine;
+  const goals = [...(limit === undefined ? [] : [`at most ${limit} ${unit}`]), ...(times === undefined ? [] : [`${times}×`])];
+  const verdicts = [
+    ...(limit === undefined ? [] : [mine <= limit]),
+    ...(times === undefined || ratio === undefined ? [] : [ratio >= times]),
+  ];
   return {
     scenario,
     unit,
     ours: mine,
     ...(theirs !== undefined && { peer: theirs }),
     ...(ratio !== undefined && { ratio }),
-    ...(times !== undefined && { goal: `${times}×`, ...(ratio !== undefined && { ok: ratio >= times }) }),
-    ...(limit !== undefined && { goal: `at most ${limit} ${unit}`, ok: mine <= limit }),
+    ...(goals.length > 0 && { goal: goals.join(" or ") }),
+    ...(verdicts.length > 0 && { ok: verdicts.includes(true) }),
   };
 }

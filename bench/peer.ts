@@ -64,8 +64,18 @@ export interface Match {
 /** Runs these one after the other, each on a server and files of its own. */
 export async function runAll(names: readonly RunName[], match: Match): Promise<ReadonlyMap<RunName, Run>> {
   const runs = new Map<RunName, Run>();
-  for (const name of names) runs.set(name, await runOne(name, match));
+  for (const name of names) runs.set(name, name === "restart" ? await middleRestart(match) : await runOne(name, match));
   return runs;
+}
+
+/** A restart takes less than a second, into which whatever else the machine does falls or not: of so many counts the one in the middle. */
+const RESTARTS = 5;
+
+async function middleRestart(match: Match): Promise<Run> {
+  const runs: Run[] = [];
+  while (runs.length < RESTARTS) runs.push(await runOne("restart", match));
+  const cpu = (run: Run): number => run.lines.get("restart")?.srv_cpu_s ?? 0;
+  return runs.toSorted((a, b) => cpu(a) - cpu(b))[Math.floor(RESTARTS / 2)] as Run;
 }
 
 const inPlaintext = ({ grpcPort }: Contestant): readonly string[] => ["--address", `127.0.0.1:${grpcPort}`];

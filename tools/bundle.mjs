@@ -10,7 +10,7 @@ const WITH_SNAPSHOT = ["istiod"];
 /** What `bin/run` says to V8 for them: V8 takes compiled code only where it was compiled under the same flags. */
 export const V8_FLAGS = [
   ...["--initial-old-space-size=200", "--min-semi-space-size=4", "--max-semi-space-size=4", "--no-allocation-site-pretenuring"],
-  "--invocation-count-for-turbofan=60000",
+  ...["--invocation-count-for-maglev=2000", "--invocation-count-for-turbofan=60000"],
 ];
 
 const BANNER = 'import { createRequire as __createRequire } from "node:module"; const require = __createRequire(import.meta.url);';

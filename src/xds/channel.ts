@@ -5,7 +5,7 @@ import type { Encoded, ResourceSet } from "../wire/encoded.ts";
 import { CLUSTER_TYPE, LISTENER_TYPE } from "../wire/type-urls.ts";
 import { type Diff, diff, EMPTY_SET, isEmptyDiff, substitute } from "./diff.ts";
 import type { Frame } from "./frames.ts";
-import { ABSENT, believe, type Holding, heldResource, NOTHING_HELD, type Plan, plan, restrict, UNKNOWN } from "./holding.ts";
+import { ABSENT, believe, type Holding, heldResource, NOTHING_HELD, notHeld, type Plan, plan, restrict, UNKNOWN } from "./holding.ts";
 import type { LastGood } from "./last-good.ts";
 import { type NameSets, NO_NAMES } from "./name-sets.ts";
 import { withoutPartsOf } from "./parts.ts";
@@ -319,7 +319,7 @@ export class Channel {
       this.#obliged = this.#obliged.map((set) => this.#deps.names.edit(set, [], judgement.dropped));
     }
     if (judgement.leftWildcard) this.#reconsider((holding) => restrict(holding, judgement.subscription.names));
-    this.oblige(this.#deps.names.of(known.size === 0 ? judgement.asked : judgement.asked.filter((name) => !known.has(name))));
+    this.oblige(this.#deps.names.of(notHeld(judgement.asked, known)));
   }
 
   /** Corrects what the client holds, and what it will hold when it accepts what is in flight. */

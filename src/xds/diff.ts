@@ -69,16 +69,16 @@ export function substitute(set: ResourceSet, replacements: ReadonlyMap<string, E
   return result;
 }
 
-/** Values remembered for two sets, and forgotten with either. */
-export type PairMemo<V> = WeakMap<ResourceSet, WeakMap<ResourceSet, V>>;
+/** Values remembered for two objects, and forgotten with either. */
+export type PairMemo<V, A extends object = ResourceSet, B extends object = A> = WeakMap<A, WeakMap<B, V>>;
 
-export function remember<V>(memo: PairMemo<V>, [old, next]: readonly [ResourceSet, ResourceSet], compute: () => V): V {
-  const inner = memo.get(old) ?? new WeakMap<ResourceSet, V>();
-  memo.set(old, inner);
-  let value = inner.get(next);
+export function remember<V, A extends object, B extends object>(memo: PairMemo<V, A, B>, [a, b]: readonly [A, B], compute: () => V): V {
+  const inner = memo.get(a) ?? new WeakMap<B, V>();
+  memo.set(a, inner);
+  let value = inner.get(b);
   if (value === undefined) {
     value = compute();
-    inner.set(next, value);
+    inner.set(b, value);
   }
   return value;
 }

@@ -42,6 +42,14 @@ export function restrict(holding: Holding, names: NameSet): Holding {
   return dropped.length === 0 ? holding : believe(holding, dropped, ABSENT);
 }
 
+const unheld: PairMemo<readonly string[], readonly string[], ReadonlyMap<string, string>> = new WeakMap();
+
+/** Names of which a client that came back does not say that it holds them. Those of a class ask for the same and say the same, and are looked at once. */
+export function notHeld(names: readonly string[], held: ReadonlyMap<string, string>): readonly string[] {
+  if (held.size === 0 || names.length === 0) return names;
+  return remember(unheld, [names, held], () => names.filter((name) => !held.has(name)));
+}
+
 export interface PlanOptions {
   /** Names that are sent although the client may have them; those not offered are said to be gone. */
   readonly obliged: readonly NameSet[];

@@ -38,6 +38,15 @@ describe("figures beside a peer", () => {
     assert.equal(compare(figure("restart", "CPU s"), ours, peer), undefined);
   });
 
+  it("of a restart are enough by the limit or, on a slower machine, by the ratio it was set for", () => {
+    const restarted = (seconds: number): ReadonlyMap<RunName, Run> =>
+      new Map([["restart", { lines: new Map([["restart", { mode: "restart", srv_cpu_s: seconds }]]), start: { readyMs: 1, rssMb: 1 } }]]);
+    const row = (mine: number, theirs: number) => compare(figure("restart", "CPU s"), restarted(mine), restarted(theirs));
+    assert.deepEqual([row(0.5, 11)?.ok, row(0.6, 14)?.ok, row(0.6, 13)?.ok], [true, true, false]);
+    assert.equal(row(0.6, 13)?.goal, "at most 0.5 CPU s or 22.8×");
+    assert.equal(compare(figure("restart", "CPU s"), restarted(0.6), new Map())?.ok, false);
+  });
+
   it("are told as missed in the table", () => {
     const row = compare(figure("all proxies initialised", "CPU s"), ours, peer);
     assert.ok(row !== undefined && comparedTable([row]).at(-1)?.includes("10×: **missed**"));

@@ -23,6 +23,7 @@ import type { Header } from "./header-table.ts";
 import { EMPTY_TABLE, HeaderDecoder, MAX_HEADER_LIST_BYTES } from "./hpack.ts";
 import { Nuisance } from "./nuisance.ts";
 import { Outbox } from "./outbox.ts";
+import { readDirectly } from "./read-directly.ts";
 import { ReceiveWindow } from "./receive-window.ts";
 import { checkTrailers, requestHead } from "./request-head.ts";
 import { ServerStream, type StreamConnection } from "./server-stream.ts";
@@ -98,11 +99,10 @@ export class ServerSession {
       reset: (stream, code) => this.#reset(stream.id, code),
       over: (stream) => this.#remove(stream.id),
     };
-    socket.on("data", (bytes: Buffer) => this.#take(bytes));
     socket.once("end", () => socket.destroy());
     socket.on("error", () => socket.destroy());
     socket.once("close", () => this.#gone());
-    socket.resume();
+    readDirectly(socket, (bytes) => this.#take(bytes));
   }
 
   /** Bytes the network has taken so far. */
