@@ -22,13 +22,16 @@ const [DOT, ZERO] = [0x2e, 0x30];
 
 /** What `isIPv4` of Node says by a regular expression. It is asked of every endpoint, more than once. */
 function isIpv4(text: string): boolean {
-  let [parts, value, digits] = [0, 0, 0];
+  let parts = 0;
+  let value = 0;
+  let digits = 0;
   for (let at = 0; at <= text.length; at++) {
     const code = at === text.length ? DOT : text.charCodeAt(at);
     if (code === DOT) {
       if (digits === 0 || value > 255) return false;
       parts += 1;
-      [value, digits] = [0, 0];
+      value = 0;
+      digits = 0;
       continue;
     }
     const digit = code - ZERO;

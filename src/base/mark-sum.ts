@@ -15,14 +15,17 @@ export function markOf(text: string): Mark {
   return { high: digest.readUIntBE(0, MARK_BYTES), low: digest.readUIntBE(MARK_BYTES, MARK_BYTES) };
 }
 
+/** The rest of a sum of two, without the division that `%` is for numbers of this size. */
+const wrapped = (sum: number): number => (sum < MARK_LIMIT ? sum : sum - MARK_LIMIT);
+
 /** Stands for a set of texts, in whatever order they are added. */
 export class MarkSum {
   #high = 0;
   #low = 0;
 
   add({ high, low }: Mark): void {
-    this.#high = (this.#high + high) % MARK_LIMIT;
-    this.#low = (this.#low + low) % MARK_LIMIT;
+    this.#high = wrapped(this.#high + high);
+    this.#low = wrapped(this.#low + low);
   }
 
   /** Stands for the set in sums of sets. */

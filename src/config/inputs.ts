@@ -1,9 +1,8 @@
-import { toBinary } from "@bufbuild/protobuf";
 import { contentHash } from "../base/hash.ts";
 import { type Mark, MarkSum, markOf } from "../base/mark-sum.ts";
 import type { Engine, Table } from "../engine/index.ts";
-import { type MeshConfig, MeshConfigSchema } from "../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
-import { type MeshNetworks, MeshNetworksSchema } from "../gen/istio/mesh/v1alpha1/mesh_networks_pb.js";
+import type { MeshConfig } from "../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
+import type { MeshNetworks } from "../gen/istio/mesh/v1alpha1/mesh_networks_pb.js";
 import type { ConfigObject } from "./object.ts";
 import { OBJECT_INDEXES } from "./object-indexes.ts";
 
@@ -42,12 +41,18 @@ type RowOf<T> = T extends Table<infer V> ? V : never;
 
 /** What tells two rows of a table apart. */
 const ROW_DIGESTS: { readonly [T in Exclude<keyof Inputs, "objects">]: (row: RowOf<Inputs[T]>) => string } = {
-  mesh: (mesh) => contentHash(toBinary(MeshConfigSchema, mesh)),
-  networks: (networks) => contentHash(toBinary(MeshNetworksSchema, networks)),
+  mesh: messageText,
+  networks: messageText,
   names: (addresses) => JSON.stringify(addresses),
   keySets: contentHash,
   health: String,
 };
+
+/** All that a message says. Not its bytes: these rows are told apart once a start, and a writer for all of MeshConfig would be made for it. */
+function messageText(message: MeshConfig | MeshNetworks): string {
+  const isNoJson = (value: unknown): boolean => typeof value === "bigint" || (typeof value === "number" && !Number.isFinite(value));
+  return JSON.stringify(message, (_, value: unknown) => (isNoJson(value) ? `${typeof value} ${value}` : value));
+}
 
 /** Equal where everything configuration is computed from is equal, in this process and in any other. In steps, since there may be many rows. */
 export function* inputsDigest({ objects, mesh, networks, names, keySets, health }: Inputs): Generator<void, string> {

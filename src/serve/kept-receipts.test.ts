@@ -1,5 +1,6 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { tempDir } from "../../test/support/cleanup.ts";
 import { manualClock } from "../../test/support/manual-clock.ts";
@@ -9,6 +10,7 @@ import { nextTurn } from "../base/slice.ts";
 import { defineInputs } from "../config/inputs.ts";
 import type { ConfigObject } from "../config/object.ts";
 import { createEngine } from "../engine/index.ts";
+import { MeshConfigSchema } from "../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import { openReceipts } from "./kept-receipts.ts";
 
 const object = (hash: string): ConfigObject => ({
@@ -51,6 +53,25 @@ describe("receipts on disk", () => {
     expect(later.file.has("r1")).toBe(false);
     later.inputs.names.delete("host");
     expect(later.file.has("r1"), "what was once out of date is forgotten").toBe(false);
+  });
+
+  it("do not hold under another mesh configuration, whatever differs in it", async () => {
+    const dir = await tempDir();
+    const withMesh = async (mesh: MessageInitShape<typeof MeshConfigSchema>) => {
+      const started = await start(dir);
+      started.inputs.mesh.set("mesh", create(MeshConfigSchema, mesh));
+      return started;
+    };
+    const { file, clock } = await withMesh({ connectTimeout: { seconds: 5n } });
+    file.follow({ receipts: () => ["r1"] });
+    file.stirred();
+    clock.advance(1_000);
+    await eventually("it is written", async () => (await readFile(path(dir), "utf8")).endsWith("r1"));
+
+    expect((await withMesh({ connectTimeout: { seconds: 5n } })).file.has("r1")).toBe(true);
+    expect((await withMesh({ connectTimeout: { seconds: 6n } })).file.has("r1")).toBe(false);
+    expect((await withMesh({ connectTimeout: { seconds: 5n }, trustDomain: "other" })).file.has("r1")).toBe(false);
+    expect((await start(dir)).file.has("r1")).toBe(false);
   });
 
   it("are not written after each of many changes, but after the last", async () => {

@@ -190,18 +190,18 @@ export function noteRanges(
   notes: RangeNotes,
 ): void {
   const tag = (field << 3) | 2;
+  let at = reader.pos;
   do {
-    const length = reader.uint32();
-    const from = reader.pos;
-    if (from + length > reader.len) throw new RangeError("a field goes beyond the end of its message");
-    notes.add(from, from + length);
-    reader.pos = from + length;
-  } while (isNext(bytes, reader, tag));
-}
-
-/** Steps over a tag of one byte, if it is the next. */
-function isNext(bytes: Uint8Array, reader: BinaryReader, tag: number): boolean {
-  if (bytes[reader.pos] !== tag) return false;
-  reader.pos += 1;
-  return true;
+    let length = bytes[at] ?? 0;
+    if (length < 128) at += 1;
+    else {
+      reader.pos = at;
+      length = reader.uint32();
+      at = reader.pos;
+    }
+    if (at + length > reader.len) throw new RangeError("a field goes beyond the end of its message");
+    notes.add(at, at + length);
+    at += length;
+  } while (bytes[at++] === tag);
+  reader.pos = at - 1;
 }

@@ -1,4 +1,4 @@
-import { type Mark, markOf, sumOf } from "../base/mark-sum.ts";
+import { type Mark, MarkSum, markOf, sumOf } from "../base/mark-sum.ts";
 import type { Encoded, ResourceSet } from "../wire/encoded.ts";
 import { partsOf } from "../wire/stacked-resources.ts";
 
@@ -33,18 +33,23 @@ function markOfResource(resource: Encoded): Mark {
 
 const pairOf = (name: string, version: string): string => `${name}\t${version}`;
 
-/** Versions of sets of which only names and versions are known: what `setVersion` would say of the set. Pairs that sets share are worked out once. */
+/** Versions of sets of which only names and versions are known: what `setVersion` would say of the set. What sets share is worked out once. */
 export function listedVersions(): (versions: ReadonlyMap<string, string>) => string {
-  const marks = new Map<string, Mark>();
+  const marks = new Map<string, { readonly version: string; readonly mark: Mark }>();
   const known = new WeakMap<ReadonlyMap<string, string>, string>();
-  const markOfPair = (pair: string): Mark => {
-    const mark = marks.get(pair) ?? markOf(pair);
-    marks.set(pair, mark);
+  const markOfPair = (name: string, version: string): Mark => {
+    const last = marks.get(name);
+    if (last?.version === version) return last.mark;
+    const mark = markOf(pairOf(name, version));
+    marks.set(name, { version, mark });
     return mark;
   };
   return (versions) => {
-    const version = known.get(versions) ?? sumOf(versions.entries().map(([name, one]) => markOfPair(pairOf(name, one)))).text;
-    known.set(versions, version);
-    return version;
+    const before = known.get(versions);
+    if (before !== undefined) return before;
+    const sum = new MarkSum();
+    versions.forEach((version, name) => void sum.add(markOfPair(name, version))); // An iterator would leave two objects behind for each.
+    known.set(versions, sum.text);
+    return sum.text;
   };
 }

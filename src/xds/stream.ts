@@ -71,6 +71,7 @@ export class XdsStream implements DiscoveryStreamEvents {
     if (!this.#open || this.#isAck(bytes)) return;
     const request = this.#read(bytes);
     if (request === undefined || !this.#knows(request.node)) return;
+    if (request.initialVersions.size > 0) this.#stream.begin(); // One that comes back may need nothing, and is told at once that it is served.
     const provider = this.#deps.providers.get(request.typeUrl);
     if (provider === undefined) this.#deps.said(request, this.#stream.peer, this.nodeId);
     if (provider === undefined) return;
@@ -112,11 +113,10 @@ export class XdsStream implements DiscoveryStreamEvents {
     else this.#continue();
   }
 
-  /** Tells a client that came back and needs nothing that it is served; where it goes on to need nothing, in so many words. */
+  /** Tells a client that came back and goes on to need nothing that it is served, in so many words. */
   greet(now: number): void {
-    if (this.#stream.variant === "sotw" || !this.#channels.areSettledInSilence) return;
-    this.#stream.begin();
-    if (now - this.#openedAt < this.#deps.settings.greetAfterMs) return;
+    if (this.#stream.variant === "sotw" || now - this.#openedAt < this.#deps.settings.greetAfterMs) return;
+    if (!this.#channels.areSettledInSilence) return;
     this.#channels.greet();
     this.#continue();
   }

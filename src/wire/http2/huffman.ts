@@ -21,8 +21,8 @@ const tables = makeTables();
 export function decodeHuffman(bytes: Uint8Array): string | undefined {
   const out = Buffer.allocUnsafe(Math.ceil((bytes.length * 8) / 5));
   let [written, table, bits, held] = [0, 0, 0, 0];
-  for (const byte of bytes) {
-    bits = ((bits << 8) | byte) & 0xffff;
+  for (let at = 0; at < bytes.length; at++) {
+    bits = ((bits << 8) | (bytes[at] ?? 0)) & 0xffff;
     held += 8;
     while (held >= 8) {
       const entry = tables[table + ((bits >> (held - 8)) & 0xff)] ?? 0;
