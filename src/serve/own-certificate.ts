@@ -43,8 +43,10 @@ export async function ownCertificate(options: OwnCertificateOptions): Promise<Se
   const followers = new Set<(material: TlsMaterial) => void>();
   const issue = () => {
     const issued = authority.signServer({ dnsNames, addresses: [...LOOPBACK, ...addresses], keyInfo });
+    // Where nothing stands above the certificate, OpenSSL looks for its issuer and verifies it, for every connection anew.
+    const above = issued.intermediates.length > 0 ? issued.intermediates : [authority.material.certificate.pem];
     const material = {
-      chain: [issued.certificate, ...issued.intermediates].join(""),
+      chain: [issued.certificate, ...above].join(""),
       key,
       clientRoots: [issued.roots, ...issued.intermediates, ...(options.clientRoots?.() ?? [])],
     };
