@@ -85,6 +85,19 @@ describe("replacing a root", () => {
     expect((await now()).intermediates).toEqual([]);
   });
 
+  it("leaves roots that were trusted beside the old one in force to the end", async () => {
+    const { directory, clock, old, options, now } = one;
+    const partner = await makeCa("partner", { notBefore: clock.now() - 1_000, notAfter: clock.now() + 365 * DAY });
+    await writeFile(join(directory, "root-cert.pem"), `${old.certificate.pem}${caTexts(partner)["root-cert.pem"]}`);
+    await beginRotation(options);
+    await switchRoot({ ...options, waitMs: 0 });
+    await finishRotation({ ...options, waitMs: 0 });
+    const finished = await now();
+    expect(finished.roots.map(({ raw }) => raw.toString("hex")).sort()).toEqual(
+      [finished.certificate.raw, partner.certificate.raw].map((raw) => raw.toString("hex")).sort(),
+    );
+  });
+
   it("goes step by step", async () => {
     const { options } = one;
     await expect(switchRoot(options)).rejects.toThrow("no root is being replaced");

@@ -14,6 +14,8 @@ export interface Rotation {
   readonly step: "none" | "begun" | "switched";
   /** When that was, in milliseconds since the epoch; 0 for `none`. */
   readonly since: number;
+  /** The root that is replaced (PEM). Others may be trusted beside it, which stay. */
+  readonly replaces?: string;
 }
 
 export interface RotationOptions {
@@ -51,13 +53,13 @@ export async function beginRotation(
   const chain = `${next["cert-chain.pem"]}${bridgeTo(next["ca-cert.pem"], material, options.trustDomain)}`;
   for (const name of SIGNING_FILES) await writeWholeFile(join(nextIn(directory), name), name === "cert-chain.pem" ? chain : next[name]);
   await writeWholeFile(join(directory, "root-cert.pem"), `${texts["root-cert.pem"].trimEnd()}\n${next["root-cert.pem"]}`);
-  return record(directory, { step: "begun", since: clock.now() });
+  return record(directory, { step: "begun", since: clock.now(), replaces: material.certificate.pem });
 }
 
 /** Second step: the new root signs. Refused before workloads have had time to learn to trust it. */
 export async function switchRoot(options: RotationOptions & { readonly waitMs: number }): Promise<Rotation> {
   const { directory, clock, waitMs } = options;
-  await ready(options, "begun", waitMs);
+  const begun = await ready(options, "begun", waitMs);
   const texts = await textsIn(nextIn(directory), SIGNING_FILES);
   const root = texts["ca-cert.pem"];
   const bundle = await readFile(join(directory, "root-cert.pem"), "utf8");
@@ -69,17 +71,19 @@ export async function switchRoot(options: RotationOptions & { readonly waitMs: n
   const fault = readCaMaterial({ ...texts, "root-cert.pem": bundle }, clock.now());
   if (typeof fault === "string") throw refusal(`the new root cannot sign: ${fault}`);
   for (const name of SIGNING_FILES) await writeWholeFile(join(directory, name), texts[name]);
-  const done = await record(directory, { step: "switched", since: clock.now() });
+  const done = await record(directory, { ...begun, step: "switched", since: clock.now() });
   for (const name of SIGNING_FILES) await rm(join(nextIn(directory), name), { force: true });
   return done;
 }
 
-/** Last step: the old root is trusted no more. Refused before what it signed has ended. */
+/** Last step: the old root is trusted no more; others that were trusted beside it still are. Refused before what it signed has ended. */
 export async function finishRotation(options: RotationOptions & { readonly waitMs: number }): Promise<Rotation> {
   const { directory, clock, waitMs } = options;
-  await ready(options, "switched", waitMs);
+  const { replaces } = await ready(options, "switched", waitMs);
   const { material } = await caIn(directory, clock.now());
-  for (const name of ["root-cert.pem", "cert-chain.pem"]) await writeWholeFile(join(directory, name), material.certificate.pem);
+  const kept = replaces === undefined ? [material.certificate] : material.roots.filter(({ pem }) => !holds(replaces, pem));
+  await writeWholeFile(join(directory, "root-cert.pem"), kept.map(({ pem }) => pem).join(""));
+  await writeWholeFile(join(directory, "cert-chain.pem"), material.certificate.pem);
   await rm(nextIn(directory), { recursive: true, force: true });
   return NO_ROTATION;
 }
@@ -103,7 +107,7 @@ function bridgeTo(next: string, old: CaMaterial, organization: string): string {
   return makeBridge(old, certificate, organization);
 }
 
-async function ready(options: RotationOptions, step: Rotation["step"], waitMs: number): Promise<void> {
+async function ready(options: RotationOptions, step: Rotation["step"], waitMs: number): Promise<Rotation> {
   const found = await rotationOf(options);
   if (found.step !== step)
     throw refusal(
@@ -115,6 +119,7 @@ async function ready(options: RotationOptions, step: Rotation["step"], waitMs: n
       `it is too early: not before ${new Date(at).toISOString()}`,
       "--after shortens the wait where you know that no workload needs it",
     );
+  return found;
 }
 
 async function caIn(directory: string, now: number): Promise<{ readonly texts: CaTexts; readonly material: CaMaterial }> {
@@ -152,8 +157,8 @@ async function record(directory: string, rotation: Rotation): Promise<Rotation> 
 
 function isRotation(value: unknown): value is Rotation {
   if (typeof value !== "object" || value === null) return false;
-  const { step, since } = value as Partial<Record<keyof Rotation, unknown>>;
-  return (step === "begun" || step === "switched") && typeof since === "number";
+  const { step, since, replaces = "" } = value as Partial<Record<keyof Rotation, unknown>>;
+  return (step === "begun" || step === "switched") && typeof since === "number" && typeof replaces === "string";
 }
 
 const refusal = (reason: string, hint?: string): EdgeError => new EdgeError("ca_unusable", reason, hint === undefined ? {} : { hint });

@@ -26,8 +26,8 @@ describe("what is printed at ready", () => {
     ["127.0.0.1", "this machine only"],
     ["::1", "this machine only"],
     ["localhost", "this machine only"],
-    ["", "a token is needed elsewhere than on this machine"],
-    ["0.0.0.0", "a token is needed elsewhere than on this machine"],
+    ["", "a token is needed"],
+    ["0.0.0.0", "a token is needed"],
   ];
   for (const [host, who] of callers) {
     it(`says who may call a plaintext port on ${host || "all addresses"}`, () => {

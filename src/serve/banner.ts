@@ -1,7 +1,7 @@
 import { join, relative } from "node:path";
 import type { HostPort } from "../settings/host-port.ts";
 import type { ControlPlane } from "./control-plane.ts";
-import { isLocal } from "./view-of-node.ts";
+import { isForThisMachine } from "./view-of-node.ts";
 
 export interface BannerOptions {
   readonly program: string;
@@ -35,9 +35,8 @@ function linkTo(page: string, { env, plane }: Pick<BannerOptions, "env" | "plane
 
 const show = (at: HostPort | undefined, who: string): string => (at === undefined ? "off" : `${at.host}:${at.port} (${who})`);
 
-/** Of the plaintext port: being on this machine is enough there, being on the network is not. */
-const whoMayCall = (at: HostPort | undefined): string =>
-  at?.host === "localhost" || isLocal(at?.host ?? "") ? "this machine only" : "a token is needed elsewhere than on this machine";
+/** Of the plaintext port: where it is bound to this machine alone, to be on it is enough. */
+const whoMayCall = (at: HostPort | undefined): string => (isForThisMachine(at?.host ?? "") ? "this machine only" : "a token is needed");
 
 /** As one types it in `directory`: shorter where it lies below, and never with a way up and down again. */
 function shownFrom(directory: string, path: string): string {

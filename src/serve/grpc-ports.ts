@@ -1,4 +1,6 @@
 import { limitedLog } from "../base/limited-log.ts";
+import type { LoadedMesh } from "../config/mesh/load-mesh.ts";
+import { parseHostPort } from "../settings/host-port.ts";
 import type { DiscoveryStream, DiscoveryStreamEvents, Peer } from "../wire/discovery-stream.ts";
 import {
   createGrpcServer,
@@ -20,7 +22,7 @@ import { forwardedPeer } from "./front/forwarded-peer.ts";
 import { VERSION } from "./generate-settings.ts";
 import { pages } from "./pages.ts";
 import { reflection } from "./reflection.ts";
-import { isLocal } from "./view-of-node.ts";
+import { isForThisMachine } from "./view-of-node.ts";
 
 /** The two gRPC servers. */
 export interface GrpcPorts {
@@ -81,7 +83,7 @@ export function createGrpcPorts(parts: Parts, { early, ownNamespace }: GrpcPorts
   return {
     early,
     closing: [],
-    plain: createGrpcServer({ ...shared, accept: (stream) => (isLocal(stream.peer.address) ? xds.accept(stream) : accept(stream)) }),
+    plain: createGrpcServer({ ...shared, accept: isForThisMachine(boundHost(mesh.current)) ? (stream) => xds.accept(stream) : accept }),
     secure: createGrpcServer({
       ...shared,
       accept: discovers ? (stream) => accept({ ...stream, peer: behind(stream.peer) }) : notServed,
@@ -94,6 +96,12 @@ export function createGrpcPorts(parts: Parts, { early, ownNamespace }: GrpcPorts
       }),
     }),
   };
+}
+
+/** Where the plaintext port is. */
+function boundHost({ process }: LoadedMesh): string {
+  const at = parseHostPort(process.listen.grpcAddr);
+  return typeof at === "string" ? "" : at.host;
 }
 
 /** Who answers Istio's tools, in the form they read. */

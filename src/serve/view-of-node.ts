@@ -99,3 +99,6 @@ const quote = (text: string): string => JSON.stringify(text.slice(0, 100));
 
 /** Whether a connection comes from this machine. */
 export const isLocal = (address: string): boolean => /^(127\.|\[?::1\]?|\[?::ffff:127\.|unix:|\/|ipv4:127\.|ipv6:%5B::1)/.test(address);
+
+/** Whether only this machine can call what listens there. Decided by the address that is bound: who arrives from loopback on another may have been passed on. */
+export const isForThisMachine = (host: string): boolean => host === "localhost" || isLocal(host);

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { create, toBinary } from "@bufbuild/protobuf";
+import { credentials } from "@grpc/grpc-js";
 import { describe, it, onTestFinished } from "vitest";
 import { DeltaDiscoveryRequestSchema } from "../../src/gen/envoy/service/discovery/v3/discovery_pb.js";
 import { DELTA_METHOD } from "../../src/wire/grpc-server.ts";
@@ -21,6 +22,7 @@ if (!canPlug) process.stdout.write("half-open connections are not tried: network
 
 const issuer = createIssuer("https://id.example.com");
 const MESH = `tokenIssuers: [{issuer: "${issuer.name}", jwks: '${issuer.jwks}', audiences: [istio-ca], identity: {namespace: ns, serviceAccount: sa}}]\n`;
+const token = (): string => issuer.token({ aud: "istio-ca", ns: "shop", sa: "cart" });
 const LOST = 5;
 
 const entry = (address: string): string => `apiVersion: networking.istio.io/v1
@@ -66,11 +68,10 @@ function openStreams({ namespace, ours }: Machine, port: number): void {
       toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, { node, typeUrl: CLUSTER_TYPE })),
     ).toString("base64");
   });
-  const token = issuer.token({ aud: "istio-ca", ns: "shop", sa: "cart" });
   const script = `
     const { connect } = require("node:http2");
     for (const request of ${JSON.stringify(requests)}) {
-      const stream = connect("http://${ours}:${port}").on("error", () => {}).request({ ":method": "POST", ":path": "${DELTA_METHOD}", "content-type": "application/grpc", te: "trailers", authorization: "Bearer ${token}" });
+      const stream = connect("http://${ours}:${port}").on("error", () => {}).request({ ":method": "POST", ":path": "${DELTA_METHOD}", "content-type": "application/grpc", te: "trailers", authorization: "Bearer ${token()}" });
       const body = Buffer.from(request, "base64");
       const head = Buffer.alloc(5);
       head.writeUInt32BE(body.length, 1);
@@ -93,6 +94,7 @@ describe.skipIf(!canPlug)("connections whose other end is gone without a word", 
     const friend = subscribe({
       ...{ port, variant: "delta", typeUrl: CLUSTER_TYPE },
       node: { id: "sidecar~10.0.1.1~friend.shop~shop.svc.cluster.local" },
+      secure: { credentials: credentials.createInsecure(), token: token() },
     });
     await eventually("a proxy is served", () => friend.length > 0);
     const handles = handlesOf(istiod);

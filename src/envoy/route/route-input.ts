@@ -24,7 +24,8 @@ export interface MatchInput {
 
 export interface ClaimMatch {
   readonly path: readonly string[];
-  readonly match: TextMatch;
+  /** Undefined asks only that the claim is there. */
+  readonly match: TextMatch | undefined;
   readonly invert: boolean;
 }
 

@@ -2,6 +2,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { HeaderMatcherSchema, QueryParameterMatcherSchema } from "../../gen/envoy/config/route/v3/route_components_pb.js";
 import type { MetadataMatcherSchema } from "../../gen/envoy/type/matcher/v3/metadata_pb.js";
 import type { StringMatcherSchema } from "../../gen/envoy/type/matcher/v3/string_pb.js";
+import type { ValueMatcherSchema } from "../../gen/envoy/type/matcher/v3/value_pb.js";
 import type { ClaimMatch, HeaderMatch, TextMatch } from "./route-input.ts";
 
 /** A string matcher. A prefix or regex that takes everything stays what it is: "present" is a different question. */
@@ -33,14 +34,16 @@ export function queryMatcher(name: string, match: TextMatch | undefined): Messag
   return { name, queryParameterMatchSpecifier: { case: "stringMatch", value: stringMatcher(match) } };
 }
 
+export const claimMatcher = ({ path, match, invert }: ClaimMatch): MessageInitShape<typeof MetadataMatcherSchema> => ({
+  filter: "envoy.filters.http.jwt_authn",
+  path: ["payload", ...path].map((key) => ({ segment: { case: "key" as const, value: key } })),
+  value: { matchPattern: match === undefined ? { case: "presentMatch", value: true } : claimTexts(match) },
+  invert,
+});
+
 /** Claims may be a text or a list of texts; either form matches. */
-export function claimMatcher({ path, match, invert }: ClaimMatch): MessageInitShape<typeof MetadataMatcherSchema> {
+function claimTexts(match: TextMatch): MessageInitShape<typeof ValueMatcherSchema>["matchPattern"] & object {
   const text = { matchPattern: { case: "stringMatch" as const, value: stringMatcher(match) } };
   const list = { matchPattern: { case: "listMatch" as const, value: { matchPattern: { case: "oneOf" as const, value: text } } } };
-  return {
-    filter: "envoy.filters.http.jwt_authn",
-    path: ["payload", ...path].map((key) => ({ segment: { case: "key" as const, value: key } })),
-    value: { matchPattern: { case: "orMatch", value: { valueMatchers: [list, text] } } },
-    invert,
-  };
+  return { case: "orMatch", value: { valueMatchers: [list, text] } };
 }

@@ -1,6 +1,6 @@
 import type { AttributeMatch, PermissionAttribute, PrincipalAttribute, RuleInput } from "../../envoy/filters/rbac/rbac-input.ts";
 import type { Condition, Operation, Rule, Source } from "../../gen/istio/security/v1beta1/authorization_policy_pb.js";
-import { withTrustDomainAliases } from "./trust-domains.ts";
+import { expandedTrustDomains, withTrustDomainAliases } from "./trust-domains.ts";
 
 /** What a rule means besides its own words. */
 export interface RuleContext {
@@ -60,6 +60,7 @@ function resolved(match: SourceMatch, { namespace, trustDomains }: RuleContext):
     notValues: change(match.notValues),
   });
   if (match.attribute.kind === "principal") return each((texts) => withTrustDomainAliases(texts, trustDomains));
+  if (match.attribute.kind === "trustDomain") return each((texts) => expandedTrustDomains(texts, trustDomains));
   if (match.attribute.kind !== "serviceAccount") return match;
   return each((texts) => texts.map((text) => (text.includes("/") ? text : `${namespace}/${text}`)));
 }

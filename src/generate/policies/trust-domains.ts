@@ -8,6 +8,11 @@ const LOCAL = "cluster.local";
 export const withTrustDomainAliases = (identities: readonly string[], trustDomains: readonly string[]): readonly string[] =>
   identities.flatMap((identity) => aliasesOf(identity, trustDomains));
 
+/** Trust domains with all of the mesh's in place of each that is one of them, each once. Patterns stay as they are. */
+export const expandedTrustDomains = (domains: readonly string[], trustDomains: readonly string[]): readonly string[] => [
+  ...new Set(domains.flatMap((domain) => (trustDomains.includes(domain) ? trustDomains : [domain]))),
+];
+
 function aliasesOf(identity: string, trustDomains: readonly string[]): readonly string[] {
   const [domain = "", ...rest] = identity.split("/");
   // `<domain>/ns/<namespace>/sa/<account>`: anything else is not an identity whose domain could be told.

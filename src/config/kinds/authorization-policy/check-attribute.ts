@@ -24,7 +24,7 @@ const ATTRIBUTES: Readonly<Record<string, ValueFault>> = {
   "connection.sni": notEmpty,
 };
 const MAPS: readonly RegExp[] = [
-  /^request\.headers\[[^[\]]+\]$/,
+  /^request\.headers\[[^[\]\0\r\n]+\]$/,
   /^request\.auth\.claims(\[[^[\]]+\])+$/,
   /^experimental\.envoy\.filters\.[^[\]]+\[[^[\]]+\]$/,
 ];

@@ -7,7 +7,7 @@ import { matchHeader } from "./header-match.ts";
 import { claimMatch, claimText } from "./metadata-match.ts";
 import type { AttributeMatch, PrincipalAttribute } from "./rbac-input.ts";
 import { literal, matchRegex, matchText, parsePattern, patternRegex } from "./text-pattern.ts";
-import { tokenIdentities } from "./token-identity.ts";
+import { tokenIdentity } from "./token-identity.ts";
 
 const principal = (identifier: NonNullable<MessageInitShape<typeof PrincipalSchema>["identifier"]>): Principal =>
   create(PrincipalSchema, { identifier });
@@ -31,7 +31,7 @@ function isOneOf(attribute: PrincipalAttribute, values: readonly string[]): Prin
     case "claim":
       return principal({ case: "metadata", value: claimMatch(attribute.path, values) });
     case "requestPrincipal": {
-      const ids = values.flatMap(tokenPrincipals);
+      const ids = values.map(tokenPrincipal);
       const [first] = ids;
       return ids.length === 1 && first !== undefined ? first : or(ids);
     }
@@ -40,20 +40,20 @@ function isOneOf(attribute: PrincipalAttribute, values: readonly string[]): Prin
   }
 }
 
-const tokenPrincipals = (value: string): readonly Principal[] =>
-  tokenIdentities(value).map(({ issuer, subject }) =>
-    and([
-      principal({ case: "metadata", value: claimText("iss", matchText(issuer)) }),
-      principal({ case: "metadata", value: claimText("sub", matchText(subject)) }),
-    ]),
-  );
+function tokenPrincipal(value: string): Principal {
+  const { issuer, subject } = tokenIdentity(value);
+  return and([
+    principal({ case: "metadata", value: claimText("iss", matchText(issuer)) }),
+    principal({ case: "metadata", value: claimText("sub", matchText(subject)) }),
+  ]);
+}
 
 function is(attribute: Exclude<PrincipalAttribute, { kind: "claim" | "requestPrincipal" }>, value: string): Principal {
   switch (attribute.kind) {
     case "principal":
       return peer(peerIdentity(value));
     case "namespace":
-      return peer(matchRegex(`.*/ns/${patternRegex(parsePattern(value), ".*")}/.*`));
+      return peer(matchRegex(`.*/ns/${value.split("*").map(literal).join(".*")}/.*`)); // Stars may stand anywhere, as in Istio.
     case "serviceAccount":
       return peer(matchRegex(accountRegex(value)));
     case "trustDomain":

@@ -11,19 +11,19 @@ const exact = (text: string): TextPattern => ({ kind: "exact", text });
 
 /**
  * What `issuer/subject` means, claim by claim, because the two are separate claims of a token. The last slash divides, since issuers are
- * URLs; an open end leaves open the claims it reaches. One that may reach both claims (`https://a.test/x*`) gives two identities.
+ * URLs; where there is one, an open end is that of the subject, as in Istio: `https://a.test/x*` takes no issuer `https://a.test/xyz`.
  */
-export function tokenIdentities(value: string): readonly TokenIdentity[] {
+export function tokenIdentity(value: string): TokenIdentity {
   const pattern = parsePattern(value);
   switch (pattern.kind) {
     case "any":
-      return [{ issuer: ANY, subject: ANY }];
+      return { issuer: ANY, subject: ANY };
     case "exact":
-      return [exactIdentity(pattern.text)];
+      return exactIdentity(pattern.text);
     case "suffix":
-      return [suffixIdentity(pattern.text)];
+      return suffixIdentity(pattern.text);
     case "prefix":
-      return prefixIdentities(pattern.text);
+      return prefixIdentity(pattern.text);
   }
 }
 
@@ -39,12 +39,10 @@ function suffixIdentity(text: string): TokenIdentity {
   return { issuer: head === "" ? ANY : { kind: "suffix", text: head }, subject: exact(subject) };
 }
 
-function prefixIdentities(text: string): readonly TokenIdentity[] {
+function prefixIdentity(text: string): TokenIdentity {
   const [issuer, subject] = divide(text);
-  const longerIssuer: TokenIdentity = { issuer: { kind: "prefix", text }, subject: ANY };
-  if (subject === undefined || issuer.endsWith("/")) return [longerIssuer];
-  if (subject === "") return [{ issuer: exact(issuer), subject: ANY }];
-  return [longerIssuer, { issuer: exact(issuer), subject: { kind: "prefix", text: subject } }];
+  if (subject === undefined) return { issuer: { kind: "prefix", text }, subject: ANY };
+  return { issuer: exact(issuer), subject: subject === "" ? ANY : { kind: "prefix", text: subject } };
 }
 
 function divide(text: string): readonly [string, string | undefined] {

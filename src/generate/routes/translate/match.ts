@@ -61,6 +61,6 @@ function claimsOf(headers: readonly (readonly [string, StringMatch])[], invert: 
     const path = rest.startsWith("[")
       ? [...rest.matchAll(/\[([^\]]+)\]/g)].map(([, key = ""]) => key)
       : rest.split(".").filter((key) => key !== "");
-    return [{ path, match: textOf(value) ?? { kind: "prefix" as const, value: "" }, invert }];
+    return [{ path, match: textOrPresent(value), invert }];
   });
 }
