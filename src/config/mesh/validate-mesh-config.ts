@@ -108,6 +108,11 @@ function validateTrustDomains(mesh: MeshConfig, place: Place): void {
   place.in("trustDomain").check("field.host", trustDomainFault(mesh.trustDomain));
   for (const [index, alias] of mesh.trustDomainAliases.entries())
     place.in("trustDomainAliases", index).check("field.host", trustDomainFault(alias));
+  for (const [index, { certificateData }] of mesh.caCertificates.entries())
+    if (certificateData.case === "spiffeBundleUrl")
+      place
+        .in("caCertificates", index, "spiffeBundleUrl")
+        .fault("field.ineffective", "bundles are not fetched; give the certificates as pem");
 }
 
 function validateTlsConfigs(mesh: MeshConfig, place: Place): void {

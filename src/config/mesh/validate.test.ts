@@ -98,6 +98,11 @@ describe("validateMeshConfig", () => {
       ["error localityLbSetting.distribute[0].to"],
     ],
     ["a pool without settings", { defaultTrafficPolicy: { connectionPool: {} } }, ["error defaultTrafficPolicy.connectionPool"]],
+    [
+      "roots by a bundle elsewhere",
+      { caCertificates: [{ pem: "x" }, { spiffeBundleUrl: "https://a.test" }] },
+      ["warning caCertificates[1].spiffeBundleUrl"],
+    ],
     ["an odd default retry", { defaultHttpRetryPolicy: { attempts: 1, retryOn: "never" } }, ["warning defaultHttpRetryPolicy.retryOn"]],
     ["a discovery address without port", proxy({ discoveryAddress: "istiod" }), ["error defaultConfig.discoveryAddress"]],
     ["an empty path", proxy({ configPath: "", binaryPath: "" }), ["error defaultConfig.configPath", "error defaultConfig.binaryPath"]],
