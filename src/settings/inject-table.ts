@@ -29,7 +29,7 @@ export const INJECT_SETTINGS = {
     type: "string",
     default: "",
     restart: true,
-    about: "Passed on to injected proxies: restricts their TLS to what a profile such as `fips-140-3` allows.",
+    about: "Passed on to injected proxies, where Istio's own agent and proxy read it; ours do not.",
   },
   injectorName: {
     env: "INJECTION_WEBHOOK_CONFIG_NAME",
