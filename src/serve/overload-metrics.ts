@@ -5,7 +5,7 @@ import { collectedGauge } from "./collected-gauge.ts";
 import type { MemoryState } from "./memory-watch.ts";
 import { QuickHistogram } from "./quick-histogram.ts";
 
-/** A slice is meant to last 10 ms; 20 is what nobody else on the loop should wait longer than. */
+/** A slice is meant to last 5 ms; 20 is what nobody else on the loop should wait longer than. */
 const SLICES = [0.005, 0.01, 0.02, 0.05, 0.1, 0.5];
 
 /** What is counted of a control plane that has more to do than it can do at once. */

@@ -3,10 +3,11 @@ import { existsSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, onTestFinished } from "vitest";
 import type { Client } from "../../bench/client.ts";
+import type { SeenResponse } from "../../bench/discovery-wire.ts";
 import { Fleet, reachesAll } from "../../bench/fleet.ts";
-import { endpointEdit, routeEdit, sceneFiles, sceneProxies, writeScene } from "../../bench/scene.ts";
+import { endpointEdit, everythingEdit, routeEdit, sceneFiles, sceneProxies, writeScene } from "../../bench/scene.ts";
 import { createTokenIssuer } from "../../bench/token-issuer.ts";
-import { ENDPOINT_TYPE, ROUTE_TYPE } from "../../src/wire/type-urls.ts";
+import { CLUSTER_TYPE, ENDPOINT_TYPE, ROUTE_TYPE } from "../../src/wire/type-urls.ts";
 import { tempDir } from "../support/cleanup.ts";
 import { type Istiod, startIstiod } from "../support/istiod.ts";
 import type { LoopFigures } from "../support/loop-watch.ts";
@@ -22,9 +23,19 @@ const LIMIT_MS = 20;
 /** Over TLS what is sent is encrypted in the loop too, and who asks for a certificate meanwhile waits for that. Streams that do not share their pace take 14 ms and more. */
 const SECURE_SHAPE = { ...SHAPE, proxies: 200 };
 const SECURE_LIMIT_MS = 12;
-/** A collection of garbage may fall into a push, and a busy machine is slower: one push that is within the limit tells. Work that is not divided shows in every one. */
+/** A collection of garbage may fall into a push, and a busy machine is slower: most pushes are to be within the limit. Work that is not divided shows in every one. */
 const MOST_PUSHES = 12;
-const MOST_SECURE_PUSHES = 4;
+const PUSHES_WITHIN = 6;
+/** Who comes, and a change of everything, is worked off by the same means, but commits and collections are part of it. Undivided, it has stretches of 160 ms and more. */
+const OTHER_LIMIT_MS = 110;
+/**
+ * The server counts its slices by the clock, and a busy machine takes the processor away in the middle of some: so a bound far above the limit, and the best of a
+ * few changes of everything. Undivided, each has a slice beyond it.
+ */
+const LONG_SLICE = "0.1";
+const MOST_CHANGES = 6;
+/** What falls due waits for the processor too: bounds of what is still sane, by the clock. */
+const DELAY_MS = { p90: 60, max: 1_000 };
 /** Handshakes that are begun together: on a busy machine many more would not be done in the time they are given. */
 const AT_ONCE = 25;
 
@@ -35,6 +46,7 @@ interface Scene {
   readonly watched: string;
 }
 
+/** A server to which nobody is connected yet. */
 async function startScene(): Promise<Scene> {
   const watched = join(await tempDir(), "loop.json");
   const preload = join(import.meta.dirname, "../support/loop-watch.ts");
@@ -44,7 +56,6 @@ async function startScene(): Promise<Scene> {
   });
   const fleet = new Fleet(istiod.grpcPort);
   onTestFinished(() => fleet.close());
-  await fleet.connect(sceneProxies(SHAPE));
   return { istiod, fleet, watched };
 }
 
@@ -72,16 +83,60 @@ async function stretches({ istiod, watched }: Scene): Promise<LoopFigures> {
   );
 }
 
+/** Slices of work for proxies so far, and those that were long, as the server counts them itself. To be asked for before and after what is measured: it costs some ms of the loop. */
+async function slices({ istiod }: Scene): Promise<{ readonly all: number; readonly long: number }> {
+  const upTo = (bound: string): Promise<number> => istiod.metric("istiod_xds_slice_seconds_bucket", `le="${bound}"`);
+  const all = await upTo("+Inf");
+  return { all, long: all - (await upTo(LONG_SLICE)) };
+}
+
+interface Measured {
+  readonly loop: LoopFigures;
+  readonly slices: number;
+  readonly longSlices: number;
+}
+
+/** Watches the loop and the slices while something is done. */
+async function during(scene: Scene, act: () => Promise<unknown>): Promise<Measured> {
+  const before = await slices(scene);
+  await stretches(scene);
+  await act();
+  const loop = await stretches(scene);
+  const after = await slices(scene);
+  return { loop, slices: after.all - before.all, longSlices: after.long - before.long };
+}
+
+/** What may not be longer than other work, in processor time. */
+function assertDivided(what: string, { loop, slices: all }: Measured): void {
+  assert.ok(isWithin(OTHER_LIMIT_MS)(loop), `${what}: ${told([loop])}`);
+  assert.ok(all > 20, `${what}: ${all} slices`);
+}
+
+const noneIsLong = ({ longSlices }: Measured): boolean => longSlices === 0;
+
+/** Changes everything until no slice is long by the server's own count. */
+async function changeEverything(scene: Scene): Promise<void> {
+  const changes: Measured[] = [];
+  for (let step = 1; step <= MOST_CHANGES && !changes.some(noneIsLong); step += 1) {
+    const { file, text } = everythingEdit(step);
+    const all = { clients: () => true, reached: (_: Client, { typeUrl }: SeenResponse) => typeUrl === CLUSTER_TYPE };
+    const change = await during(scene, () => scene.fleet.observe(() => scene.istiod.write(file, text), all));
+    assertDivided("a change of everything", change);
+    changes.push(change);
+  }
+  const counts = changes.map(({ slices: all, longSlices }) => `${longSlices} of ${all}`).join(", ");
+  assert.ok(changes.some(noneIsLong), `slices longer than ${LONG_SLICE} s: ${counts}`);
+}
+
 interface Goal {
   readonly limitMs: number;
-  readonly most: number;
   readonly proxies: number;
 }
 
-/** Makes one route change after the other until one is within the limit; gives how long the loop was held by each. */
-async function pushRoutes(scene: Scene, { limitMs, most, proxies }: Goal): Promise<readonly LoopFigures[]> {
+/** Makes one route change after the other until enough were within the limit; gives how long the loop was held by each. */
+async function pushRoutes(scene: Scene, { limitMs, proxies }: Goal): Promise<readonly LoopFigures[]> {
   const pushes: LoopFigures[] = [];
-  for (let step = 1; step <= most && !pushes.some(isWithin(limitMs)); step += 1) {
+  for (let step = 1; step <= MOST_PUSHES && pushes.filter(isWithin(limitMs)).length < PUSHES_WITHIN; step += 1) {
     await stretches(scene);
     const edit = routeEdit(step);
     const { bytes, touched } = await scene.fleet.observe(() => scene.istiod.write(edit.file, edit.text), reachesAll(edit));
@@ -96,6 +151,13 @@ const isWithin =
   (ms: number) =>
   ({ longest: [first = 0] }: LoopFigures): boolean =>
     first <= ms;
+
+const isSane = ({ delay: { p90, max } }: LoopFigures): boolean => p90 <= DELAY_MS.p90 && max <= DELAY_MS.max;
+
+function assertMostWithin(limitMs: number, pushes: readonly LoopFigures[]): void {
+  assert.ok(pushes.filter(isWithin(limitMs)).length >= PUSHES_WITHIN, told(pushes));
+  assert.ok(pushes.filter(isSane).length >= PUSHES_WITHIN, `delays of the loop: ${JSON.stringify(pushes.map(({ delay }) => delay))}`);
+}
 
 /** Changes a route, and an endpoint as soon as the first table has come; gives the order in which all clients were sent what. */
 async function endpointDuringPush({ istiod, fleet }: Scene, turn: number): Promise<readonly string[]> {
@@ -123,8 +185,9 @@ const told = (pushes: readonly LoopFigures[]): string =>
 describe("a route push to hundreds of proxies", () => {
   it(`holds the loop for no longer than ${LIMIT_MS} ms at a time, and does not keep a changed endpoint waiting`, async () => {
     const scene = await startScene();
-    const pushes = await pushRoutes(scene, { limitMs: LIMIT_MS, most: MOST_PUSHES, proxies: SHAPE.proxies });
-    assert.ok(pushes.some(isWithin(LIMIT_MS)), told(pushes));
+    assertDivided("connecting", await during(scene, () => scene.fleet.connect(sceneProxies(SHAPE))));
+    await changeEverything(scene);
+    assertMostWithin(LIMIT_MS, await pushRoutes(scene, { limitMs: LIMIT_MS, proxies: SHAPE.proxies }));
     // A change that is noticed when the push is nearly over tells nothing; one that has to wait for the push is late every time.
     let tablesLeft = 0;
     for (let turn = 1; turn <= MOST_PUSHES && tablesLeft === 0; turn += 1) {
@@ -136,8 +199,7 @@ describe("a route push to hundreds of proxies", () => {
   });
 
   it(`over TLS leaves room for others within ${SECURE_LIMIT_MS} ms`, async () => {
-    const goal = { limitMs: SECURE_LIMIT_MS, most: MOST_SECURE_PUSHES, proxies: SECURE_SHAPE.proxies };
-    const pushes = await pushRoutes(await startSecureScene(), goal);
-    assert.ok(pushes.some(isWithin(SECURE_LIMIT_MS)), told(pushes));
+    const pushes = await pushRoutes(await startSecureScene(), { limitMs: SECURE_LIMIT_MS, proxies: SECURE_SHAPE.proxies });
+    assertMostWithin(SECURE_LIMIT_MS, pushes);
   });
 });
