@@ -43,6 +43,8 @@ export interface FleetOptions {
   readonly comesAgain?: boolean;
   /** How long anything is waited for. */
   readonly patienceMs?: number;
+  /** Told of each response to each client. */
+  readonly received?: (client: Client, response: SeenResponse) => void;
 }
 
 /** Many clients, watched together. */
@@ -121,6 +123,11 @@ export class Fleet {
     await this.#until("responses stop", () => systemClock.monotonic() - Math.max(since, this.#lastAt) >= quietMs);
   }
 
+  /** Resources that are new from now on are searched for this text. */
+  lookFor(marker: string): void {
+    this.#reader.lookFor(marker);
+  }
+
   /** None of them reads any more. */
   stall(): void {
     for (const client of this.#clients) client.stall();
@@ -140,6 +147,7 @@ export class Fleet {
       now: systemClock.monotonic,
       received: (from, response, at) => {
         this.#lastAt = at;
+        this.#options.received?.(from, response);
         this.#onResponse(from, response, at);
       },
       lost: (from, reason) => {
