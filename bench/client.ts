@@ -1,10 +1,12 @@
 import { create, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import { NodeSchema } from "../src/gen/envoy/config/core/v3/base_pb.js";
 import { DELTA_METHOD } from "../src/wire/grpc-server.ts";
-import { CLUSTER_TYPE, ENDPOINT_TYPE, LISTENER_TYPE, ROUTE_TYPE, VIRTUAL_HOST_TYPE } from "../src/wire/type-urls.ts";
-import { discoveryRequest, type ResponseReader, type SeenResponse, subscription } from "./discovery-wire.ts";
+import { discoveryRequest } from "./discovery-wire.ts";
 import { GrpcStream, type SecureCall } from "./grpc-stream.ts";
+import type { Progress } from "./progress.ts";
+import { ResponseWalker } from "./response-walker.ts";
 import type { SceneProxy } from "./scene.ts";
+import type { SeenResources, SeenResponse } from "./seen-resources.ts";
 
 /** What clients share, so that a hundred of one kind cost little more than one. */
 export interface ClientDeps {
@@ -13,14 +15,18 @@ export interface ClientDeps {
   readonly window?: number;
   /** How each proxy connects over TLS; in plaintext where left out. */
   readonly secure?: (proxy: SceneProxy) => SecureCall;
-  readonly reader: ResponseReader;
+  readonly seen: SeenResources;
+  /** Where all begin, and where this one is if it has been here before. */
+  readonly begin: Progress;
   readonly now: () => number;
   /** A response came; called after the client has taken it in and answered. */
   received(client: Client, response: SeenResponse, at: number): void;
+  /** The proxy has all it needs. */
+  ready?(client: Client): void;
   lost(client: Client, reason: string): void;
 }
 
-/** Resources received since the last `reset`, by type. */
+/** What was received since the last `reset`; resources by type. */
 export interface Tally {
   messages: number;
   bytes: number;
@@ -28,42 +34,55 @@ export interface Tally {
 }
 
 /**
- * Asks for configuration as Envoy does on a delta stream: all clusters, their assignments, all listeners once the clusters have endpoints, the
- * route tables those name, and all virtual hosts once a table leaves its hosts to discovery. Acknowledges everything and keeps nothing but names.
+ * One proxy on a delta stream of its own. It acknowledges everything and keeps nothing but where it is: what it asks for next is `Progress`. One that comes back
+ * (`begin` is where it was) says what it holds, as Envoy does that has lost its stream.
  */
 export class Client {
   readonly proxy: SceneProxy;
   readonly #deps: ClientDeps;
   readonly #stream: GrpcStream;
-  readonly #asked = new Map<string, Set<string>>();
-  /** Names asked for that have not come yet. */
-  readonly #missing = new Map<string, Set<string>>();
+  #progress: Progress;
   #tally: Tally = newTally();
-  #listenersCame = false;
   /** When the proxy had all it needs to serve. */
   readyAt: number | undefined;
+  /** When the server took the call, and when it first answered. */
+  openedAt: number | undefined;
+  answeredAt: number | undefined;
 
   constructor(proxy: SceneProxy, deps: ClientDeps) {
     this.proxy = proxy;
     this.#deps = deps;
+    this.#progress = deps.begin;
+    const walker = new ResponseWalker(deps.seen, { message: (response, nonce, bytes) => this.#take(response, nonce, bytes) });
     this.#stream = new GrpcStream({
       port: deps.port,
       ...(deps.window !== undefined && { window: deps.window }),
       ...(deps.secure !== undefined && { secure: deps.secure(proxy) }),
       path: DELTA_METHOD,
-      message: (bytes) => this.#take(bytes),
+      opened: () => {
+        this.openedAt = deps.now();
+      },
+      content: (bytes) => walker.take(bytes),
       ended: (reason) => deps.lost(this, reason),
     });
-    this.#stream.send(discoveryRequest({ typeUrl: CLUSTER_TYPE, node: toBinary(NodeSchema, create(NodeSchema, nodeOf(proxy))) }));
+    const node = toBinary(NodeSchema, create(NodeSchema, nodeOf(proxy)));
+    deps.begin.returning.forEach((request, at) => {
+      this.#stream.send(discoveryRequest(at === 0 ? { ...request, node } : request));
+    });
   }
 
   get tally(): Readonly<Tally> {
     return this.#tally;
   }
 
+  /** Where it is: where one that takes its place may go on. */
+  get progress(): Progress {
+    return this.#progress;
+  }
+
   /** Names asked for of a type. */
   asked(typeUrl: string): number {
-    return this.#asked.get(typeUrl)?.size ?? 0;
+    return this.#progress.asked(typeUrl);
   }
 
   reset(): void {
@@ -75,75 +94,32 @@ export class Client {
     this.#stream.stall();
   }
 
+  /** Takes some bytes more from the network, although it reads no more. */
+  trickle(bytes: number): void {
+    this.#stream.trickle(bytes);
+  }
+
   close(): void {
     this.#stream.close();
   }
 
-  #take(message: Buffer): void {
+  #take(response: SeenResponse, nonce: string, bytes: number): void {
     const at = this.#deps.now();
-    const response = this.#deps.reader.read(message);
-    const { typeUrl, nonce, resources } = response;
+    const { typeUrl, resources } = response;
     this.#stream.send(discoveryRequest({ typeUrl, nonce }));
+    this.answeredAt ??= at;
     this.#tally.messages += 1;
-    this.#tally.bytes += message.length;
+    this.#tally.bytes += bytes;
     this.#tally.resources.set(typeUrl, (this.#tally.resources.get(typeUrl) ?? 0) + resources.length);
-    const missing = this.#missing.get(typeUrl);
-    if (missing !== undefined && missing.size > 0) for (const { name } of resources) missing.delete(wantedName(typeUrl, name));
-    this.#follow(response);
-    if (this.readyAt === undefined && this.#listenersCame && this.#has(ROUTE_TYPE) && this.#has(VIRTUAL_HOST_TYPE)) this.readyAt = at;
+    this.#progress = this.#progress.after(response);
+    for (const request of this.#progress.requests) this.#stream.send(request);
+    if (this.readyAt === undefined && this.#progress.ready) {
+      this.readyAt = at;
+      this.#deps.ready?.(this);
+    }
     this.#deps.received(this, response, at);
   }
-
-  #follow({ typeUrl, resources }: SeenResponse): void {
-    const refers = (): readonly string[] => resources.flatMap((resource) => resource.refers);
-    if (typeUrl === CLUSTER_TYPE) this.#ask(ENDPOINT_TYPE, refers());
-    if (typeUrl === LISTENER_TYPE) {
-      this.#listenersCame = true;
-      this.#ask(ROUTE_TYPE, refers());
-    }
-    if (typeUrl === ROUTE_TYPE) this.#awaitHosts(refers());
-    const clustersWarm = (typeUrl === CLUSTER_TYPE || typeUrl === ENDPOINT_TYPE) && this.#has(ENDPOINT_TYPE);
-    if (clustersWarm && !this.#asked.has(LISTENER_TYPE)) {
-      this.#asked.set(LISTENER_TYPE, new Set());
-      this.#stream.send(discoveryRequest({ typeUrl: LISTENER_TYPE }));
-    }
-  }
-
-  #has(typeUrl: string): boolean {
-    return (this.#missing.get(typeUrl)?.size ?? 0) === 0;
-  }
-
-  /** Hosts are asked for once, without names; those of each of these tables must come. */
-  #awaitHosts(tables: readonly string[]): void {
-    if (tables.length === 0) return;
-    const first = !this.#asked.has(VIRTUAL_HOST_TYPE);
-    const asked = this.#asked.get(VIRTUAL_HOST_TYPE) ?? new Set<string>();
-    this.#missing.set(
-      VIRTUAL_HOST_TYPE,
-      new Set([...(this.#missing.get(VIRTUAL_HOST_TYPE) ?? []), ...tables.filter((one) => !asked.has(one))]),
-    );
-    this.#asked.set(VIRTUAL_HOST_TYPE, new Set([...asked, ...tables]));
-    if (first) this.#stream.send(discoveryRequest({ typeUrl: VIRTUAL_HOST_TYPE }));
-  }
-
-  #ask(typeUrl: string, names: readonly string[]): void {
-    const asked = this.#asked.get(typeUrl) ?? new Set<string>();
-    const fresh = names.filter((name) => !asked.has(name));
-    if (fresh.length === 0) return;
-    const missing = this.#missing.get(typeUrl) ?? new Set<string>();
-    for (const name of fresh) {
-      asked.add(name);
-      missing.add(name);
-    }
-    this.#asked.set(typeUrl, asked);
-    this.#missing.set(typeUrl, missing);
-    this.#stream.send(discoveryRequest({ typeUrl, subscribe: subscription(fresh) }));
-  }
 }
-
-/** What a resource is waited for as: a virtual host stands for its table. */
-const wantedName = (typeUrl: string, name: string): string =>
-  typeUrl === VIRTUAL_HOST_TYPE ? name.slice(0, Math.max(0, name.lastIndexOf("/"))) : name;
 
 const newTally = (): Tally => ({ messages: 0, bytes: 0, resources: new Map() });
 

@@ -1,22 +1,8 @@
-/** A resource of a response, as far as a measuring client needs to know it. Equal versions are one object. */
-export interface SeenResource {
-  readonly name: string;
-  /** Names of resources of the next type that it makes a proxy ask for. */
-  readonly refers: readonly string[];
-  /** The marker that was looked for when it was first seen is in it. */
-  readonly marker: string | undefined;
-}
-
-export interface SeenResponse {
-  readonly typeUrl: string;
-  readonly nonce: string;
-  readonly resources: readonly SeenResource[];
-}
-
 export interface RequestParts {
   readonly typeUrl: string;
   readonly node?: Uint8Array;
   readonly subscribe?: Buffer;
+  readonly held?: Buffer;
   readonly nonce?: string;
 }
 
@@ -25,76 +11,21 @@ const LISTENER = "type.googleapis.com/envoy.config.listener.v3.Listener";
 const ROUTE = "type.googleapis.com/envoy.config.route.v3.RouteConfiguration";
 const EDS_CLUSTER = 3;
 
-/**
- * Reads delta responses by walking their bytes. Hundreds of proxies are sent the same resources: each version is looked into once, so that the
- * client costs a fraction of the server it measures.
- */
-export class ResponseReader {
-  readonly #seen = new Map<string, Map<string, SeenResource>>();
-  /** What servers that give resources no version sent last, by type and name. */
-  readonly #unversioned = new Map<string, { readonly any: Buffer; readonly seen: SeenResource }>();
-  #marker: string | undefined;
-
-  /** Resources that are new from now on are searched for this text. */
-  lookFor(marker: string | undefined): void {
-    this.#marker = marker;
-  }
-
-  read(message: Buffer): SeenResponse {
-    let typeUrl = "";
-    let nonce = "";
-    const spans: [start: number, end: number][] = [];
-    eachField(message, [0, message.length], (field, start, end) => {
-      if (field === 4) typeUrl = message.toString("latin1", start, end);
-      else if (field === 5) nonce = message.toString("latin1", start, end);
-      else if (field === 2) spans.push([start, end]);
-    });
-    return { typeUrl, nonce, resources: spans.map(([start, end]) => this.#resource(typeUrl, message, [start, end])) };
-  }
-
-  #resource(typeUrl: string, message: Buffer, [start, end]: [number, number]): SeenResource {
-    let version = "";
-    let [nameStart, nameEnd, anyStart, anyEnd] = [0, 0, 0, 0];
-    eachField(message, [start, end], (field, from, to) => {
-      if (field === 1) version = message.toString("latin1", from, to);
-      else if (field === 3) [nameStart, nameEnd] = [from, to];
-      else if (field === 2) [anyStart, anyEnd] = [from, to];
-    });
-    const name = (): string => message.toString("utf8", nameStart, nameEnd);
-    const any = message.subarray(anyStart, anyEnd);
-    if (version === "") return this.#unversionedResource(typeUrl, name(), any);
-    const versions = this.#seen.get(typeUrl) ?? new Map<string, SeenResource>();
-    this.#seen.set(typeUrl, versions);
-    const known = versions.get(version);
-    if (known !== undefined) return known;
-    const seen = this.#look(typeUrl, name(), anyValue(any));
-    versions.set(version, seen);
-    return seen;
-  }
-
-  #unversionedResource(typeUrl: string, name: string, any: Buffer): SeenResource {
-    const key = `${typeUrl} ${name}`;
-    const known = this.#unversioned.get(key);
-    if (known?.any.equals(any) === true) return known.seen;
-    const seen = this.#look(typeUrl, name, anyValue(any));
-    this.#unversioned.set(key, { any: Buffer.from(any), seen });
-    return seen;
-  }
-
-  #look(typeUrl: string, name: string, body: Buffer): SeenResource {
-    const marker = this.#marker !== undefined && body.includes(this.#marker, 0, "latin1") ? this.#marker : undefined;
-    return { name, refers: referencesOf(typeUrl, body), marker };
-  }
-}
-
 /** Encodes names as the `resource_names_subscribe` of a request; worth keeping, since many proxies ask for the same. */
 export const subscription = (names: readonly string[]): Buffer => Buffer.concat(names.map((name) => field(3, Buffer.from(name))));
 
+/** Encodes names and versions as the `initial_resource_versions` of a request; worth keeping for the same reason. */
+export const versionsHeld = (held: Iterable<readonly [name: string, version: string]>): Buffer =>
+  Buffer.concat(
+    Array.from(held, ([name, version]) => field(5, Buffer.concat([field(1, Buffer.from(name)), field(2, Buffer.from(version, "latin1"))]))),
+  );
+
 /** Encodes a delta request. */
-export function discoveryRequest({ typeUrl, node, subscribe, nonce }: RequestParts): Buffer {
+export function discoveryRequest({ typeUrl, node, subscribe, held, nonce }: RequestParts): Buffer {
   const parts = [field(2, Buffer.from(typeUrl, "latin1"))];
   if (node !== undefined) parts.push(field(1, node));
   if (subscribe !== undefined) parts.push(subscribe);
+  if (held !== undefined) parts.push(held);
   if (nonce !== undefined) parts.push(field(6, Buffer.from(nonce, "latin1")));
   return Buffer.concat(parts);
 }
@@ -130,7 +61,10 @@ function tablesOf(listener: Buffer): readonly string[] {
 
 const isHttpManager = (any: Buffer): boolean => texts(any, [1])[0]?.endsWith(".HttpConnectionManager") === true;
 
-const anyValue = (any: Buffer): Buffer => inside(any, [2])[0] ?? Buffer.alloc(0);
+/** The message inside an `Any`, and the type it says it is of. */
+export const anyValue = (any: Buffer): Buffer => inside(any, [2])[0] ?? Buffer.alloc(0);
+
+export const anyType = (any: Buffer): string => texts(any, [1])[0] ?? "";
 
 const texts = (bytes: Buffer, path: readonly number[]): readonly string[] => inside(bytes, path).map((part) => part.toString("utf8"));
 
@@ -144,7 +78,11 @@ function inside(bytes: Buffer, [first, ...rest]: readonly number[]): readonly Bu
 }
 
 /** Calls back for each field with its span, or with its value and -1 where it is a varint. Fixed-width fields are passed over. */
-function eachField(bytes: Buffer, [start, end]: readonly [number, number], visit: (field: number, from: number, to: number) => void): void {
+export function eachField(
+  bytes: Buffer,
+  [start, end]: readonly [number, number],
+  visit: (field: number, from: number, to: number) => void,
+): void {
   let at = start;
   const varint = (): number => {
     let value = 0;

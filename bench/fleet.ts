@@ -1,7 +1,8 @@
 import { systemClock } from "../src/base/clock.ts";
 import { Client, type ClientDeps } from "./client.ts";
-import { ResponseReader, type SeenResponse } from "./discovery-wire.ts";
+import { Progress } from "./progress.ts";
 import type { SceneProxy } from "./scene.ts";
+import { type Marker, SeenResources, type SeenResponse } from "./seen-resources.ts";
 
 /** What is awaited of a change. A client is done when `reached` says so of a response it got. */
 export interface Expectation {
@@ -15,7 +16,7 @@ export interface Expectation {
 export const reachesAll = ({ marker }: { readonly marker: string }): Expectation => ({
   marker,
   clients: () => true,
-  reached: (_, { resources }) => resources.some((one) => one.marker === marker),
+  reached: (_, response) => response.markers.has(marker),
 });
 
 /** How a change came to the clients. Times are ms since it was made. */
@@ -28,11 +29,28 @@ export interface Propagation {
   readonly bytes: number;
 }
 
+/** How proxies came back to a server. */
+export interface Comeback {
+  /** When each was served, in order; ms since what cost it its stream. */
+  readonly times: readonly number[];
+  /** Those to which the server said something. */
+  readonly answered: number;
+  /** What it said to all of them. */
+  readonly bytes: number;
+}
+
 /** After the last awaited response this long nothing may come for a change to be over. */
 const QUIET_MS = 300;
 const TIMEOUT_MS = 240_000;
 /** The middle of what Envoy waits before it tries again the first time. */
 const AGAIN_MS = 250;
+/** How long Envoy waits at most before it tries again for the first time; twice as long each time after that. */
+const FIRST_BACKOFF_MS = 500;
+const LONGEST_BACKOFF_MS = 30_000;
+/** Different for each of many, and the same in every run. */
+const GOLDEN = 0.618_034;
+/** One to whom nothing is said for so long on an open stream has what it needs. */
+const SERVED_MS = 1_000;
 
 export interface FleetOptions {
   /** Bytes that may be on their way to a client unread; Envoy's unless said otherwise. */
@@ -51,11 +69,14 @@ export interface FleetOptions {
 export class Fleet {
   readonly #port: number;
   readonly #options: FleetOptions;
-  readonly #reader = new ResponseReader();
+  readonly #seen = new SeenResources();
+  readonly #begin = Progress.begin();
   readonly #clients: Client[] = [];
   #onResponse: (client: Client, response: SeenResponse, at: number) => void = () => {};
   #lastAt = 0;
   #failure: string | undefined;
+  /** How often each proxy that is to come back has tried; undefined while none is to. */
+  #returning: Map<SceneProxy, number> | undefined;
 
   constructor(port: number, options: FleetOptions = {}) {
     this.#port = port;
@@ -100,7 +121,7 @@ export class Fleet {
     const awaited = new Set(this.#clients.filter(expected.clients));
     const times: number[] = [];
     for (const client of this.#clients) client.reset();
-    this.#reader.lookFor(expected.marker);
+    this.#seen.lookFor(expected.marker === undefined ? undefined : { text: expected.marker });
     const start = systemClock.monotonic();
     this.#onResponse = (client, response, at) => {
       if (awaited.has(client) && expected.reached(client, response) && awaited.delete(client)) times.push(at - start);
@@ -117,6 +138,41 @@ export class Fleet {
     };
   }
 
+  /** Tells of each response in which such a marker is, until what it gives is called. */
+  follow(marker: Marker, heard: (client: Client, markers: ReadonlySet<string>, at: number) => void): () => void {
+    this.#seen.lookFor(marker);
+    this.#onResponse = (client, { markers }, at) => {
+      if (markers.size > 0) heard(client, markers, at);
+    };
+    return () => {
+      this.#onResponse = () => {};
+    };
+  }
+
+  /**
+   * Makes a change that costs every proxy its stream, such as a restart of the server, and has them come back with what they hold, as Envoy does: each after a time
+   * of its own, longer each time it is refused. Resolves when each has been served: its new stream was answered, or, where there was nothing to say, has been
+   * open for a while beside a server that has come back. Gives the time each one took in ms, in order.
+   */
+  async comeBack(restart: () => Promise<void>): Promise<Comeback> {
+    for (const client of this.#clients) client.reset();
+    this.#returning = new Map();
+    const start = systemClock.monotonic();
+    await restart();
+    const back = systemClock.monotonic();
+    const servedAt = ({ openedAt, answeredAt }: Client): number | undefined => answeredAt ?? (openedAt && Math.max(openedAt, back));
+    const silent = (at: number): boolean => systemClock.monotonic() - at >= SERVED_MS;
+    const served = (client: Client): boolean => {
+      const at = servedAt(client);
+      return at !== undefined && at > start && (client.answeredAt !== undefined || silent(at));
+    };
+    await this.#until("every proxy has come back", () => this.#clients.every(served));
+    await this.quiet(SERVED_MS);
+    this.#returning = undefined;
+    const times = this.#clients.map((client) => (servedAt(client) ?? back) - start).sort((a, b) => a - b);
+    return { times, answered: this.#clients.filter(({ answeredAt }) => answeredAt !== undefined).length, bytes: this.bytes };
+  }
+
   /** Resolves when nothing came for a while. */
   async quiet(quietMs = QUIET_MS): Promise<void> {
     const since = systemClock.monotonic();
@@ -125,7 +181,12 @@ export class Fleet {
 
   /** Resources that are new from now on are searched for this text. */
   lookFor(marker: string): void {
-    this.#reader.lookFor(marker);
+    this.#seen.lookFor({ text: marker });
+  }
+
+  /** Each takes some bytes more, although none reads any more. */
+  trickle(bytes: number): void {
+    for (const client of this.#clients) client.trickle(bytes);
   }
 
   /** None of them reads any more. */
@@ -137,13 +198,14 @@ export class Fleet {
     for (const client of this.#clients.splice(0)) client.close();
   }
 
-  #open(proxy: SceneProxy): Client {
+  #open(proxy: SceneProxy, begin = this.#begin): Client {
     const { window, secure } = this.#options;
     return new Client(proxy, {
       ...(window !== undefined && { window }),
       ...(secure !== undefined && { secure }),
       port: this.#port,
-      reader: this.#reader,
+      seen: this.#seen,
+      begin,
       now: systemClock.monotonic,
       received: (from, response, at) => {
         this.#lastAt = at;
@@ -151,15 +213,24 @@ export class Fleet {
         this.#onResponse(from, response, at);
       },
       lost: (from, reason) => {
-        if (this.#options.comesAgain === true && from.readyAt === undefined) systemClock.after(AGAIN_MS, () => this.#openAgain(from));
+        if (this.#returning !== undefined) this.#backOff(from, this.#returning);
+        else if (this.#options.comesAgain === true && from.readyAt === undefined) systemClock.after(AGAIN_MS, () => this.#openAgain(from));
         else this.#failure ??= `${from.proxy.name} lost its stream: ${reason}`;
       },
     });
   }
 
-  #openAgain(lost: Client): void {
+  #openAgain(lost: Client, begin?: Progress): void {
     const place = this.#clients.indexOf(lost);
-    if (place >= 0) this.#clients[place] = this.#open(lost.proxy);
+    if (place >= 0) this.#clients[place] = this.#open(lost.proxy, begin);
+  }
+
+  #backOff(lost: Client, attempts: Map<SceneProxy, number>): void {
+    const attempt = attempts.get(lost.proxy) ?? 0;
+    attempts.set(lost.proxy, attempt + 1);
+    const most = Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** attempt);
+    const share = ((this.#clients.indexOf(lost) + attempt + 1) * GOLDEN) % 1;
+    systemClock.after(share * most, () => this.#openAgain(lost, lost.progress));
   }
 
   async #until(what: string, holds: () => boolean): Promise<void> {

@@ -35,8 +35,16 @@ export interface SceneEdit {
 const PORTS = [80, 8080] as const;
 const DOMAIN = "svc.cluster.local";
 
-/** All files of a scene, by path below `etc/istio`. */
+const made = new WeakMap<SceneShape, ReadonlyMap<string, string>>();
+
+/** All files of a scene, by path below `etc/istio`. Made once for each shape: changes are measured that take one of them. */
 export function sceneFiles(shape: SceneShape): ReadonlyMap<string, string> {
+  const files = made.get(shape) ?? makeFiles(shape);
+  made.set(shape, files);
+  return files;
+}
+
+function makeFiles(shape: SceneShape): ReadonlyMap<string, string> {
   const files = new Map<string, string>([["mesh.yaml", meshText(0)]]);
   for (let index = 0; index < shape.namespaces; index++) {
     const namespace = namespaceOf(index);
