@@ -9,8 +9,15 @@ export interface Frame {
   readonly columnNumber: number;
 }
 
-/** Microseconds, or bytes, by the frame in which they were spent. */
-export type Spent = ReadonlyMap<Frame, number>;
+/** Microseconds, or bytes, that were spent in one frame. */
+export interface Spending {
+  readonly frame: Frame;
+  /** The frame itself, or where it has no script (`Map`, `writev`) the nearest caller that has one. */
+  readonly within: Frame;
+  readonly value: number;
+}
+
+export type Spent = readonly Spending[];
 
 /** Looks into a running Node through its inspector. */
 export interface Inspector {
@@ -18,15 +25,17 @@ export interface Inspector {
   cpu(work: () => Promise<void>): Promise<Spent>;
   /** The same for what was allocated, garbage included. */
   allocations(work: () => Promise<void>): Promise<Spent>;
+  /** Lets a process go on that was started with `--inspect-wait` and waits to be looked into. */
+  release(): Promise<void>;
   close(): void;
 }
 
 const INTERVAL_US = 250;
 const INTERVAL_BYTES = 32 * 1024;
-const TRIES = 50;
-const RETRY_MS = 100;
+const TRIES = 100;
+const RETRY_MS = 50;
 
-/** Connects to a process that was started with `--inspect=127.0.0.1:PORT`. */
+/** Connects to a process that was started with `--inspect=127.0.0.1:PORT` or `--inspect-wait`. */
 export async function inspect(port: number): Promise<Inspector> {
   const socket = new WebSocket(await addressOf(port));
   await new Promise((resolve, reject) => {
@@ -59,6 +68,7 @@ export async function inspect(port: number): Promise<Inspector> {
       await work();
       return sizesIn((await ask("HeapProfiler.stopSampling")) as HeapAnswer);
     },
+    release: async () => void (await ask("Runtime.runIfWaitingForDebugger")),
     close: () => socket.close(),
   };
 }
@@ -85,21 +95,31 @@ function fetched(port: number): Promise<readonly { readonly webSocketDebuggerUrl
   });
 }
 
+interface CpuNode {
+  readonly id: number;
+  readonly callFrame: Frame;
+  readonly children?: readonly number[];
+}
+
 interface CpuAnswer {
-  readonly profile: {
-    readonly nodes: readonly { readonly id: number; readonly callFrame: Frame }[];
-    readonly samples: readonly number[];
-    readonly timeDeltas: readonly number[];
-  };
+  readonly profile: { readonly nodes: readonly CpuNode[]; readonly samples: readonly number[]; readonly timeDeltas: readonly number[] };
 }
 
 function timesIn({ profile: { nodes, samples, timeDeltas } }: CpuAnswer): Spent {
-  const frames = new Map(nodes.map(({ id, callFrame }) => [id, callFrame]));
-  const spent = new Map<Frame, number>();
+  const times = new Map<number, number>();
   samples.forEach((id, index) => {
-    const frame = frames.get(id);
-    if (frame !== undefined) spent.set(frame, (spent.get(frame) ?? 0) + (timeDeltas[index] ?? 0));
+    times.set(id, (times.get(id) ?? 0) + (timeDeltas[index] ?? 0));
   });
+  const byId = new Map(nodes.map((node) => [node.id, node]));
+  const [root] = nodes;
+  const spent: Spending[] = [];
+  const open = root === undefined ? [] : [{ node: root, caller: root.callFrame }];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const { id, callFrame: frame, children = [] } = next.node;
+    const within = scripted(frame, next.caller);
+    spent.push({ frame, within, value: times.get(id) ?? 0 });
+    open.push(...children.flatMap((child) => byId.get(child) ?? []).map((node) => ({ node, caller: within })));
+  }
   return spent;
 }
 
@@ -113,12 +133,16 @@ interface HeapAnswer {
   readonly profile: { readonly head: HeapNode };
 }
 
-function sizesIn({ profile }: HeapAnswer): Spent {
-  const spent = new Map<Frame, number>();
-  const open: HeapNode[] = [profile.head];
-  for (let node = open.pop(); node !== undefined; node = open.pop()) {
-    spent.set(node.callFrame, node.selfSize);
-    open.push(...node.children);
+function sizesIn({ profile: { head } }: HeapAnswer): Spent {
+  const spent: Spending[] = [];
+  const open = [{ node: head, caller: head.callFrame }];
+  for (let next = open.pop(); next !== undefined; next = open.pop()) {
+    const { callFrame: frame, selfSize: value, children } = next.node;
+    const within = scripted(frame, next.caller);
+    spent.push({ frame, within, value });
+    open.push(...children.map((node) => ({ node, caller: within })));
   }
   return spent;
 }
+
+const scripted = (frame: Frame, caller: Frame): Frame => (frame.url === "" && caller.url !== "" ? caller : frame);

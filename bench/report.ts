@@ -80,11 +80,12 @@ export function withGrowth(report: string, machine: Machine, curves: readonly Me
 
 /** The same for where time and memory go. */
 export function withProfile(report: string, machine: Machine, profiles: readonly Measurement[]): string {
-  const rows = profiles.map(({ bench, value, unit, details }) => {
-    const parts = Object.entries(details).map(([place, share]) => `${place} ${Math.round(Number(share) * 100)} %`);
-    return `| ${bench} | **${round(value)} ${unit}** | ${parts.join(", ")} |`;
+  const rows = profiles.map(({ bench, value, unit, details: { most = "", ...shares } }) => {
+    const parts = Object.entries(shares).map(([place, share]) => `${place} ${Math.round(Number(share) * 100)} %`);
+    return `| ${bench} | **${round(value)} ${unit}** | ${parts.join(", ")} | ${most} |`;
   });
-  return withTable(report, PROFILE, [measuredOn(machine), "", "| work | each | where |", "| --- | --- | --- |", ...rows]);
+  const head = ["| work | each | where | functions that take most themselves |", "| --- | --- | --- | --- |"];
+  return withTable(report, PROFILE, [measuredOn(machine), "", ...head, ...rows]);
 }
 
 const measuredOn = ({ date, cpu, cores, memory_gb, node, load }: Machine): string =>

@@ -98,7 +98,7 @@ async function main(args: readonly string[]): Promise<number> {
   if (values.peer !== undefined) return compared(values.peer, write);
   if (values.growth === true) return growth(emit, write);
   if (values.profile === true) {
-    await profileSession(generationShape(extent), emit);
+    await profileSession(generationShape(extent), { pace: extent.churn, emit });
     if (write) await writeFile(REPORT, withProfile(await readFile(REPORT, "utf8"), machine, results));
     return 0;
   }

@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { existsSync, statSync } from "node:fs";
 import { get } from "node:http";
 import { join } from "node:path";
 import { systemClock } from "../src/base/clock.ts";
@@ -40,9 +41,11 @@ function shellEnv(): NodeJS.ProcessEnv {
   return env;
 }
 
-/** Starts `bin/istiod` in a base directory and waits until it is ready. */
+/** Starts `bin/istiod` in a base directory and waits until it is ready. `GRPC_ADDR` in `env` has it serve where an earlier one did. */
 export async function startServer(home: string, env: Readonly<Record<string, string>> = {}): Promise<MeasuredServer> {
-  const [grpcPort, securePort, httpPort, monitoringPort] = [await freePort(), await freePort(), await freePort(), await freePort()];
+  const [, given] = env.GRPC_ADDR?.split(":") ?? [];
+  const grpcPort = given === undefined ? await freePort() : Number(given);
+  const [securePort, httpPort, monitoringPort] = [await freePort(), await freePort(), await freePort()];
   const webhookPort = await freePort();
   const own = {
     ISTIO_HOME: home,
@@ -86,6 +89,22 @@ export async function startServer(home: string, env: Readonly<Record<string, str
     takeChanges: log.takeChanges,
     stop: (signal) => stop(child, signal),
   };
+}
+
+const RECEIPTS_MS = 30_000;
+/** Longer than what is held back until nothing has happened for a while. */
+const UNTOUCHED_MS = 1_500;
+
+/** Resolves when a server that has nothing else to do has kept what its proxies are to hold (`src/xds/receipts.ts`). */
+export async function receiptsKept(home: string): Promise<void> {
+  const file = join(home, "var/lib/istio/receipts");
+  const start = systemClock.monotonic();
+  const written = (): number => (existsSync(file) ? statSync(file).mtimeMs : 0);
+  for (let [last, since] = [written(), start]; last === 0 || systemClock.monotonic() - since < UNTOUCHED_MS; ) {
+    if (systemClock.monotonic() - start > RECEIPTS_MS) throw new Error(`${file} is not there after ${RECEIPTS_MS} ms`);
+    await systemClock.sleep(POLL_MS);
+    if (written() !== last) [last, since] = [written(), systemClock.monotonic()];
+  }
 }
 
 function isReady(port: number): Promise<boolean> {

@@ -1,3 +1,4 @@
+import type { ChurnPace } from "./churn.ts";
 import type { SceneShape } from "./scene.ts";
 
 /** How much is measured: the size of the mesh, and how often each thing is repeated. */
@@ -7,6 +8,8 @@ export interface Extent {
   readonly classes: readonly number[];
   readonly starts: number;
   readonly changes: number;
+  /** How changes are made that do not wait for one another. */
+  readonly churn: ChurnPace;
   /** How long certificates are asked for, to how many proxies in how many classes a change goes meanwhile, and whether the load client asks, where it can be had. */
   readonly signing: { readonly seconds: number; readonly proxies: number; readonly classes: number; readonly loadClient: boolean };
 }
@@ -17,6 +20,7 @@ export const FULL: Extent = {
   classes: [1, 20],
   starts: 5,
   changes: 5,
+  churn: { rate: 5, seconds: 10 },
   signing: { seconds: 10, proxies: 500, classes: 50, loadClient: true },
 };
 
@@ -26,5 +30,6 @@ export const QUICK: Extent = {
   classes: [2],
   starts: 1,
   changes: 1,
+  churn: { rate: 5, seconds: 2 },
   signing: { seconds: 0.5, proxies: 8, classes: 2, loadClient: false },
 };

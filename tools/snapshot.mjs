@@ -47,7 +47,8 @@ const lateDefaultMetrics = {
 
 /**
  * Writes `<out>/<program>.blob` from `src/bin/<program>.ts`, and beside it the sizes of the Node that made it and of the blob itself: `bin/run`
- * takes a snapshot only where both are still those. Node alone would end with an error where it is another Node's, or cut off.
+ * takes a snapshot only where both are still those. Node alone would end with an error where it is another Node's, or cut off. `<program>.blob.map` says
+ * which source each function of the snapshot comes from, for profiles (bench/profile.ts); nothing reads it at a start.
  *
  * `flags` are those of V8 that the program runs under. `rehearse` runs it from a first snapshot and says what a start compiles; the snapshot then holds that
  * compiled. Where the rehearsal fails, for want of a free port for instance, the first snapshot stays.
@@ -59,6 +60,7 @@ export async function snapshot({ root, out, program, flags = [], build, rehearse
   mkdirSync(work, { recursive: true });
   await bundleScript({ root, program, script, node, build });
   const blob = join(out, `${program}.blob`);
+  renameSync(`${script}.map`, `${blob}.map`);
   takeSnapshot({ root, program, flags, node, script, blob });
   if (rehearse !== undefined) {
     try {
@@ -92,6 +94,8 @@ function bundleScript({ root, program, script, node, build }) {
     minifySyntax: true,
     legalComments: "none",
     logLevel: "warning",
+    // Beside the script, not named in it: what is part of a snapshot cannot be larger for it.
+    sourcemap: "external",
     // protobuf-es asks whether to do without big integers, for engines that have none.
     define: { "process.env.BUF_BIGINT_DISABLE": '""' },
     plugins: [lateBuiltins(namesOfBuiltins(node)), lateDefaultMetrics],
