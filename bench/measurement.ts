@@ -2,7 +2,7 @@
 export interface Measurement {
   readonly bench: string;
   readonly value: number;
-  readonly unit: "ms" | "MB" | "MB/h" | "handles/h" | "results/h" | "messages" | "streams" | "exponent" | "CSR/s" | "×";
+  readonly unit: "ms" | "MB" | "MB/h" | "handles/h" | "results/h" | "messages" | "streams" | "exponent" | "CSR/s" | "CPU s" | "×";
   readonly limit?: number;
   /** What it must reach. */
   readonly least?: number;

@@ -13,6 +13,7 @@ import { compareOverTls, overTlsLine, overTlsTable } from "./peer-tls.ts";
 import { plot, plotFile } from "./plot.ts";
 import { profileSession } from "./profile.ts";
 import { describeMachine, withCluster, withComparison, withGrowth, withOverTls, withProfile, withResults } from "./report.ts";
+import { measureRestart } from "./restart.ts";
 import { type Extent, FULL, QUICK } from "./shapes.ts";
 import { measureSigning } from "./signing.ts";
 import { soak, soakDoubts, soakFaults } from "./soak.ts";
@@ -22,7 +23,7 @@ import { measureTls } from "./tls.ts";
 
 const REPORT = join(import.meta.dirname, "../BENCHMARKS.md");
 const PLOTS = join(import.meta.dirname, "../docs/plots");
-const HELP = `usage: node bench/run.ts [--quick] [--only start|generation|streams|tls|signing] [--write]
+const HELP = `usage: node bench/run.ts [--quick] [--only start|generation|streams|large|restart|tls|signing] [--write]
        node bench/run.ts --peer CMD|none [--write]
        node bench/run.ts --cluster [--quick] [--peer CMD] [--write]
        node bench/run.ts --tls [--quick] [--peer CMD] [--write]
@@ -42,7 +43,7 @@ const HELP = `usage: node bench/run.ts [--quick] [--only start|generation|stream
   --soak    changes, reconnects, proxies that stop reading and rude clients for so long; says whether memory, handles and results stay level,
             and ends with status 1 if something grows`;
 
-type Group = "start" | "generation" | "streams" | "tls" | "signing";
+type Group = "start" | "generation" | "streams" | "large" | "restart" | "tls" | "signing";
 
 /** Runs the measurements one after the other: each has the machine to itself. */
 const GROUPS: Readonly<Record<Group, (extent: Extent, emit: Emit) => Promise<void>>> = {
@@ -56,6 +57,11 @@ const GROUPS: Readonly<Record<Group, (extent: Extent, emit: Emit) => Promise<voi
     for (const classes of extent.classes) await measureStreams({ ...shape, classes }, { changes, emit });
     await measureStreams({ ...shape, classes: extent.classes.at(-1) ?? 1, vhds: true }, { changes, emit });
   },
+  async large({ large, changes, churn }, emit) {
+    await measureStreams(large, { changes, churn, emit });
+    await measureStreams({ ...large, vhds: true }, { changes, emit });
+  },
+  restart: ({ restarted: { shape, restarts } }, emit) => measureRestart(shape, { restarts, emit }),
   tls: ({ shape, classes, changes }, emit) => measureTls({ ...shape, classes: classes.at(-1) ?? 1 }, { changes, emit }),
   signing: ({ shape, signing: { proxies, classes, ...how } }, emit) => measureSigning({ ...shape, proxies, classes }, { ...how, emit }),
 };

@@ -6,6 +6,9 @@ export interface Extent {
   readonly shape: Omit<SceneShape, "classes">;
   /** Numbers of classes that the same number of proxies is divided into. */
   readonly classes: readonly number[];
+  /** The mesh of the figures beside a peer, and the smaller one that is restarted, so many times. */
+  readonly large: SceneShape;
+  readonly restarted: { readonly shape: SceneShape; readonly restarts: number };
   readonly starts: number;
   readonly changes: number;
   /** How changes are made that do not wait for one another. */
@@ -18,6 +21,11 @@ export interface Extent {
 export const FULL: Extent = {
   shape: { services: 1000, endpoints: 10, namespaces: 20, virtualServices: 200, destinationRules: 200, proxies: 200 },
   classes: [1, 20],
+  large: { services: 1000, endpoints: 10, namespaces: 50, virtualServices: 200, destinationRules: 200, proxies: 500, classes: 50 },
+  restarted: {
+    shape: { services: 500, endpoints: 5, namespaces: 20, virtualServices: 100, destinationRules: 100, proxies: 200, classes: 20 },
+    restarts: 5,
+  },
   starts: 5,
   changes: 5,
   churn: { rate: 5, seconds: 10 },
@@ -28,6 +36,11 @@ export const FULL: Extent = {
 export const QUICK: Extent = {
   shape: { services: 40, endpoints: 3, namespaces: 4, virtualServices: 8, destinationRules: 8, proxies: 8 },
   classes: [2],
+  large: { services: 40, endpoints: 3, namespaces: 4, virtualServices: 8, destinationRules: 8, proxies: 12, classes: 4 },
+  restarted: {
+    shape: { services: 20, endpoints: 3, namespaces: 2, virtualServices: 4, destinationRules: 4, proxies: 8, classes: 2 },
+    restarts: 1,
+  },
   starts: 1,
   changes: 1,
   churn: { rate: 5, seconds: 2 },

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../src/base/clock.ts";
 import { CLUSTER_TYPE, ENDPOINT_TYPE } from "../src/wire/type-urls.ts";
+import { type ChurnPace, churn } from "./churn.ts";
 import type { Client } from "./client.ts";
 import { type Expectation, Fleet, type Propagation, reachesAll } from "./fleet.ts";
 import { type Emit, median, quantile } from "./measurement.ts";
@@ -26,6 +27,10 @@ import { type MeasuredServer, startServer } from "./server.ts";
 const ENDPOINT_LIMIT_MS = 100;
 const MEMORY_LIMIT_MB = 250;
 const DEBOUNCE_MS = 100;
+const DRAIN_LIMIT_MS = 1_000;
+/** Where so much is received, the server is to be what is measured: the client may take this many times its CPU at most. */
+const LARGE_MB = 50;
+const CLIENT_TIMES = 0.75;
 const MB = 1024 * 1024;
 
 interface Session {
@@ -34,6 +39,8 @@ interface Session {
   readonly server: MeasuredServer;
   readonly fleet: Fleet;
   readonly changes: number;
+  /** The pace of changes that do not wait for one another; none are made where it is left out. */
+  readonly churn?: ChurnPace;
   readonly emit: Emit;
   /** The most memory seen in any phase. */
   peakMb: number;
@@ -49,19 +56,19 @@ interface Change {
 }
 
 /** Connects all proxies of a scene to a fresh server, then makes one kind of change after the other and follows each to the last stream. */
-export async function measureStreams(shape: SceneShape, options: Pick<Session, "changes" | "emit">): Promise<void> {
-  const { changes } = options;
+export async function measureStreams(shape: SceneShape, options: Pick<Session, "changes" | "churn" | "emit">): Promise<void> {
   const emit: Emit = shape.vhds === true ? (one) => options.emit({ ...one, bench: `${one.bench}-vhds` }) : options.emit;
   const home = await mkdtemp(join(tmpdir(), "bench-"));
   await writeScene(home, shape);
   const server = await startServer(home, { PILOT_DEBOUNCE_AFTER: `${DEBOUNCE_MS}ms` });
   const fleet = new Fleet(server.grpcPort);
-  const session: Session = { shape, home, server, fleet, changes, emit, peakMb: 0 };
+  const session: Session = { ...options, shape, home, server, fleet, emit, peakMb: 0 };
   try {
     await connectAll(session);
     const afterInit = memoryMb(server.pid).rss;
     for (const change of changesOf(shape)) await measureChange(session, change);
     if (shape.vhds !== true) await measureRemark(session);
+    if (session.churn !== undefined) await measureChurn(session, session.churn);
     const { rss } = memoryMb(server.pid);
     emit({
       bench: "memory",
@@ -98,6 +105,7 @@ async function connectAll(session: Session): Promise<void> {
       ...usage,
     };
     session.emit({ bench, value: times.at(-1) ?? 0, unit: "ms", details });
+    tellClient(session, bench, details);
   }
 }
 
@@ -145,26 +153,42 @@ async function measureChange(session: Session, change: Change): Promise<void> {
   const waited = change.before === undefined ? 0 : DEBOUNCE_MS;
   const at = (share: number): number => median(runs.map(({ times }) => quantile(times, share))) - waited;
   const last = median(runs.map(({ times }) => Math.max(...times))) - waited;
-  session.emit({
-    bench: change.bench,
-    value: last,
-    unit: "ms",
-    ...(change.limit !== undefined && { limit: change.limit }),
-    details: {
-      ...scene(session),
-      changes: runs.length,
-      first: at(0),
-      p50: at(0.5),
-      slowest: Math.max(...runs.flatMap(({ times }) => times)) - waited,
-      push_to_last_ack: median(pushes),
-      touched: median(runs.map(({ touched }) => touched)),
-      messages: median(runs.map(({ messages }) => messages)),
-      received_mb: median(runs.map(({ bytes }) => bytes)) / MB,
-      ...usage,
-      cpu_ms: usage.cpu_ms / runs.length,
-      client_cpu_ms: usage.client_cpu_ms / runs.length,
-    },
-  });
+  const details = {
+    ...scene(session),
+    changes: runs.length,
+    first: at(0),
+    p50: at(0.5),
+    slowest: Math.max(...runs.flatMap(({ times }) => times)) - waited,
+    push_to_last_ack: median(pushes),
+    touched: median(runs.map(({ touched }) => touched)),
+    messages: median(runs.map(({ messages }) => messages)),
+    received_mb: median(runs.map(({ bytes }) => bytes)) / MB,
+    ...usage,
+    cpu_ms: usage.cpu_ms / runs.length,
+    client_cpu_ms: usage.client_cpu_ms / runs.length,
+  };
+  session.emit({ bench: change.bench, value: last, unit: "ms", ...(change.limit !== undefined && { limit: change.limit }), details });
+  tellClient(session, change.bench, details);
+}
+
+/** How much of the processor the client took in a large row, beside the server. */
+function tellClient({ emit }: Session, bench: string, { cpu_ms, client_cpu_ms, received_mb }: Taken): void {
+  if (received_mb < LARGE_MB) return;
+  const details = { cpu_ms, client_cpu_ms, received_mb };
+  emit({ bench: `${bench}-client`, value: client_cpu_ms / cpu_ms, unit: "×", limit: CLIENT_TIMES, details });
+}
+
+type Taken = Pick<Usage, "cpu_ms" | "client_cpu_ms"> & { readonly received_mb: number };
+
+/** Changes at a pace of their own: how far the proxies are behind, and how long after the last change they have it. */
+async function measureChurn(session: Session, pace: ChurnPace): Promise<void> {
+  await session.fleet.quiet();
+  const { result, usage } = await metered(session, () => churn(session, pace, nextStep));
+  const { changes, p50, p99, drain, deliveries } = result;
+  const details = { ...scene(session), rate: pace.rate, changes, deliveries, ...usage };
+  const each = { cpu_ms: usage.cpu_ms / changes, client_cpu_ms: usage.client_cpu_ms / changes };
+  session.emit({ bench: "churn-lag", value: p50, unit: "ms", details: { ...details, ...each, p99 } });
+  session.emit({ bench: "churn-drain", value: drain, unit: "ms", limit: DRAIN_LIMIT_MS, details });
 }
 
 /** How long before the measured change the one before it is made: well within the debounce window, well after it was seen. */

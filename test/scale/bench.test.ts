@@ -38,6 +38,26 @@ const NAMES = [
   "route-change-vhds",
   "private-route-change-vhds",
   "memory-vhds",
+  "first-proxy",
+  "other-proxies",
+  "endpoint-change",
+  "endpoint-change-debounced",
+  "endpoint-change-in-large-file",
+  "route-change",
+  "private-route-change",
+  "change-of-everything",
+  "change-without-effect",
+  "churn-lag",
+  "churn-drain",
+  "memory",
+  "first-proxy-vhds",
+  "other-proxies-vhds",
+  "route-change-vhds",
+  "private-route-change-vhds",
+  "memory-vhds",
+  "restart-resent",
+  "restart-last-served",
+  "restart-cpu",
   "tls-other-proxies",
   "tls-route-change",
   "tls-endpoint-change",
@@ -77,6 +97,7 @@ describe("the bench", () => {
       assert.equal(line("route-change-vhds").touched, streams);
       assert.equal(line("private-route-change-vhds").touched, streams / 2);
       assert.equal(line("change-without-effect").value, 0);
+      assert.equal(line("restart-resent").value, 0);
     },
     TIMEOUT_MS,
   );
