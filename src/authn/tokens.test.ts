@@ -1,6 +1,7 @@
 import { createHmac, generateKeyPairSync, sign } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { holds } from "../../test/support/holds.ts";
 import { manualClock } from "../../test/support/manual-clock.ts";
 import { type Caller, createAuthenticator } from "./authenticator.ts";
 import { AuthnError } from "./authn-error.ts";
@@ -173,7 +174,7 @@ describe("tokens that are refused", () => {
 
   it("whatever character is changed", async () => {
     const token = makeToken(keys, good);
-    await fc.assert(
+    await holds(
       fc.asyncProperty(fc.nat(token.length - 1), fc.constantFrom(..."AZaz09-_.=\0é"), async (at, character) => {
         const broken = token.slice(0, at) + character + token.slice(at + 1);
         // The last character of a part carries bits that do not count, so another spelling of the same bytes may verify.
@@ -187,7 +188,7 @@ describe("tokens that are refused", () => {
   });
 
   it("whatever is sent", async () => {
-    await fc.assert(
+    await holds(
       fc.asyncProperty(fc.string({ maxLength: 300 }), async (text) => {
         expect(await reasonOf(text)).toMatch(/^token/);
       }),

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { isIP, isIPv6 } from "node:net";
 import fc from "fast-check";
 import { describe, it } from "vitest";
+import { holds } from "../../test/support/holds.ts";
 import {
   bracketed,
   canonicalAddress,
@@ -43,7 +44,7 @@ describe("addresses", () => {
       fc.constantFrom("", "0", "00", "01", "1e1", "+1", "-1", " 1", "1 ", "\u0661", "a", "::", "ffff", "%eth0", "1000000000000"),
     );
     const text = fc.tuple(fc.array(part, { maxLength: 6 }), fc.constantFrom(".", ":", "", "..")).map(([parts, by]) => parts.join(by));
-    fc.assert(
+    holds(
       fc.property(fc.oneof(text, fc.ipV4(), fc.ipV6(), fc.string()), (one) => assert.equal(ipFamily(one), isIP(one))),
       { numRuns: 2_000 },
     );
@@ -54,15 +55,15 @@ describe("addresses", () => {
   });
 
   it("reads back what it writes", () => {
-    fc.assert(
+    holds(
       fc.property(fc.bigInt({ min: 0n, max: (1n << 128n) - 1n }), (value) => {
         const text = formatIp({ family: 6, value });
         assert.ok(isIPv6(text), text);
         assert.deepEqual(parseIp(text), { family: 6, value });
       }),
     );
-    fc.assert(fc.property(fc.ipV4(), (text) => assert.equal(formatIp(parseIp(text) ?? { family: 4, value: 0n }), text)));
-    fc.assert(fc.property(fc.ipV6(), (text) => assert.equal(canonicalAddress(canonicalAddress(text)), canonicalAddress(text))));
+    holds(fc.property(fc.ipV4(), (text) => assert.equal(formatIp(parseIp(text) ?? { family: 4, value: 0n }), text)));
+    holds(fc.property(fc.ipV6(), (text) => assert.equal(canonicalAddress(canonicalAddress(text)), canonicalAddress(text))));
   });
 
   it("sorts by family, number, then text", () => {

@@ -1,6 +1,7 @@
 import { create, fromBinary, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { holds } from "../../test/support/holds.ts";
 import { IstioCertificateRequestSchema, IstioCertificateResponseSchema } from "../gen/istio/v1/auth/ca_pb.js";
 import { answerBytes, readCall } from "./certificate-call.ts";
 
@@ -10,7 +11,7 @@ const bytesOf = (request: MessageInitShape<typeof IstioCertificateRequestSchema>
 describe("a call for a certificate", () => {
   it("is read as its descriptor says, with or without metadata", () => {
     const text = fc.string({ unit: "grapheme", maxLength: 200 });
-    fc.assert(
+    holds(
       fc.property(text, fc.bigInt(-(2n ** 40n), 2n ** 40n), fc.option(text, { nil: undefined }), (csr, validityDuration, actsFor) => {
         const metadata = actsFor === undefined ? {} : { metadata: { ImpersonatedIdentity: actsFor, other: 1 } };
         const read = readCall(bytesOf({ csr, validityDuration, ...metadata }));
@@ -28,7 +29,7 @@ describe("a call for a certificate", () => {
 
   it("that is none is told apart from an empty one", () => {
     expect(readCall(new Uint8Array())).toEqual({ csr: "", validSeconds: 0, actsFor: undefined });
-    fc.assert(
+    holds(
       fc.property(fc.uint8Array({ maxLength: 100 }), (bytes) => {
         readCall(bytes);
       }),

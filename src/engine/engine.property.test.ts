@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { holds } from "../../test/support/holds.ts";
 import {
   allNodes,
   applyEdits,
@@ -16,14 +17,14 @@ import {
   refName,
 } from "./property-model.ts";
 
-const RUNS = { numRuns: Number(process.env.ENGINE_RUNS ?? 300) };
+const RUNS = { numRuns: 300 };
 const stepsArb = fc.array(fc.array(editArb, { minLength: 1, maxLength: 3 }), { maxLength: 8 });
 /** Which nodes to ask for at a step: a bit mask. */
 const picksArb = fc.array(fc.nat(0xfff), { minLength: 9, maxLength: 9 });
 
 describe("an engine after any edits", () => {
   it("equals computing from scratch and runs exactly what read something that changed", () => {
-    fc.assert(
+    holds(
       fc.property(programsArb("acyclic"), stepsArb, (programs, steps) => {
         const rows = new Map<string, Row>();
         const loaded = load(programs, rows);
@@ -45,7 +46,7 @@ describe("an engine after any edits", () => {
   });
 
   it("stays minimal when only some results are asked for at a time", () => {
-    fc.assert(
+    holds(
       fc.property(programsArb("acyclic"), stepsArb, picksArb, (programs, steps, picks) => {
         const rows = new Map<string, Row>();
         const loaded = load(programs, rows);
@@ -72,7 +73,7 @@ describe("an engine after any edits", () => {
   });
 
   it("passes its own recheck", () => {
-    fc.assert(
+    holds(
       fc.property(programsArb("acyclic"), stepsArb, (programs, steps) => {
         const rows = new Map<string, Row>();
         const loaded = load(programs, rows, { recheck: true });
@@ -86,7 +87,7 @@ describe("an engine after any edits", () => {
   });
 
   it("gives the same results for any order of questions, cycles included", () => {
-    fc.assert(
+    holds(
       fc.property(programsArb("any"), stepsArb, picksArb, (programs, steps, picks) => {
         const rows = new Map<string, Row>();
         const loaded = load(programs, rows);
@@ -111,7 +112,7 @@ describe("an engine after any edits", () => {
 
 describe("leases and sweep", () => {
   it("keep exactly what a lease reaches and never change a result", () => {
-    fc.assert(
+    holds(
       fc.property(programsArb("acyclic"), stepsArb, picksArb, (programs, steps, picks) => {
         const rows = new Map<string, Row>();
         const loaded = load(programs, rows);
@@ -141,7 +142,7 @@ describe("leases and sweep", () => {
 
 describe("a lease that is brought up to date", () => {
   it("has nothing left to run, and says exactly whether a result differs, whatever is swept meanwhile", () => {
-    fc.assert(
+    holds(
       fc.property(programsArb("any"), stepsArb, picksArb, (programs, steps, picks) => {
         const rows = new Map<string, Row>();
         const loaded = load(programs, rows);
@@ -170,7 +171,7 @@ describe("a lease that is brought up to date", () => {
 
 describe("provenance", () => {
   it("is the transitive reads", () => {
-    fc.assert(
+    holds(
       fc.property(programsArb("acyclic"), stepsArb, (programs, steps) => {
         const rows = new Map<string, Row>();
         const loaded = load(programs, rows);
@@ -193,7 +194,7 @@ describe("an overlay", () => {
   const editsAndPicks = fc.tuple(fc.array(editArb, { maxLength: 3 }), picksArb);
 
   it("equals really making the changes, leaves the base alone, and computes only what read something that changes", () => {
-    fc.assert(
+    holds(
       fc.property(programsArb("acyclic"), stepsArb, editsAndPicks, (programs, steps, [edits, picks]) => {
         const rows = new Map<string, Row>();
         const loaded = load(programs, rows);
@@ -219,7 +220,7 @@ describe("an overlay", () => {
   });
 
   it("does so with cycles and with a stale base", () => {
-    fc.assert(
+    holds(
       fc.property(programsArb("any"), stepsArb, editsAndPicks, (programs, steps, [edits, picks]) => {
         const rows = new Map<string, Row>();
         const loaded = load(programs, rows);

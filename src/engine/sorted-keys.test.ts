@@ -1,11 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { holds } from "../../test/support/holds.ts";
 import { findKey, SortedKeys } from "./sorted-keys.ts";
 
 describe("SortedKeys", () => {
   it("is a sorted set whose array changes only when it does", () => {
     const opArb = fc.record({ key: fc.string({ maxLength: 2 }), read: fc.boolean() });
-    fc.assert(
+    holds(
       fc.property(fc.array(opArb), (ops) => {
         const keys = new SortedKeys();
         const model = new Set<string>();

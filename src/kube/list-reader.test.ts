@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { holds } from "../../test/support/holds.ts";
 import { type Picked, pickAllBut, pickOnly } from "./json-bytes.ts";
 import { type KubePage, ListReader } from "./list-reader.ts";
 import type { KubeObject } from "./resource-type.ts";
@@ -70,7 +71,7 @@ describe("a page of a list", () => {
   });
 
   it("reads any object as JSON does, whatever is in its texts", () => {
-    fc.assert(
+    holds(
       fc.property(fc.array(fc.tuple(fc.string({ unit: "grapheme" }), fc.jsonValue())), (parts) => {
         const objects = parts.map(([name, spec]) => ({ metadata: { name }, spec, '"': { "\\\\": name } }));
         expect([...page(JSON.stringify({ items: objects })).items]).toEqual(JSON.parse(JSON.stringify(objects)));
@@ -109,7 +110,7 @@ describe("a page of a list", () => {
   });
 
   it("leaves of any object what reading all of it and picking then leaves", () => {
-    fc.assert(
+    holds(
       fc.property(fc.array(fc.dictionary(fc.constantFrom("a", "b", "c"), fc.jsonValue({ maxDepth: 3 }))), (specs) => {
         const text = JSON.stringify({ items: specs.map((spec) => ({ metadata: { name: "x" }, spec })) });
         const read = Array.from(page(text, pickOnly(["metadata", "spec.a", "spec.b"])).items, ({ spec }) => spec);

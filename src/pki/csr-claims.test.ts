@@ -4,6 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { holds } from "../../test/support/holds.ts";
 import { buildCsr, buildServerCsr, CsrError } from "./csr.ts";
 import { readCsrClaims } from "./csr-claims.ts";
 import { inside, readWhole, TAG } from "./der-reader.ts";
@@ -65,7 +66,7 @@ describe("what a request asks for", () => {
 
   it("is read or refused as such, whatever byte is changed", async () => {
     const bytes = readPem(buildCsr(await generateKeys("P-256"), ID))[0]?.bytes ?? Buffer.alloc(0);
-    fc.assert(
+    holds(
       fc.property(fc.nat(bytes.length - 1), fc.nat(255), (at, value) => {
         const changed = Buffer.from(bytes);
         changed[at] = value;

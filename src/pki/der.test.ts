@@ -1,6 +1,7 @@
 import { constants } from "node:buffer";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { holds } from "../../test/support/holds.ts";
 import { type DerElement, DerError, DerReader, inside, readBits, readBoolean, readOid, readWhole, TAG } from "./der-reader.ts";
 import { bitString, boolean, der, integer, octetString, oid, sequence, time } from "./der-writer.ts";
 
@@ -92,7 +93,7 @@ const typed = (run: () => void): void => {
 
 describe("whatever comes", () => {
   it("is read or refused as DER, never otherwise", () => {
-    fc.assert(
+    holds(
       fc.property(fc.uint8Array({ maxLength: 200 }), (any) => typed(() => walk(new DerReader(any), 0))),
       { numRuns: 3_000 },
     );
@@ -111,7 +112,7 @@ describe("whatever comes", () => {
         fc.array(tie("value"), { maxLength: 4 }).map((values) => sequence(...values)),
       ),
     })).value;
-    fc.assert(
+    holds(
       fc.property(tree, fc.nat(), fc.nat(255), (value, at, byte) => {
         expect(new DerReader(value).any().raw).toEqual(value);
         const broken = Buffer.from(value);

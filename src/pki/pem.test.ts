@@ -1,10 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { holds } from "../../test/support/holds.ts";
 import { readPem, writePem } from "./pem.ts";
 
 describe("PEM", () => {
   it("is read as it was written, with whatever stands around it", () => {
-    fc.assert(
+    holds(
       fc.property(fc.uint8Array({ maxLength: 300 }), fc.constantFrom("\n", "\r\n"), (bytes, ending) => {
         const text = writePem("CERTIFICATE", bytes).replaceAll("\n", ending);
         const blocks = readPem(`before${ending}${text}between${ending}${text}after`);

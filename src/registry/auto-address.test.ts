@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { describe, it } from "vitest";
+import { holds } from "../../test/support/holds.ts";
 import { parseCidr } from "../base/address.ts";
 import { type Applicant, allocateSlots, slotAddress } from "./auto-address.ts";
 
@@ -9,7 +10,7 @@ const applicants = (count: number): readonly Applicant[] =>
 
 describe("allocateSlots", () => {
   it("gives each its own slot, whatever the order they come in", () => {
-    fc.assert(
+    holds(
       fc.property(fc.uniqueArray(fc.string({ minLength: 1 }), { maxLength: 200 }), fc.nat(), (keys, seed) => {
         const all = keys.map((key) => ({ key, createdAt: 0 }));
         const slots = allocateSlots(all);

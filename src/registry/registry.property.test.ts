@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { describe, it } from "vitest";
+import { holds } from "../../test/support/holds.ts";
 import { matchesLabels } from "../base/labels.ts";
 import type { ServiceSpec } from "../config/kinds/service/service.ts";
 import type { ServiceInstance } from "../model/endpoint.ts";
@@ -131,7 +132,7 @@ const yamlOf = ({
 
 describe("the registry", () => {
   it("after any edits says what it would say from scratch", () => {
-    fc.assert(
+    holds(
       fc.property(fc.array(edit, { maxLength: 25 }), fc.nat(3), (edits, every) => {
         const world = registryFixture();
         const held = new Map<string, string>();
@@ -154,7 +155,7 @@ describe("the registry", () => {
   });
 
   it("finds at an address exactly the endpoints that have it, and the ports of Services that select the pod there", () => {
-    fc.assert(
+    holds(
       fc.property(fc.array(openEdit, { minLength: 4, maxLength: 15 }), (edits) => {
         const world = registryFixture(edits.map(yamlOf).join(""));
         for (const one of NAMESPACES) {
@@ -175,7 +176,7 @@ describe("the registry", () => {
   });
 
   it("reads nothing that the engine cannot see", () => {
-    fc.assert(
+    holds(
       fc.property(fc.array(edit, { maxLength: 8 }), (edits) => {
         const world = registryFixture("", { recheck: true });
         for (const one of edits) {

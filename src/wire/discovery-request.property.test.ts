@@ -1,6 +1,7 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { holds } from "../../test/support/holds.ts";
 import { DeltaDiscoveryRequestSchema, DiscoveryRequestSchema } from "../gen/envoy/service/discovery/v3/discovery_pb.js";
 import { type DiscoveryRequest, deltaAck, readDeltaRequest, readSotwRequest, requestedType } from "./discovery-request.ts";
 
@@ -48,7 +49,7 @@ const plain = ({ node: _, initialVersions, names: list, unsubscribe, ...rest }: 
 
 describe("discovery requests", () => {
   it("that only accept a response are the bytes that are foreseen", () => {
-    fc.assert(
+    holds(
       fc.property(text, text, (typeUrl, nonce) => {
         const bytes = toBinary(DeltaDiscoveryRequestSchema, create(DeltaDiscoveryRequestSchema, { typeUrl, responseNonce: nonce }));
         expect(Buffer.from(bytes)).toEqual(deltaAck(typeUrl, nonce));
@@ -58,7 +59,7 @@ describe("discovery requests", () => {
   });
 
   it("are read as they were written", () => {
-    fc.assert(
+    holds(
       fc.property(said, (one) => {
         const { node: _, ...rest } = one;
         expect(plain(readDeltaRequest(deltaBytes(one)))).toEqual(rest);
@@ -78,7 +79,7 @@ describe("discovery requests", () => {
           .map(([one, at, byte]) => withByte(variant === "delta" ? deltaBytes(one) : sotwBytes(one), at, byte)),
         fc.tuple(said, fc.nat()).map(([one, at]) => cut(variant === "delta" ? deltaBytes(one) : sotwBytes(one), at)),
       );
-      fc.assert(
+      holds(
         fc.property(noise, (bytes) => {
           expect(typeof requestedType(bytes, variant === "delta" ? "delta" : "sotw")).toBe("string");
           try {

@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, it } from "vitest";
+import { holds } from "../../test/support/holds.ts";
 import { ClusterSchema } from "../gen/envoy/config/cluster/v3/cluster_pb.js";
 import { MetadataSchema } from "../gen/envoy/config/core/v3/base_pb.js";
 import { ListenerSchema } from "../gen/envoy/config/listener/v3/listener_pb.js";
@@ -23,7 +24,7 @@ describe("encode", () => {
       ),
       object: fc.dictionary(fc.string(), tie("value"), { maxKeys: 5 }),
     }));
-    fc.assert(
+    holds(
       fc.property(fc.dictionary(fc.string(), json.object as fc.Arbitrary<Record<string, never>>, { maxKeys: 6 }), (filterMetadata) => {
         const message = create(ClusterSchema, { name: "a", metadata: { filterMetadata } });
         const turned = create(ClusterSchema, {

@@ -1,6 +1,7 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { holds } from "../../test/support/holds.ts";
 import { DeltaDiscoveryRequestSchema } from "../gen/envoy/service/discovery/v3/discovery_pb.js";
 import { readDeltaRequest } from "./discovery-request.ts";
 import { type RequestLists, sharedLists } from "./request-lists.ts";
@@ -42,7 +43,7 @@ describe("lists of requests", () => {
       selector: ([name]) => name,
       maxLength: 60,
     });
-    fc.assert(
+    holds(
       fc.property(someSaid, (said) => {
         const versions = new Map(Object.entries(Object.fromEntries(said)));
         for (const request of [readDeltaRequest(bytesOf(said)), read(said, lists), read(said, lists)]) {

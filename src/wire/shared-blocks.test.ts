@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { describe, it } from "vitest";
+import { holds } from "../../test/support/holds.ts";
 import { messageSize, SharedBlocks } from "./shared-blocks.ts";
 
 /** Parts as resources have them: a few hundred bytes to a few thousand, all different. */
@@ -10,7 +11,7 @@ const sizes = fc.array(fc.integer({ min: 0, max: 30_000 }), { maxLength: 200 });
 
 describe("SharedBlocks", () => {
   it("gives the parts in order, whatever it shares", () => {
-    fc.assert(
+    holds(
       fc.property(sizes, sizes, (some, others) => {
         const blocks = new SharedBlocks();
         const parts = partsOf(some);

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { holds } from "../../test/support/holds.ts";
 import type { Encoded, ResourceSet } from "./encoded.ts";
 import { partsOf, StackedResources, stacked, unshared } from "./stacked-resources.ts";
 
@@ -45,7 +46,7 @@ describe("stacked resources", () => {
     const maps = fc.uniqueArray(part, { selector: ({ at }) => at, maxLength: 7 }).map((parts) => stacked(parts.map(partOf)));
     const differences = (old: ResourceSet["resources"], now: ResourceSet["resources"]): readonly string[] =>
       [...new Set([...old.keys(), ...now.keys()])].filter((name) => old.get(name)?.version !== now.get(name)?.version).sort();
-    fc.assert(
+    holds(
       fc.property(maps, maps, (old, now) => {
         expect(differences(...unshared(old, now))).toEqual(differences(new Map(old), new Map(now)));
       }),

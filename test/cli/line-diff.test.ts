@@ -2,11 +2,12 @@ import assert from "node:assert/strict";
 import fc from "fast-check";
 import { describe, it } from "vitest";
 import { diffLines, lineDiff } from "../../src/cli/print/line-diff.ts";
+import { holds } from "../support/holds.ts";
 
 describe("differences of lines", () => {
   it("give both texts back, and are as short as they can be", () => {
     const lines = fc.array(fc.constantFrom("a", "b", "c", "d"), { maxLength: 12 });
-    fc.assert(
+    holds(
       fc.property(lines, lines, (before, after) => {
         const diff = diffLines(before, after);
         const without = (mark: string): readonly string[] => diff.filter((line) => line.mark !== mark).map(({ text }) => text);

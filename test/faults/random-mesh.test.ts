@@ -2,8 +2,10 @@ import { create } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { NodeSchema } from "../../src/gen/envoy/config/core/v3/base_pb.js";
-import { randomDocs, textOf, type Writer } from "../properties/random-mesh.ts";
+import { textOf } from "../properties/doc.ts";
+import { randomDocs, type Writer } from "../properties/random-mesh.ts";
 import { assertEnvoyAcceptsAll, type Offer } from "../support/envoy-validate.ts";
+import { holds } from "../support/holds.ts";
 import { type MeshParts, meshOf } from "../support/mesh-from.ts";
 
 const HOSTS = ["h0.test", "h1.test", "*.wild.test"];
@@ -27,7 +29,7 @@ const MESHES = 24;
 
 it("Envoy accepts what is made of any configuration, and the same is made of it again", async () => {
   const offers: Offer[] = [];
-  await fc.assert(
+  await holds(
     fc.asyncProperty(randomDocs(WRITER), async (docs) => {
       const made = async () => {
         const mesh = meshOf({ documents: [EDGE, textOf(docs)], nodes: NODES });

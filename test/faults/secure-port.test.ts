@@ -7,6 +7,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { CREATE_CERTIFICATE } from "../../src/ca/certificate-service.ts";
 import { DELTA_METHOD } from "../../src/wire/grpc-server.ts";
 import { CLUSTER_TYPE } from "../../src/wire/type-urls.ts";
+import { holds } from "../support/holds.ts";
 import { continuationFrame, headerBlock, headersFrame, PREFACE, resetFrame, settingsFrame } from "../support/http2-frames.ts";
 import { clientCredentials, SERVER_NAME } from "../support/identity.ts";
 import type { Istiod } from "../support/istiod.ts";
@@ -125,7 +126,7 @@ describe("strangers on the secure port", () => {
         return Buffer.concat([head, rest]);
       }),
     );
-    await fc.assert(
+    await holds(
       fc.asyncProperty(fc.array(begun, { minLength: 20, maxLength: 20 }), async (texts) => {
         const sockets = texts.map((bytes) => {
           const socket = plain(istiod);

@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { expect, it } from "vitest";
 import { NodeSchema } from "../../src/gen/envoy/config/core/v3/base_pb.js";
 import { readNode } from "../../src/generate/proxy-view.ts";
+import { holds } from "../support/holds.ts";
 import { type MeshParts, meshOf } from "../support/mesh-from.ts";
 
 /** What Istio's agents say of themselves, and what generators look at. */
@@ -39,7 +40,7 @@ spec: {selector: {app: web}, servers: [{port: {number: 80, name: http, protocol:
 
 it("whatever a proxy says of itself, it is refused with a reason or offered what can be made for it", async () => {
   let served = 0;
-  await fc.assert(
+  await holds(
     fc.asyncProperty(id, metadata, async (nodeId, said) => {
       const node = fromBinary(NodeSchema, toBinary(NodeSchema, create(NodeSchema, { id: nodeId, metadata: said })));
       const facts = readNode(node);

@@ -1,16 +1,6 @@
-import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import type { JsonObject } from "@bufbuild/protobuf";
 import fc from "fast-check";
-
-/** A configuration object as plain JSON, which is YAML too. */
-export interface Doc {
-  readonly apiVersion: string;
-  readonly kind: string;
-  readonly metadata: { readonly name: string; readonly namespace: string } & JsonObject;
-  readonly [field: string]: JsonValue;
-}
-
-export const keyOf = ({ kind, metadata }: Doc): string => `${kind}/${metadata.namespace}/${metadata.name}`;
-export const textOf = (docs: readonly Doc[]): string => docs.map((doc) => JSON.stringify(doc)).join("\n---\n");
+import { allMade, type Doc, type Make, several } from "./doc.ts";
 
 /** Who writes the objects. Names, subsets, rules and addresses all carry the writer's mark, so that a trace of them can be found in bytes. */
 export interface Writer {
@@ -44,11 +34,7 @@ export const randomDocs = (writer: Writer): fc.Arbitrary<readonly Doc[]> =>
       several(requestAuthentication(writer), 1),
       several(authorizationPolicy(writer), 1),
     )
-    .map((lists) => lists.flatMap((docs) => docs.flatMap((make, index) => make(index))));
-
-type Make = (index: number) => Doc | readonly Doc[];
-
-const several = (one: fc.Arbitrary<Make>, maxLength: number): fc.Arbitrary<readonly Make[]> => fc.array(one, { maxLength });
+    .map(allMade);
 
 const NETWORKING = "networking.istio.io/v1";
 const PORTS = [

@@ -6,6 +6,7 @@ import type { ProxyView } from "../../src/model/proxy.ts";
 import { SECRET_TYPE } from "../../src/wire/type-urls.ts";
 import { createNameSets } from "../../src/xds/name-sets.ts";
 import { createCertificateIssuer, type Issued, secretDocument, tlsSecret } from "../support/certificates.ts";
+import { holds } from "../support/holds.ts";
 import { meshOf, type TestMesh } from "../support/mesh-from.ts";
 
 const NAMES = ["cert", "cert-cacert", "other"];
@@ -97,7 +98,7 @@ it("a tenant is given no secret of another, whatever it asks for and whatever bo
   const traces = [foreign.key, foreign.cert, renewed.key, renewed.cert, b.cert].map((pem) => pem.split("\n")[2] ?? "");
   const asked = fc.array(askedName, { minLength: 1, maxLength: 12 });
   let shown = 0;
-  fc.assert(
+  holds(
     fc.property(fc.tuple(documents("a"), documents("b"), proxies, asked), ([ours, theirs, who, wanted]) => {
       const mesh = meshOf({
         documents: [secretsOf("a", a.cert, own), secretsOf("b", b.cert, foreign), ours, theirs],

@@ -2,8 +2,10 @@ import { create, type JsonObject } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { expect, it } from "vitest";
 import { NodeSchema } from "../../src/gen/envoy/config/core/v3/base_pb.js";
+import { holds } from "../support/holds.ts";
 import { type MeshParts, meshOf, type TestMesh } from "../support/mesh-from.ts";
-import { type Doc, keyOf, randomDocs, textOf, type Writer } from "./random-mesh.ts";
+import { type Doc, keyOf, textOf } from "./doc.ts";
+import { randomDocs, type Writer } from "./random-mesh.ts";
 
 const HOSTS = ["h0.test", "h1.test", "*.wild.test", "private.test"];
 
@@ -64,7 +66,7 @@ const NODES = [
 const RUNS = 40;
 
 it("a tenant is offered nothing private of another, whatever both write", async () => {
-  await fc.assert(
+  await holds(
     fc.asyncProperty(randomDocs(OWN), randomDocs(OTHER), randomDocs(SECRET), async (own, other, secret) => {
       const mesh = meshWith([...own, ...other, ...secret]);
       expect(await traces(mesh)).toEqual([]);
@@ -74,7 +76,7 @@ it("a tenant is offered nothing private of another, whatever both write", async 
 });
 
 it("what another tenant changes in private changes no version", async () => {
-  await fc.assert(
+  await holds(
     fc.asyncProperty(fc.tuple(...[OWN, OTHER, SECRET, SECRET].map(randomDocs)), async ([own = [], other = [], before = [], after = []]) => {
       const mesh = meshWith([...own, ...other, ...before]);
       const versions = await versionsOf(mesh);
@@ -90,7 +92,7 @@ it("what another tenant changes in private changes no version", async () => {
 it("what is offered depends on the objects, not on the order in which they came", async () => {
   const all = fc.tuple(randomDocs(OWN), randomDocs(OTHER), randomDocs(SECRET)).map((lists) => lists.flat());
   const shuffled = all.chain((docs) => fc.tuple(fc.constant(docs), fc.shuffledSubarray([...docs], { minLength: docs.length })));
-  await fc.assert(
+  await holds(
     fc.asyncProperty(shuffled, async ([docs, otherwise]) => {
       const versions = await versionsOf(meshWith(docs));
       const mesh = meshWith([]);

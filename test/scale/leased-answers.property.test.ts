@@ -11,6 +11,7 @@ import { leaseProviders } from "../../src/serve/leases.ts";
 import { messageRegistry } from "../../src/wire/json.ts";
 import { ENDPOINT_TYPE, ROUTE_TYPE, shortTypeName, VIRTUAL_HOST_TYPE } from "../../src/wire/type-urls.ts";
 import { createNameSets } from "../../src/xds/name-sets.ts";
+import { holds } from "../support/holds.ts";
 
 const SHAPE: SceneShape = {
   services: 8,
@@ -99,7 +100,7 @@ describe("what proxies are told through leases", () => {
   it("is what they would be told if they had never asked before, after any changes", async () => {
     const { put, look } = await setUp();
     look();
-    fc.assert(
+    holds(
       fc.property(fc.array(fc.array(someEdit, { minLength: 1, maxLength: 3 }), { minLength: 1, maxLength: 6 }), (rounds) => {
         for (const edits of rounds) {
           for (const edit of edits) put(edit);

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { describe, it } from "vitest";
+import { holds } from "../../../test/support/holds.ts";
 import {
   type DnsQuery,
   FLAG_TRUNCATED,
@@ -42,10 +43,10 @@ const addresses = (count: number) =>
   Array.from({ length: count }, (_, index) => ({ type: "A" as const, name: "web.shop", ttl: 30, address: Uint8Array.of(10, 0, 0, index) }));
 
 describe("messages of DNS", () => {
-  it("are read as they were written", () => fc.assert(fc.property(query, (one) => assert.deepEqual(readQuery(writeQuery(one)), one))));
+  it("are read as they were written", () => holds(fc.property(query, (one) => assert.deepEqual(readQuery(writeQuery(one)), one))));
 
   it("of any bytes are read or refused, never a throw", () =>
-    fc.assert(
+    holds(
       fc.property(
         fc.oneof(fc.uint8Array({ maxLength: 600 }), fc.tuple(query, fc.array(fc.tuple(fc.nat(300), fc.nat(255)))).map(mutated)),
         (bytes) => {
@@ -68,7 +69,7 @@ describe("messages of DNS", () => {
   });
 
   it("keep within the limit, and say so where something was left out", () =>
-    fc.assert(
+    holds(
       fc.property(fc.nat(200), fc.integer({ min: 60, max: 2_000 }), (count, limit) => {
         const bytes = writeAnswer(asked(), { rcode: RCODE.NOERROR, authoritative: true, records: addresses(count) }, limit);
         assert.ok(bytes.length <= limit);

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { holds } from "../../../test/support/holds.ts";
 import { isBlockedAddress } from "../../base/blocked-address.ts";
 import { readImageReference } from "./image-reference.ts";
 import { loginFor, readChallenge } from "./registry-credentials.ts";
@@ -20,7 +21,7 @@ function said<T>(run: () => T): T | undefined {
 
 describe("whatever a registry or a user sends", () => {
   it("a name of an image leads to the registry it names, and never out of its paths", () =>
-    fc.assert(
+    holds(
       fc.property(fc.oneof(fc.string(), fc.stringMatching(/^[a-z0-9.:/@_-]{0,40}$/)), (text) => {
         const image = said(() => readImageReference(text));
         if (image === undefined) return;
@@ -31,7 +32,7 @@ describe("whatever a registry or a user sends", () => {
     ));
 
   it("a challenge leads to https alone, and to no private address but the registry's own", () =>
-    fc.assert(
+    holds(
       fc.property(
         fc.oneof(
           fc.webUrl(),
@@ -48,9 +49,9 @@ describe("whatever a registry or a user sends", () => {
     ));
 
   it("logins and modules are read, or refused with a word", async () => {
-    fc.assert(fc.property(fc.oneof(fc.string(), fc.json()), (text) => void said(() => loginFor("images.test", text))));
-    fc.assert(fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => void said(() => readRemoteModule(bytes))));
-    await fc.assert(
+    holds(fc.property(fc.oneof(fc.string(), fc.json()), (text) => void said(() => loginFor("images.test", text))));
+    holds(fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => void said(() => readRemoteModule(bytes))));
+    await holds(
       fc.asyncProperty(fc.uint8Array({ maxLength: 2_000 }), fc.constantFrom("", "ustar"), async (bytes, magic) => {
         const archive = Buffer.alloc(Math.max(bytes.length, 600));
         archive.set(bytes);
@@ -65,5 +66,5 @@ describe("whatever a registry or a user sends", () => {
   });
 
   it("no text but an address may be called", () =>
-    fc.assert(fc.property(fc.string(), (text) => void expect(isBlockedAddress(text) || /^[\da-f:.%]+$/i.test(text)).toBe(true))));
+    holds(fc.property(fc.string(), (text) => void expect(isBlockedAddress(text) || /^[\da-f:.%]+$/i.test(text)).toBe(true))));
 });

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { tempDir } from "../../../test/support/cleanup.ts";
+import { holds } from "../../../test/support/holds.ts";
 import { manualClock } from "../../../test/support/manual-clock.ts";
 import { systemClock } from "../../base/clock.ts";
 import { silentLog } from "../../base/log.ts";
@@ -100,7 +101,7 @@ describe("what Envoy accepted", () => {
   it("equals what was noted, whatever the order", async () => {
     const names = fc.constantFrom("a", "b", "c", "d");
     const change = fc.record({ put: fc.array(fc.tuple(names, fc.nat(9))), removed: fc.array(names), restart: fc.boolean() });
-    await fc.assert(
+    await holds(
       fc.asyncProperty(fc.array(change, { maxLength: 8 }), async (changes) => {
         const directory = await tempDir();
         const model = new Map<string, string>();

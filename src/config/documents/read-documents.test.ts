@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { dump, loadAll } from "js-yaml";
 import { describe, expect, it } from "vitest";
+import { holds } from "../../../test/support/holds.ts";
 import type { RawObject } from "../object.ts";
 import { type DocumentShape, readDocuments } from "./read-documents.ts";
 import { splitDocuments } from "./split-documents.ts";
@@ -75,7 +76,7 @@ describe("splitting", () => {
       fc.oneof(fc.string(), fc.integer(), fc.array(fc.string({ maxLength: 5 }))),
       { minKeys: 1, noNullPrototype: true },
     );
-    fc.assert(
+    holds(
       fc.property(
         fc.array(value, { minLength: 1, maxLength: 5 }),
         fc.constantFrom("---\n", "# c\n---\n", "...\n---\n", "--- # c\n\n"),

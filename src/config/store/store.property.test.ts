@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { holds } from "../../../test/support/holds.ts";
 import { type Doc, memoryLastGood, replaceEvent, resetEvent, storeRig } from "./store-rig.ts";
 
 const SOURCES = ["a", "b"] as const;
@@ -96,7 +97,7 @@ const shown = (values: ReadonlyMap<string, string>): string =>
 
 describe("the store", () => {
   it("equals a simple model for any events of two sources, and changes the engine only where the model changes", async () => {
-    await fc.assert(
+    await holds(
       fc.asyncProperty(fc.array(step, { maxLength: 12 }), async (steps) => {
         const { engine, rows, store } = storeRig();
         const models = new Map(SOURCES.map((name) => [name, new Model()]));
@@ -124,7 +125,7 @@ describe("the store", () => {
   });
 
   it("serves after a restart what it served before", async () => {
-    await fc.assert(
+    await holds(
       fc.asyncProperty(fc.array(scopes, { maxLength: 8 }), async (events) => {
         const persistence = memoryLastGood();
         const before = storeRig({ persistence });

@@ -1,5 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { holds } from "../../../test/support/holds.ts";
 import { formatLocality, parseLocality } from "../../model/locality.ts";
 import type { LocalityRules, Place } from "./assignment-key.ts";
 import { matchesLocality, type PlacedEndpoint, rankLocalities } from "./rank-localities.ts";
@@ -86,7 +87,7 @@ describe("localities", () => {
 
   it("never lose or double an endpoint, and never skip a priority", () => {
     const localities = fc.constantFrom("", "eu", "eu/west", "eu/west/a", "us/east", "asia");
-    fc.assert(
+    holds(
       fc.property(fc.array(localities, { maxLength: 12 }), localities, (places, own) => {
         const endpoints = places.map((place, index) => endpoint(String(index), place));
         const groups = rankLocalities(endpoints, { kind: "failover", regions: { eu: "us" } }, { locality: parseLocality(own) });

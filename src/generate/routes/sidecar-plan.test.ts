@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { fromBinary } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, it } from "vitest";
+import { holds } from "../../../test/support/holds.ts";
 import { meshFrom } from "../../../test/support/mesh-from.ts";
 import { RouteConfigurationSchema } from "../../gen/envoy/config/route/v3/route_pb.js";
 import { ROUTE_TYPE } from "../../wire/type-urls.ts";
@@ -60,7 +61,7 @@ describe("plans of route tables", () => {
       fc.tuple(label, label).map((parts) => parts.join(".")),
       fc.tuple(label, label).map(([name, ns]) => `${name}.${ns}.svc.cluster.local`),
     );
-    await fc.assert(
+    await holds(
       fc.asyncProperty(fc.uniqueArray(host, { minLength: 1, maxLength: 8 }), async (hosts) => {
         const services = hosts.map((one, index) => entry(index % 2 === 0 ? "shop" : "bank", `e${index}`, one));
         for (const [namespace, table] of await tablesOf(services, ["shop", "bank", "web"])) {

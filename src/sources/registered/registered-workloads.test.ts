@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { holds } from "../../../test/support/holds.ts";
 import { manualClock } from "../../../test/support/manual-clock.ts";
 import { silentLog } from "../../base/log.ts";
 import type { SourceEvent } from "../../config/object.ts";
@@ -186,7 +187,7 @@ describe("whatever a node says of itself", () => {
   it("becomes a document that is judged as any other, under a name that is not too long", async () => {
     const words = fc.oneof(fc.string(), fc.constantFrom("a/b", "..", "-", "x".repeat(400), "\u0000", "é", "__proto__"));
     const said = fc.record({ labels: fc.dictionary(words, words, { maxKeys: 4 }), network: words, locality: words, address: fc.ipV6() });
-    await fc.assert(
+    await holds(
       fc.asyncProperty(said, async (claim) => {
         const { book, entries, settled } = await rig();
         book.connect({}, { ...CLAIM, ...claim });

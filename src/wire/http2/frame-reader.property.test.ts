@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { describe, it } from "vitest";
+import { holds } from "../../../test/support/holds.ts";
 import { FLAG, FRAME, frameOf, Http2Fault, headerFrames, settingsFrame, windowUpdateFrame } from "./frame.ts";
 import { FrameReader } from "./frame-reader.ts";
 
@@ -74,7 +75,7 @@ const frame = fc.oneof(
 
 describe("frames", () => {
   it("are the same however the network cuts them", () => {
-    fc.assert(
+    holds(
       fc.property(fc.array(frame, { maxLength: 12 }), fc.array(fc.nat(2_000), { maxLength: 12 }), (frames, places) => {
         const bytes = Buffer.concat([PREFACE, settingsFrame([]), ...frames]);
         assert.deepEqual(heard(cut(bytes, places)), heard([bytes]));
@@ -84,7 +85,7 @@ describe("frames", () => {
   });
 
   it("whatever comes, are taken or refused", () => {
-    fc.assert(
+    holds(
       fc.property(fc.uint8Array({ maxLength: 200 }), fc.boolean(), (bytes, greeted) => {
         heard([Buffer.concat([...(greeted ? [PREFACE, settingsFrame([])] : []), bytes])]);
       }),

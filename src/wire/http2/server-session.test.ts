@@ -4,6 +4,7 @@ import http2 from "node:http2";
 import net, { type AddressInfo } from "node:net";
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, it } from "vitest";
+import { holds } from "../../../test/support/holds.ts";
 import { eventually } from "../../../test/support/wait.ts";
 import { systemClock } from "../../base/clock.ts";
 import {
@@ -131,7 +132,7 @@ describe("requests", () => {
   it("have their headers, which are packed and referred to again by the next", async () => {
     const session = connect();
     const header = fc.tuple(fc.stringMatching(/^x-[a-z0-9-]{1,30}$/), fc.stringMatching(/^[!-~]([ -~]{0,60}[!-~])?$/));
-    await fc.assert(
+    await holds(
       fc.asyncProperty(fc.uniqueArray(header, { maxLength: 10, selector: ([name]) => name }), async (headers) => {
         await ask(session, Buffer.alloc(1), Object.fromEntries(headers));
         const head = streams.at(-1)?.head;
@@ -334,7 +335,7 @@ describe("a client that breaks the rules is told and cut", () => {
         .tuple(fc.nat(11), fc.nat(255), id, fc.uint8Array({ maxLength: 40 }))
         .map(([type, flags, stream, bytes]) => frameOf({ type, flags, stream }, bytes)),
     );
-    await fc.assert(
+    await holds(
       fc.asyncProperty(fc.array(frame, { maxLength: 15 }), async (frames) => {
         const before = seen.gone;
         const socket = await rude(...frames);

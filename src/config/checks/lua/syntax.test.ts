@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import fc from "fast-check";
 import { describe, it } from "vitest";
+import { holds } from "../../../../test/support/holds.ts";
 import { luaFault } from "./syntax.ts";
 
 const GOOD = `
@@ -65,8 +66,8 @@ describe("any text", () => {
   };
 
   it("gets a verdict", () => {
-    fc.assert(fc.property(fc.string({ unit: "binary", maxLength: 200 }), isVerdict));
-    fc.assert(fc.property(fc.array(fc.oneof(...words), { maxLength: 60 }), (some) => isVerdict(some.join(" "))));
+    holds(fc.property(fc.string({ unit: "binary", maxLength: 200 }), isVerdict));
+    holds(fc.property(fc.array(fc.oneof(...words), { maxLength: 60 }), (some) => isVerdict(some.join(" "))));
   });
 
   it("gets one when a character of a script is missing, at a line that the script has", () => {

@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { RE2JS } from "re2js";
 import { describe, expect, it } from "vitest";
+import { holds } from "../../../../test/support/holds.ts";
 import type { Principal } from "../../../gen/envoy/config/rbac/v3/rbac_pb.js";
 import { sourcePrincipal } from "./principals.ts";
 import type { PrincipalAttribute } from "./rbac-input.ts";
@@ -36,7 +37,7 @@ const spiffe = (namespace: string, account: string, domain = "td.test"): string 
 
 describe("sourcePrincipal", () => {
   it("takes just the service account that is named, whatever characters it has", () => {
-    fc.assert(
+    holds(
       fc.property(fc.tuple(name, name, name, name), ([namespace, account, otherNamespace, otherAccount]) => {
         const wanted = peer("serviceAccount", [`${namespace}/${account}`]);
         expect(admits(wanted, spiffe(namespace, account))).toBe(true);
@@ -47,7 +48,7 @@ describe("sourcePrincipal", () => {
   });
 
   it("takes just the namespace that is named", () => {
-    fc.assert(
+    holds(
       fc.property(name, name, (namespace, other) => {
         expect(admits(peer("namespace", [namespace]), spiffe(other, "x"))).toBe(namespace === other);
       }),
@@ -56,7 +57,7 @@ describe("sourcePrincipal", () => {
   });
 
   it("takes just the identity that ends as written", () => {
-    fc.assert(
+    holds(
       fc.property(name, name, (account, other) => {
         expect(admits(peer("principal", [`*/sa/${account}`]), spiffe("shop", other))).toBe(account === other);
       }),
