@@ -66,6 +66,8 @@ export interface MeshParts {
   readonly networks?: JsonObject;
   readonly settings?: Partial<GenerateSettings>;
   readonly nodes: readonly { readonly name: string; readonly node: Node }[];
+  /** Whether queries are recomputed on every hit, so that an impure one fails the test. So it is, where a test does not need the time for more meshes. */
+  readonly recheck?: boolean;
 }
 
 /** Settings as a control plane without any has them. */
@@ -101,7 +103,7 @@ export function meshFrom(text: string): TestMesh {
 
 /** The same from parts. */
 export function meshOf(parts: MeshParts): TestMesh {
-  const world = createWorld({ ...PLAIN_SETTINGS, ...parts.settings }, { recheck: true });
+  const world = createWorld({ ...PLAIN_SETTINGS, ...parts.settings }, { recheck: parts.recheck ?? true });
   const problems: Problem[] = [];
   const put = (text: string, scope: string, cluster?: string): void => {
     for (const raw of readDocuments(text, { source: "test", file: "input.yaml", scope })) {

@@ -1,4 +1,4 @@
-import { matchesHost } from "../../../base/hostname.ts";
+import { isWildcardHost, matchesHost } from "../../../base/hostname.ts";
 import { ANY_IN_MTLS } from "../../../envoy/listener/alpn.ts";
 import type { FilterChainInput } from "../../../envoy/listener/filter-chain.ts";
 import type { Service, ServiceRef } from "../../../model/service.ts";
@@ -10,7 +10,8 @@ import type { GatewayListenerParts } from "./gateway-listener.ts";
 
 /**
  * Chains of a server that passes mutual TLS of other networks on: clients say in SNI which cluster they mean
- * (`outbound_.80_._.web.shop.svc.cluster.local`), and only services the server's hosts allow have a chain.
+ * (`outbound_.80_._.web.shop.svc.cluster.local`), and only services the server's hosts allow have a chain. One whose host is a wildcard has none:
+ * Envoy takes no such name with an asterisk inside, and would refuse the whole listener.
  */
 export function sniRoutedChains(parts: GatewayListenerParts, server: GatewayServer): readonly FilterChainInput[] {
   const { ctx, client } = parts;
@@ -18,7 +19,7 @@ export function sniRoutedChains(parts: GatewayListenerParts, server: GatewayServ
     .scope({ namespace: client.namespace, sidecar: undefined })
     .services.map((ref) => ctx.registry.service(ref))
     .filter((service) => service !== undefined)
-    .filter((service) => !service.meshExternal && allows(server, service))
+    .filter((service) => !service.meshExternal && !isWildcardHost(service.host) && allows(server, service))
     .flatMap((service) => chainsOf(parts, service));
 }
 

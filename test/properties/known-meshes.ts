@@ -1,0 +1,29 @@
+import type { JsonObject } from "@bufbuild/protobuf";
+import type { Doc } from "./doc.ts";
+import type { WideMesh } from "./wide-mesh.ts";
+
+const doc = (kind: string, name: string, spec: JsonObject): Doc => ({
+  apiVersion: "networking.istio.io/v1",
+  kind,
+  metadata: { name, namespace: "a" },
+  spec,
+});
+
+/** Meshes of which something went wrong once, as small as they could be made. */
+const KNOWN: readonly (readonly Doc[])[] = [
+  // A chain for a service whose host is a wildcard had a server name that Envoy refuses, and the listener with it.
+  [
+    doc("Gateway", "edge-0", {
+      selector: { app: "edge" },
+      servers: [{ port: { number: 443, name: "tls", protocol: "TLS" }, hosts: ["*"], tls: { mode: "AUTO_PASSTHROUGH" } }],
+    }),
+    doc("ServiceEntry", "wild", {
+      hosts: ["*.wild.test"],
+      location: "MESH_INTERNAL",
+      resolution: "NONE",
+      ports: [{ number: 80, name: "http", protocol: "HTTP" }],
+    }),
+  ],
+];
+
+export const KNOWN_MESHES: readonly WideMesh[] = KNOWN.map((docs) => ({ docs, mesh: {} }));
