@@ -104,7 +104,9 @@ function outboundCluster({ ctx, mesh, assignments, plan: planned }: Site, target
       ...(plan.draining && { drainsSessions: true }),
     },
     bind: [],
-    ...(discovery === "originalDst" || inline === undefined ? UNRESOLVED : { assignment: inline, dns: dnsOf(target, mesh) }),
+    ...(discovery === "originalDst" || inline === undefined
+      ? UNRESOLVED
+      : { assignment: discovery === "logicalDns" ? withoutEmpty(inline) : inline, dns: dnsOf(target, mesh) }),
     metadata: metadataOf(target),
     ...(discovery === "originalDst" && port.upstreamPort !== undefined && { upstreamPort: port.upstreamPort }),
   };
@@ -218,6 +220,12 @@ function discoveryOf({ service, policy, traits, inline, ctx }: DiscoveryQuery): 
 
 const endpointCount = (inline: LoadAssignmentInput | undefined): number =>
   inline?.localities.flatMap(({ endpoints }) => endpoints).length ?? 0;
+
+/** A logical DNS cluster has its one endpoint in one locality: Envoy refuses it where localities of which nobody is used are named beside it. */
+const withoutEmpty = (inline: LoadAssignmentInput): LoadAssignmentInput => ({
+  ...inline,
+  localities: inline.localities.filter(({ endpoints }) => endpoints.length > 0),
+});
 
 interface TlsParts {
   readonly ctx: GenerateContext;
