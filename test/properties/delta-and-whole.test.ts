@@ -1,131 +1,117 @@
-import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
-import { BinaryReader } from "@bufbuild/protobuf/wire";
 import fc from "fast-check";
-import { expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { silentLog } from "../../src/base/log.ts";
-import { NodeSchema } from "../../src/gen/envoy/config/core/v3/base_pb.js";
-import {
-  DeltaDiscoveryRequestSchema,
-  DeltaDiscoveryResponseSchema,
-  DiscoveryRequestSchema,
-  DiscoveryResponseSchema,
-} from "../../src/gen/envoy/service/discovery/v3/discovery_pb.js";
+import type { Node } from "../../src/gen/envoy/config/core/v3/base_pb.js";
 import { readNode } from "../../src/generate/proxy-view.ts";
-import type { DiscoveryStreamEvents, DiscoveryVariant } from "../../src/wire/discovery-stream.ts";
-import { CLUSTER_TYPE, ENDPOINT_TYPE, LISTENER_TYPE, ROUTE_TYPE } from "../../src/wire/type-urls.ts";
+import type { ProxyView } from "../../src/model/proxy.ts";
+import type { DiscoveryVariant } from "../../src/wire/discovery-stream.ts";
+import type { Encoded, ResourceSet } from "../../src/wire/encoded.ts";
+import {
+  CLUSTER_TYPE,
+  ENDPOINT_TYPE,
+  EXTENSION_CONFIG_TYPE,
+  LISTENER_TYPE,
+  NAME_TABLE_TYPE,
+  ROUTE_TYPE,
+  SECRET_TYPE,
+  VIRTUAL_HOST_TYPE,
+} from "../../src/wire/type-urls.ts";
+import { createNameSets } from "../../src/xds/name-sets.ts";
 import { createXdsServer, type XdsServer } from "../../src/xds/server.ts";
+import { createCertificateIssuer, type Issued, tlsSecret } from "../support/certificates.ts";
 import { holds } from "../support/holds.ts";
 import { manualClock } from "../support/manual-clock.ts";
 import { meshOf, type TestMesh } from "../support/mesh-from.ts";
+import { comparableTables } from "../support/whole-table.ts";
 import { type Doc, keyOf, textOf } from "./doc.ts";
+import { PROVIDERS } from "./kinds/policies.ts";
+import { ProtocolClient, WHOLE } from "./protocol-client.ts";
 import { randomDocs, type Writer } from "./random-mesh.ts";
+import { WIDE_NODES, wideDocs } from "./wide-mesh.ts";
 
 const HOSTS = ["h0.test", "h1.test", "*.wild.test"];
 const WRITER: Writer = {
   ...{ namespace: "a", mark: "own", net: "10.1", created: ["2026-01-01"], exportTo: [undefined, ["."]] },
   ...{ hosts: HOSTS, declares: HOSTS, delegates: ["a/own-delegate-0"] },
 };
-const NODE = create(NodeSchema, { id: "sidecar~10.1.9.9~web.a~a.svc.cluster.local", metadata: { NAMESPACE: "a", LABELS: { app: "web" } } });
-/** Of these all are wanted; the others are asked for by name. */
-const WHOLE: readonly string[] = [CLUSTER_TYPE, LISTENER_TYPE];
-const NAMED: readonly string[] = [ENDPOINT_TYPE, ROUTE_TYPE];
+const TYPES = [
+  CLUSTER_TYPE,
+  ENDPOINT_TYPE,
+  LISTENER_TYPE,
+  ROUTE_TYPE,
+  VIRTUAL_HOST_TYPE,
+  EXTENSION_CONFIG_TYPE,
+  NAME_TABLE_TYPE,
+  SECRET_TYPE,
+];
+/** What a proxy may ask for, whether or not it is there or for that proxy. */
+const SECRETS = [
+  "kubernetes://cert",
+  "kubernetes://cert-cacert",
+  "kubernetes://other",
+  "kubernetes-gateway://a/cert",
+  "kubernetes://b/cert",
+];
 
-interface Said {
-  readonly subscribe?: readonly string[];
-  readonly unsubscribe?: readonly string[];
-  readonly nonce?: string;
+/** What there is at one time: objects, and which edition of each secret. */
+interface Step {
+  readonly docs: readonly Doc[];
+  readonly secrets: { readonly cert: number; readonly other: number };
 }
 
-/** Holds what the protocol says it holds, by name, as bytes. */
-class Client {
-  readonly held = new Map<string, Map<string, string>>([...WHOLE, ...NAMED].map((typeUrl) => [typeUrl, new Map()]));
-  readonly #variant: DiscoveryVariant;
-  readonly #events: DiscoveryStreamEvents;
-  readonly #asked = new Map<string, readonly string[]>();
-  readonly #nonces = new Map<string, string>();
-  #named = false;
+/** Of a secret there are two editions, and the one that is not there. */
+const edition = fc.nat({ max: 2 });
+const step: fc.Arbitrary<Step> = fc.record({
+  docs: fc.oneof(randomDocs(WRITER), wideDocs),
+  secrets: fc.record({ cert: edition, other: edition }),
+});
 
-  constructor(server: XdsServer, variant: DiscoveryVariant) {
-    this.#variant = variant;
-    this.#events = server.accept({
-      variant,
-      peer: { address: "127.0.0.1:1", header: () => undefined, certificate: undefined },
-      begin() {},
-      send: (message, flushed) =>
-        queueMicrotask(() => {
-          flushed();
-          this.#take(Buffer.concat(message));
-        }),
-      close: (status, reason) => expect.fail(`closed with ${status}: ${reason}`),
-      abort: () => expect.fail("cut"),
-      progress: () => 0,
-      pause() {},
-      resume() {},
-    });
-  }
+let pairs: readonly Issued[] = [];
+beforeEach(async () => {
+  const issuer = await createCertificateIssuer("a");
+  pairs = [await issuer.issue("DNS:a"), await issuer.issue("DNS:a")];
+});
 
-  ask(typeUrl: string, names: readonly string[]): void {
-    const before = this.#asked.get(typeUrl);
-    if (before?.join() === names.join()) return;
-    const dropped = before?.filter((name) => !names.includes(name)) ?? [];
-    this.#asked.set(typeUrl, names);
-    for (const name of dropped) this.held.get(typeUrl)?.delete(name);
-    this.#request(typeUrl, { subscribe: names.filter((name) => !before?.includes(name)), unsubscribe: dropped });
-  }
+const secretText = (name: string, number: number): string => {
+  const pair = pairs[number];
+  return pair === undefined ? "" : tlsSecret(`a/${name}`, pair, { "ca.crt": pair.cert });
+};
 
-  #request(typeUrl: string, { subscribe = [], unsubscribe = [], nonce = "" }: Said): void {
-    const node = this.#named ? {} : { node: NODE };
-    this.#named = true;
-    const bytes =
-      this.#variant === "delta"
-        ? toBinary(
-            DeltaDiscoveryRequestSchema,
-            create(DeltaDiscoveryRequestSchema, {
-              ...{ ...node, typeUrl, responseNonce: nonce },
-              ...{ resourceNamesSubscribe: [...subscribe], resourceNamesUnsubscribe: [...unsubscribe] },
-            }),
-          )
-        : toBinary(
-            DiscoveryRequestSchema,
-            create(DiscoveryRequestSchema, {
-              ...{ ...node, typeUrl, resourceNames: [...(this.#asked.get(typeUrl) ?? [])] },
-              responseNonce: nonce || (this.#nonces.get(typeUrl) ?? ""),
-            }),
-          );
-    this.#events.message(bytes);
-  }
-
-  #take(bytes: Uint8Array): void {
-    const response =
-      this.#variant === "delta" ? fromBinary(DeltaDiscoveryResponseSchema, bytes) : fromBinary(DiscoveryResponseSchema, bytes);
-    const held = this.held.get(response.typeUrl) ?? new Map<string, string>();
-    if (response.$typeName === "envoy.service.discovery.v3.DiscoveryResponse" && WHOLE.includes(response.typeUrl)) held.clear();
-    for (const one of response.resources) {
-      const any = one.$typeName === "google.protobuf.Any" ? one : one.resource;
-      if (any !== undefined) held.set(nameIn(any.value), Buffer.from(any.value).toString("base64"));
-    }
-    if ("removedResources" in response) for (const name of response.removedResources) held.delete(name);
-    this.#nonces.set(response.typeUrl, response.nonce);
-    this.#request(response.typeUrl, { nonce: response.nonce });
-  }
+/** Puts a step in force after another. */
+function change(mesh: TestMesh, before: readonly Doc[], { docs, secrets }: Step): void {
+  const kept = new Set(docs.map(keyOf));
+  const gone = Object.entries(secrets).flatMap(([name, number]) => (number < pairs.length ? [] : [`Secret/a/${name}`]));
+  mesh.change({
+    remove: [...before.map(keyOf).filter((key) => !kept.has(key)), ...gone],
+    put: [textOf(docs), ...Object.entries(secrets).map(([name, number]) => secretText(name, number))].join("\n---\n"),
+  });
 }
 
-/** All four types have their name first. */
-function nameIn(body: Uint8Array): string {
-  const reader = new BinaryReader(body);
-  const [field] = reader.tag();
-  if (field !== 1) throw new Error(`field ${field} stands first`);
-  return reader.string();
+function viewOf(mesh: TestMesh, node: Node, variant: DiscoveryVariant): ProxyView {
+  const facts = readNode(node, variant);
+  if ("refused" in facts) throw new Error(facts.refused);
+  return { ...mesh.world.view(facts), proven: true };
+}
+
+const names = createNameSets();
+
+/** What a proxy is offered on such a stream: what it asks for in its first round, and secrets. */
+async function offeredBy(mesh: TestMesh, view: ProxyView): Promise<ReadonlyMap<string, ResourceSet>> {
+  const all = await mesh.resources({ name: "any", view });
+  const secrets = mesh.world.providers
+    .find(({ typeUrl }) => typeUrl === SECRET_TYPE)
+    ?.offered(view, { wildcard: false, names: names.of(SECRETS) });
+  if (secrets === undefined) throw new Error("nobody provides secrets");
+  for (const [type, { failed }] of all) expect({ type, failed }).toEqual({ type, failed: [] });
+  return new Map([...all, [SECRET_TYPE, secrets]]);
 }
 
 function serve(mesh: TestMesh): { readonly server: XdsServer; settle(): Promise<void> } {
   const clock = manualClock();
-  const viewOf = (): ReturnType<TestMesh["world"]["view"]> => {
-    const facts = readNode(NODE);
-    if ("refused" in facts) throw new Error(facts.refused);
-    return mesh.world.view(facts);
-  };
-  const server = createXdsServer({ providers: mesh.world.providers, viewOf, clock, log: silentLog });
+  const server = createXdsServer({
+    ...{ providers: mesh.world.providers, clock, log: silentLog },
+    viewOf: (node, _peer, variant) => viewOf(mesh, node, variant),
+  });
   const settle = async (): Promise<void> => {
     for (let turn = 0; turn < 12; turn += 1) {
       await new Promise((resolve) => setImmediate(resolve));
@@ -136,41 +122,67 @@ function serve(mesh: TestMesh): { readonly server: XdsServer; settle(): Promise<
   return { server, settle };
 }
 
-it("a delta stream and one of whole states end with the same bytes, those that are offered", async () => {
-  const steps = fc.array(randomDocs(WRITER), { minLength: 1, maxLength: 4 });
-  await holds(
-    fc.asyncProperty(steps, async (states) => {
-      const mesh = meshOf({ documents: [], nodes: [{ name: "web", node: NODE }] });
-      const { server, settle } = serve(mesh);
-      const clients = [new Client(server, "delta"), new Client(server, "sotw")];
-      let before: readonly Doc[] = [];
-      for (const docs of states) {
-        const kept = new Set(docs.map(keyOf));
-        mesh.change({ remove: before.map(keyOf).filter((key) => !kept.has(key)), put: textOf(docs) });
-        before = docs;
-        const offered = await offeredBy(mesh);
-        server.push("test");
-        for (const client of clients)
-          for (const [typeUrl, resources] of offered) client.ask(typeUrl, WHOLE.includes(typeUrl) ? [] : [...resources.keys()].sort());
-        await settle();
-        for (const [typeUrl, resources] of offered)
-          for (const { held } of clients) expect(sorted(held.get(typeUrl) ?? new Map())).toEqual(sorted(resources));
-      }
-    }),
-    { numRuns: 40 },
-  );
-});
-
-const sorted = (map: ReadonlyMap<string, string>): readonly (readonly [string, string])[] => [...map].sort(([a], [b]) => (a < b ? -1 : 1));
-
-async function offeredBy(mesh: TestMesh): Promise<ReadonlyMap<string, ReadonlyMap<string, string>>> {
-  const [proxy] = mesh.proxies;
-  if (proxy === undefined) throw new Error("there is no proxy");
-  const all = await mesh.resources(proxy);
-  return new Map(
-    [...WHOLE, ...NAMED].map((typeUrl) => {
-      const resources = [...(all.get(typeUrl)?.resources.values() ?? [])];
-      return [typeUrl, new Map(resources.map(({ name, body }) => [name, Buffer.from(body).toString("base64")]))];
-    }),
-  );
+/** Asks as the proxy would. One with a delta stream is told of secrets that go; the other must know what there is. */
+function ask(client: ProtocolClient, variant: DiscoveryVariant, offered: ReadonlyMap<string, ResourceSet>): void {
+  for (const typeUrl of TYPES) {
+    if (typeUrl === VIRTUAL_HOST_TYPE && variant === "sotw") continue;
+    const found = [...(offered.get(typeUrl)?.resources.keys() ?? [])].sort();
+    client.ask(typeUrl, WHOLE.includes(typeUrl) ? [] : typeUrl === SECRET_TYPE && variant === "delta" ? SECRETS : found);
+  }
 }
+
+type Held = ReadonlyMap<string, ReadonlyMap<string, Uint8Array>>;
+
+const shown = (held: Held): Readonly<Record<string, Readonly<Record<string, string>>>> =>
+  Object.fromEntries(
+    TYPES.map((typeUrl) => [
+      typeUrl,
+      Object.fromEntries([...(held.get(typeUrl) ?? [])].map(([name, body]) => [name, Buffer.from(body).toString("base64")])),
+    ]),
+  );
+
+const bodiesOf = (offered: ReadonlyMap<string, ResourceSet>): Held =>
+  new Map([...offered].map(([typeUrl, { resources }]) => [typeUrl, new Map([...resources].map(([name, { body }]) => [name, body]))]));
+
+/** As if it had been offered, so that tables can be put together of it. */
+const asOffered = (held: Held): ReadonlyMap<string, Pick<ResourceSet, "resources">> =>
+  new Map(
+    [...held].map(([typeUrl, bodies]) => [
+      typeUrl,
+      { resources: new Map([...bodies].map(([name, body]): [string, Encoded] => [name, { typeUrl, name, version: "", body }])) },
+    ]),
+  );
+
+const VARIANTS: readonly DiscoveryVariant[] = ["delta", "sotw"];
+
+async function endsTheSame(node: Node, steps: readonly Step[]): Promise<void> {
+  const mesh = meshOf({ documents: [], mesh: { extensionProviders: [...PROVIDERS] }, nodes: [], recheck: false });
+  const { server, settle } = serve(mesh);
+  const clients = VARIANTS.map((variant) => ({ variant, client: new ProtocolClient(server, variant, node) }));
+  let before: readonly Doc[] = [];
+  for (const one of steps) {
+    change(mesh, before, one);
+    before = one.docs;
+    server.push("test");
+    const offers = [];
+    for (const { variant, client } of clients) {
+      const offered = await offeredBy(mesh, viewOf(mesh, node, variant));
+      ask(client, variant, offered);
+      offers.push({ client, offered });
+    }
+    await settle();
+    for (const { client, offered } of offers) expect(shown(client.held)).toEqual(shown(bodiesOf(offered)));
+    const [delta, whole] = await Promise.all(clients.map(({ client }) => comparableTables(asOffered(client.held))));
+    expect(delta).toEqual(whole);
+  }
+}
+
+describe("a delta stream and one of whole states end with the same bytes, those that are offered", () => {
+  for (const { name, node } of WIDE_NODES.filter((one) => ["web", "hosts", "six", "edge"].includes(one.name)))
+    it(`for ${name}`, async () => {
+      await holds(
+        fc.asyncProperty(fc.array(step, { minLength: 1, maxLength: 4 }), (steps) => endsTheSame(node, steps)),
+        { numRuns: 12 },
+      );
+    });
+});

@@ -1,14 +1,11 @@
 import assert from "node:assert/strict";
 import { join } from "node:path";
-import { toJson } from "@bufbuild/protobuf";
 import { describe, it } from "vitest";
 import { goldenCases } from "../../../test/support/golden.ts";
 import { meshFrom, type TestMesh } from "../../../test/support/mesh-from.ts";
-import { wholeTable } from "../../../test/support/whole-table.ts";
-import { RouteConfigurationSchema } from "../../gen/envoy/config/route/v3/route_pb.js";
+import { comparableTables } from "../../../test/support/whole-table.ts";
 import type { ProxyView } from "../../model/proxy.ts";
 import type { ResourceSet } from "../../wire/encoded.ts";
-import { messageRegistry } from "../../wire/json.ts";
 import { ROUTE_TYPE, VIRTUAL_HOST_TYPE } from "../../wire/type-urls.ts";
 import type { NameSet, ResourceProvider } from "../../xds/provider.ts";
 
@@ -30,20 +27,6 @@ function offered(mesh: TestMesh, view: ProxyView, { vhds, names }: { readonly vh
   ]);
 }
 
-type Tables = Readonly<Record<string, unknown>>;
-
-/** Tables with all hosts in them, hosts by name, so that neither their order nor where they come from shows. */
-async function tables(resources: ReadonlyMap<string, ResourceSet>): Promise<Tables> {
-  const registry = await messageRegistry();
-  const found = [...(resources.get(ROUTE_TYPE)?.resources.values() ?? [])].map((table) => {
-    const json = toJson(RouteConfigurationSchema, wholeTable(table, resources), { registry }) as { virtualHosts?: { name: string }[] };
-    const hosts = (json.virtualHosts ?? []).map((host) => ({ ...host, name: host.name.slice(host.name.lastIndexOf("/") + 1) }));
-    const known = hosts.filter(({ name }) => name !== "none").sort((a, b) => (a.name < b.name ? -1 : 1));
-    return [table.name, { ...json, virtualHosts: known }] as const;
-  });
-  return Object.fromEntries(found);
-}
-
 describe("divided tables", () => {
   const cases = goldenCases(join(import.meta.dirname, "../../../test/golden")).filter(({ topic }) => topic !== "grpc");
   for (const [topic, list = []] of Object.entries(Object.groupBy(cases, (one) => one.topic))) {
@@ -54,7 +37,7 @@ describe("divided tables", () => {
           const names = namesOf((await mesh.resources(proxy)).get(ROUTE_TYPE)?.resources.keys() ?? []);
           const [divided, whole] = [true, false].map((vhds) => offered(mesh, proxy.view, { vhds, names }));
           assert.ok(divided !== undefined && whole !== undefined);
-          assert.deepEqual(await tables(divided), await tables(whole), `${one.topic}/${one.name} ${proxy.name}`);
+          assert.deepEqual(await comparableTables(divided), await comparableTables(whole), `${one.topic}/${one.name} ${proxy.name}`);
           assert.equal(whole.get(VIRTUAL_HOST_TYPE)?.resources.size, 0);
         }
       }
