@@ -2,6 +2,7 @@ import { parseArgs } from "node:util";
 import { type Cidr, parseCidr } from "../../base/address.ts";
 import { EdgeError, messageOf } from "../../base/errors.ts";
 import { INTERCEPT_FLAGS, INTERCEPT_VARIABLES, type InterceptFlag, variablesOfFlag } from "../../settings/intercept-table.ts";
+import { readValue } from "../../settings/read-value.ts";
 import type { InterceptOptions, Selection } from "./intercept-options.ts";
 
 /** Long names of the flags. */
@@ -111,6 +112,13 @@ export const routeOptions = (flags: FlagValues): Pick<InterceptOptions, "mark" |
   mark: numberOf("istio-inbound-tproxy-mark", flags["istio-inbound-tproxy-mark"], 0xffffffff),
   routeTable: numberOf("istio-inbound-tproxy-route-table", flags["istio-inbound-tproxy-route-table"], 0xffffffff),
 });
+
+/** What validation by traffic needs. */
+export function probeOptions(flags: FlagValues): { readonly probePort: number; readonly timeoutMs: number } {
+  const timeout = readValue({ type: "duration" }, flags["probe-timeout"]);
+  if ("fault" in timeout) throw wrong("probe-timeout", flags["probe-timeout"]);
+  return { probePort: portOf("iptables-probe-port", flags["iptables-probe-port"]), timeoutMs: Number(timeout.value) };
+}
 
 const NAME = /^[A-Za-z0-9_][A-Za-z0-9_.-]*$/;
 const INTERFACE = /^[A-Za-z0-9_.:@-]{1,15}\+?$/;

@@ -1,14 +1,17 @@
 import { readFile } from "node:fs/promises";
+import { isIP } from "node:net";
+import { systemClock } from "../../base/clock.ts";
 import { EdgeError } from "../../base/errors.ts";
 import { INTERCEPT_FLAGS, INTERCEPT_VARIABLES, type InterceptFlag } from "../../settings/intercept-table.ts";
 import type { CommandHost } from "../commands.ts";
 import { readResolvConf } from "../dns/resolv-conf.ts";
 import { withSidecarEnv } from "../sidecar-env.ts";
 import { applyInterception, type InterceptDeps, isIntercepted, removeInterception } from "./intercept.ts";
-import { type FlagValues, interceptOptions, isOn, readFlags, routeOptions } from "./intercept-flags.ts";
+import { type FlagValues, interceptOptions, isOn, probeOptions, readFlags, routeOptions } from "./intercept-flags.ts";
 import type { InterceptOptions } from "./intercept-options.ts";
 import { type Family, interceptRules } from "./intercept-rules.ts";
 import { routeCommands } from "./local-routes.ts";
+import { probeInterception } from "./probe-interception.ts";
 import { restoreText } from "./restore-text.ts";
 import { createRunTool } from "./run-tool.ts";
 
@@ -42,9 +45,46 @@ export async function iptablesCommand(args: readonly string[], host: CommandHost
   }
   if (!isOn(flags["skip-rule-apply"]))
     host.print((await applyInterception(options, deps)) ? "The rules are in force.\n" : "The rules were in force already.\n");
-  if (!isOn(flags["run-validation"]) || (await isIntercepted(options, deps))) return 0;
-  host.print("The rules are not in force: this workload is not ready for the mesh.\n");
+  if (!isOn(flags["run-validation"])) return 0;
+  const reason = await whyNotIntercepted(options, { deps, flags, host });
+  if (reason === undefined) return 0;
+  host.print(`The rules are not in force, so this workload is not ready for the mesh: ${reason}.\n`);
   return NOT_INTERCEPTED;
+}
+
+interface Validation {
+  readonly deps: InterceptDeps;
+  readonly flags: FlagValues;
+  readonly host: CommandHost;
+}
+
+/**
+ * Root sees rules, and those of ours are known by their text. The validating container of a pod has no privileges, and the rules there are those of
+ * Istio's CNI plugin: what they do is seen by traffic, as the user whose traffic shows it.
+ */
+async function whyNotIntercepted(options: InterceptOptions, { deps, flags, host }: Validation): Promise<string | undefined> {
+  const isRoot = process.geteuid?.() === 0;
+  if (isRoot && (await isIntercepted(options, deps).catch(() => false))) return undefined;
+  if (flags["network-namespace"] !== "") return "the namespace does not have them";
+  const { probePort, timeoutMs } = probeOptions(flags);
+  if (isRoot) becomeProxy(options);
+  const families = deps.families.filter((family) => host.addresses.some((address) => isIP(address) === family));
+  for (const family of families.length === 0 ? [4 as const] : families) {
+    const reason = await probeInterception({ ...options, family, probePort, timeoutMs }, systemClock);
+    if (reason !== undefined) return reason;
+  }
+  return undefined;
+}
+
+/** For the rest of this short process. Where it may not, the probe fails as it would for any other user. */
+function becomeProxy({ proxyUsers: [user = DEFAULT_PROXY_USER], proxyGroups: [group = user] }: InterceptOptions): void {
+  const idOf = (name: string): string | number => (/^\d+$/.test(name) ? Number(name) : name);
+  try {
+    process.setegid?.(idOf(group));
+    process.seteuid?.(idOf(user));
+  } catch {
+    // The user may be unknown here, or a capability be missing.
+  }
 }
 
 async function optionsOf(flags: FlagValues, env: NodeJS.ProcessEnv): Promise<InterceptOptions> {
