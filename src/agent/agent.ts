@@ -200,7 +200,7 @@ function supervise(options: AgentOptions, { node, dialer, signal }: Supervised):
     );
     const given = takeApart(await bootstrap);
     if (given.proxyConfig !== "") running = await readProxyConfig(given.proxyConfig);
-    const named = { ...node, cluster: serviceCluster(running, node.metadata) };
+    const named = { ...node, cluster: serviceCluster({ ...running, otherwise: settings.serviceCluster }, node.metadata) };
     const local = localPart({ node: named, adminPort: proxy.adminPort, xdsSocket: paths.xdsSocket, sdsSocket: paths.sdsSocket });
     await mkdir(paths.work, { recursive: true, mode: 0o700 });
     return startEnvoy({

@@ -7,7 +7,7 @@ import { type AgentProxyConfig, parseYaml } from "./proxy-config.ts";
 
 /** Flags of Envoy's command line, as Istio's agent gives them. `proxy` is the ProxyConfig that counts. */
 export async function envoyFlags({ settings, env, addresses }: AgentConfig, proxy: AgentProxyConfig, log: Log): Promise<readonly string[]> {
-  const threads = proxy.concurrency || settings.cpuLimit;
+  const threads = settings.concurrency || proxy.concurrency || settings.cpuLimit;
   const override = settings.bootstrapOverride === "" ? undefined : await readOverride(settings.bootstrapOverride, env.HOST_IP ?? "", log);
   const onlyIpv6 = addresses.length > 0 && addresses.every((address) => address.includes(":"));
   return [

@@ -8,6 +8,12 @@ describe("the name of a workload in traces", () => {
   for (const { title, proxy, metadata = WHO, name } of [
     { title: "is that of the label app before others", proxy: {}, name: "plain.shop" },
     { title: "is the one that is given", proxy: { serviceCluster: "mine" }, name: "mine" },
+    {
+      title: "is the one of the flag, where ProxyConfig gives nobody's",
+      proxy: { serviceCluster: "istio-proxy", otherwise: "flag" },
+      name: "flag",
+    },
+    { title: "is the one of ProxyConfig before the flag's", proxy: { serviceCluster: "mine", otherwise: "flag" }, name: "mine" },
     { title: "is found, where the one that is given is nobody's", proxy: { serviceCluster: "istio-proxy" }, name: "plain.shop" },
     { title: "is the canonical name", proxy: { tracingServiceName: "CANONICAL_NAME_ONLY" }, name: "canonical" },
     {
@@ -24,6 +30,6 @@ describe("the name of a workload in traces", () => {
       name: "istio-proxy.shop",
     },
   ]) {
-    it(title, () => assert.equal(serviceCluster({ serviceCluster: "", tracingServiceName: "", ...proxy }, metadata), name));
+    it(title, () => assert.equal(serviceCluster({ serviceCluster: "", tracingServiceName: "", otherwise: "", ...proxy }, metadata), name));
   }
 });

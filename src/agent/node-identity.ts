@@ -67,7 +67,7 @@ export function nodeIdentity(facts: NodeFacts): NodeIdentity {
   };
   return {
     id: `${type}~${address}~${name}.${namespace}~${namespace}.svc.cluster.local`,
-    cluster: serviceCluster(proxy, metadata),
+    cluster: serviceCluster({ ...proxy, otherwise: settings.serviceCluster }, metadata),
     metadata,
     locality: localityOf(labels["istio-locality"] ?? ""),
   };
@@ -77,15 +77,21 @@ export function nodeIdentity(facts: NodeFacts): NodeIdentity {
 const UNNAMED = "istio-proxy";
 const CANONICAL_NAME = ["service.istio.io/canonical-name", "app.kubernetes.io/name", "app"];
 
-/** What a workload is called in traces and in Envoy's own words: the name of a ProxyConfig, else one of its labels with its namespace, by Istio's rules. */
+export interface NamingRules extends Pick<AgentProxyConfig, "serviceCluster" | "tracingServiceName"> {
+  /** The name where ProxyConfig has none; may be empty too. */
+  readonly otherwise: string;
+}
+
+/** What a workload is called in traces and in Envoy's own words: the name of a ProxyConfig, else the other that is given, else one of its labels with its namespace, by Istio's rules. */
 export function serviceCluster(
-  { serviceCluster: given, tracingServiceName }: Pick<AgentProxyConfig, "serviceCluster" | "tracingServiceName">,
+  { serviceCluster: given, tracingServiceName, otherwise }: NamingRules,
   { LABELS, WORKLOAD_NAME, NAMESPACE }: Metadata,
 ): string {
   const labels = textMap(LABELS);
   const labelled = (names: readonly string[]): string | undefined => names.map((name) => labels[name]).find((value) => value !== undefined);
   const workload = typeof WORKLOAD_NAME === "string" && WORKLOAD_NAME !== "" ? WORKLOAD_NAME : UNNAMED;
-  if (given !== "" && given !== UNNAMED) return given;
+  const named = [given, otherwise].find((name) => name !== "" && name !== UNNAMED);
+  if (named !== undefined) return named;
   const canonical = labelled(CANONICAL_NAME) ?? workload;
   if (tracingServiceName === "CANONICAL_NAME_ONLY" && canonical !== UNNAMED) return canonical;
   if (tracingServiceName === "CANONICAL_NAME_AND_NAMESPACE") return `${canonical}.${NAMESPACE}`;

@@ -15,7 +15,7 @@ import { baseDirOf, unknownSettings } from "../settings/read-settings.ts";
 
 const HELP = `istio-agent: runs beside a workload: its certificate, its Envoy and Envoy's configuration
 
-usage: istio-agent [proxy] [sidecar|router] [flags]   (--proxyLogLevel, --log_output_level and others of Istio's agent)
+usage: istio-agent [proxy] [sidecar|router|waypoint] [flags]   (--proxyLogLevel, --log_output_level and others of Istio's agent)
        istio-agent doctor             looks for what keeps the machine from joining the mesh
        istio-agent iptables [clean]   sends the machine's connections through Envoy, or stops doing so (--help: flags)
        istio-agent wait               ends when the proxy is ready; with status 1 where it is not in time (--timeoutSeconds, --url)
@@ -27,24 +27,22 @@ ISTIO_ADDRESS says where istiod is; without any address it is a control plane of
 docs/agent.md says more, docs/settings.md lists the variables.
 `;
 
-const TYPES: readonly string[] = ["sidecar", "router", "waypoint"] satisfies AgentProxyType[];
-
 async function main(args: readonly string[]): Promise<number> {
-  const [first, ...rest] = args[0] === "proxy" ? args.slice(1) : args;
+  const words = args[0] === "proxy" ? args.slice(1) : args;
+  const [first = "", ...rest] = words;
   if (first === "--help" || first === "-h") return say(HELP, 0);
   if (first === "--version") return say(`istio-agent ${VERSION} (Istio API ${ISTIO_API_VERSION})\n`, 0);
   if (first === "bootstrap") return printBuiltIn();
-  const command = first === undefined ? undefined : COMMANDS[first];
-  if (command === undefined && first !== undefined && !TYPES.includes(first))
-    return say(`istio-agent: ${JSON.stringify(first)} is not understood (see --help)\n`, 2);
+  const command = COMMANDS[first];
   try {
     if (command !== undefined) return await (await command())(rest, { ...hostOf("sidecar"), print: (output) => void say(output, 0) });
-    return await run((first ?? "sidecar") as AgentProxyType, readProxyFlags(rest));
+    const { type, variables } = readProxyFlags(words);
+    return await run(type, variables);
   } catch (error) {
     const hint = error instanceof EdgeError && error.hint !== undefined ? ` (${error.hint})` : "";
     return say(
       `istio-agent: ${messageOf(error)}${hint}\n`,
-      (command !== undefined || rest.length > 0) && error instanceof EdgeError && error.code === "usage" ? 2 : 1,
+      words.length > 0 && error instanceof EdgeError && error.code === "usage" ? 2 : 1,
     );
   }
 }

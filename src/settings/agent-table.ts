@@ -230,6 +230,20 @@ export const AGENT_SETTINGS = {
     about: "File with a bootstrap (YAML or JSON) that Envoy merges over the one it is given; `$(HOST_IP)` in it is the node's address.",
   },
   cpuLimit: { env: "ISTIO_CPU_LIMIT", type: "int", default: "0", about: "Threads of Envoy where ProxyConfig sets no `concurrency`." },
+  concurrency: {
+    env: "PROXY_CONCURRENCY",
+    type: "int",
+    default: "0",
+    own: true,
+    about: "Threads of Envoy, whatever ProxyConfig says; 0 leaves it to that. Istio has it as the flag --concurrency.",
+  },
+  serviceCluster: {
+    env: "PROXY_SERVICE_CLUSTER",
+    type: "string",
+    default: "",
+    own: true,
+    about: "What the workload is called in traces where ProxyConfig has no name; Istio has it as the flag --serviceCluster.",
+  },
   proxyLogLevel: {
     env: "PROXY_LOG_LEVEL",
     type: "choice",

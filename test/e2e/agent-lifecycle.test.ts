@@ -169,6 +169,14 @@ describe("the Envoy of an agent", () => {
     expect(systemClock.monotonic() - started).toBeGreaterThan(7_500);
   });
 
+  it("runs as flags say, which may stand before what the proxy is", async () => {
+    const flags = ["--proxyLogLevel=error,misc:off,rbac:debug", "--concurrency", "2", "--serviceCluster=named", "--vklog=0"];
+    const { agent } = await slowWorkload({}, { concurrency: 1 }, { args: ["proxy", ...flags, "sidecar", "--profiling=false"] });
+    const { command_line_options: options, node } = JSON.parse(await agent.admin("/server_info"));
+    expect(options).toMatchObject({ concurrency: 2, log_level: "error", component_log_level: "misc:off,rbac:debug" });
+    expect(node.cluster).toBe("named");
+  });
+
   it("runs without a bootstrap of the user's that cannot be read", async () => {
     const { agent } = await slowWorkload({ ISTIO_BOOTSTRAP_OVERRIDE: "/nowhere/custom_bootstrap.json" }, {});
     await says(agent, "ISTIO_BOOTSTRAP_OVERRIDE cannot be read and is left out");
