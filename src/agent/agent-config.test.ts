@@ -4,6 +4,7 @@ import { describe, expect, it } from "vitest";
 import { tempDir } from "../../test/support/cleanup.ts";
 import { readAgentConfig } from "./agent-config.ts";
 import { parseTargets } from "./control-plane-address.ts";
+import { buildLookup, domainOf } from "./dns/name-table.ts";
 import { nodeIdentity } from "./node-identity.ts";
 import { parseEnv } from "./sidecar-env.ts";
 import { findTrustRoots } from "./trust-roots.ts";
@@ -50,6 +51,21 @@ describe("what an agent is told", () => {
     const config = await readAgentConfig(hostOf(baseDir, { ISTIO_ADDRESS: "b:15012" }));
     expect(config.settings).toMatchObject({ podNamespace: "shop", serviceAccount: "web", trustDomain: "example.com" });
     expect([config.discovery[0]?.host, config.ca[0]?.host]).toEqual(["b", "b"]);
+  });
+
+  it("is the domain of short names, in the node and for names alike", async () => {
+    const domainIn = async (env: Readonly<Record<string, string>>) =>
+      nodeIdentity({
+        ...(await readAgentConfig(hostOf("/nowhere", { ISTIO_ADDRESS: "a", POD_NAMESPACE: "shop", ...env }))),
+        hasIdentity: true,
+      }).id;
+    expect(await domainIn({})).toMatch(/~machine\.shop~shop\.svc\.cluster\.local$/);
+    const id = await domainIn({ PROXY_DOMAIN: "shop.svc.example.org" });
+    expect(id).toMatch(/~machine\.shop~shop\.svc\.example\.org$/);
+    const info = { ips: ["10.0.0.1"], registry: "Kubernetes", shortname: "web", namespace: "shop", altHosts: [] };
+    const place = { namespace: "shop", domain: domainOf(id, "shop"), search: "" };
+    const lookup = buildLookup([{ host: "web.shop.svc.example.org", ...info }], place);
+    for (const name of ["web", "web.shop", "web.shop.svc"]) expect(lookup.find(name), name).toBeDefined();
   });
 
   it("has no CA where configuration comes in plaintext, unless one is named", async () => {

@@ -66,12 +66,14 @@ export function nodeIdentity(facts: NodeFacts): NodeIdentity {
     ...(!facts.hasIdentity && { WORKLOAD_IDENTITY: "none" }),
   };
   return {
-    id: `${type}~${address}~${name}.${namespace}~${namespace}.svc.cluster.local`,
+    id: `${type}~${address}~${name}.${namespace}~${domainOf(settings)}`,
     cluster: serviceCluster({ ...proxy, otherwise: settings.serviceCluster }, metadata),
     metadata,
     locality: localityOf(labels["istio-locality"] ?? ""),
   };
 }
+
+const domainOf = ({ domain, podNamespace }: AgentSettings): string => domain.replace(/\.$/, "") || `${podNamespace}.svc.cluster.local`;
 
 /** The name that ProxyConfig has where nobody gave one. */
 const UNNAMED = "istio-proxy";

@@ -14,6 +14,7 @@ describe("flags of an injected proxy", () => {
       "--log_output_level=default:info",
     ];
     expect(variablesOf(...injected)).toEqual({
+      PROXY_DOMAIN: "shop.svc.cluster.local",
       PROXY_LOG_LEVEL: "warning",
       PROXY_COMPONENT_LOG_LEVEL: "misc:error",
       ISTIO_LOG_LEVEL: "info",

@@ -13,7 +13,7 @@ type Variables = Readonly<Record<string, string>>;
 
 /** Flags that injection writes, or that a user of Istio's `pilot-agent proxy` may have added. Those without a variable are accepted and mean nothing here. */
 const FLAGS: Readonly<Record<string, ProxyFlag>> = {
-  domain: {},
+  domain: { env: "PROXY_DOMAIN" },
   serviceCluster: { env: "PROXY_SERVICE_CLUSTER" },
   proxyComponentLogLevel: { env: "PROXY_COMPONENT_LOG_LEVEL" },
   proxyLogLevel: { env: envoyLevels },

@@ -61,6 +61,14 @@ export const AGENT_SETTINGS = {
   },
   podName: { env: "POD_NAME", type: "string", default: "", about: "Name of the workload; else the machine's." },
   podNamespace: { env: "POD_NAMESPACE", type: "string", default: "default", about: "Namespace of the workload." },
+  domain: {
+    env: "PROXY_DOMAIN",
+    type: "string",
+    default: "",
+    own: true,
+    about:
+      "Domain that short names of the workload are in: its namespace, `svc` and the domain of the cluster; else with `cluster.local`. Istio has it as the flag --domain.",
+  },
   instanceIp: { env: "INSTANCE_IP", type: "string", default: "", about: "Address of the workload; else the first of the machine." },
   serviceAccount: { env: "SERVICE_ACCOUNT", type: "string", default: "default", about: "Service account of the workload." },
   trustDomain: { env: "TRUST_DOMAIN", type: "string", default: "cluster.local", about: "Trust domain asked for in certificate requests." },

@@ -81,6 +81,11 @@ describe("istioctl bootstrap", () => {
     );
   });
 
+  it("says the domain of another cluster", async () => {
+    const { node } = await bootstrap(["--name", "web", "-n", "shop", "--ip", "10.0.0.7", "--domain", "shop.svc.example.org"]);
+    assert.equal(node.id, "sidecar~10.0.0.7~web.shop~shop.svc.example.org");
+  });
+
   it("has defaults for everything: this machine, loopback istiod, delta", async () => {
     const { node, dynamicResources } = await bootstrap([]);
     assert.equal(node.id, "sidecar~192.0.2.1~box.default~default.svc.cluster.local");

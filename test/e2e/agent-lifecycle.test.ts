@@ -170,11 +170,19 @@ describe("the Envoy of an agent", () => {
   });
 
   it("runs as flags say, which may stand before what the proxy is", async () => {
-    const flags = ["--proxyLogLevel=error,misc:off,rbac:debug", "--concurrency", "2", "--serviceCluster=named", "--vklog=0"];
+    const flags = [
+      "--proxyLogLevel=error,misc:off,rbac:debug",
+      "--concurrency",
+      "2",
+      "--serviceCluster=named",
+      "--domain",
+      "shop.svc.example.org",
+    ];
     const { agent } = await slowWorkload({}, { concurrency: 1 }, { args: ["proxy", ...flags, "sidecar", "--profiling=false"] });
     const { command_line_options: options, node } = JSON.parse(await agent.admin("/server_info"));
     expect(options).toMatchObject({ concurrency: 2, log_level: "error", component_log_level: "misc:off,rbac:debug" });
     expect(node.cluster).toBe("named");
+    expect(node.id).toMatch(/~slow\.shop~shop\.svc\.example\.org$/);
   });
 
   it("runs without a bootstrap of the user's that cannot be read", async () => {

@@ -5,7 +5,7 @@ import { NAME_TABLE_TYPE } from "../../wire/type-urls.ts";
 import { bootstrapFile } from "../bootstrap/bootstrap-file.ts";
 import type { AgentContext, AgentPart } from "../parts.ts";
 import { startDnsServer } from "./dns-server.ts";
-import { buildLookup, type NameLookup, type NamePlace, readNameTable } from "./name-table.ts";
+import { buildLookup, domainOf, type NameLookup, type NamePlace, readNameTable } from "./name-table.ts";
 import { type ResolvConf, readResolvConf } from "./resolv-conf.ts";
 import { createResolver, type DnsCounts } from "./resolver.ts";
 import { createUpstream } from "./upstream.ts";
@@ -89,12 +89,6 @@ function listenAddress(text: string): { readonly addresses: readonly string[]; r
   if (port === "")
     throw new EdgeError("usage", `DNS_PROXY_ADDR: ${JSON.stringify(text)} is no address`, { hint: "it has the form localhost:15053" });
   return { addresses: v6 !== undefined ? [v6] : host === "localhost" || host === "" ? ["127.0.0.1", "::1"] : [host], port: Number(port) };
-}
-
-/** `svc.cluster.local` of node `…~…~…~shop.svc.cluster.local`. */
-function domainOf(nodeId: string, namespace: string): string {
-  const domain = nodeId.split("~")[3] ?? "";
-  return domain.startsWith(`${namespace}.`) ? domain.slice(namespace.length + 1) : domain;
 }
 
 /** The machine's file, read again when it may have changed. An agent that is the machine's server itself (port 53) asks those in a file of its own. */

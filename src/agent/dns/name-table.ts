@@ -53,6 +53,12 @@ export interface NamePlace {
   readonly search: string;
 }
 
+/** Domain of services as a node id says it: `svc.cluster.local` of `…~…~…~shop.svc.cluster.local`. */
+export function domainOf(nodeId: string, namespace: string): string {
+  const domain = nodeId.split("~")[3] ?? "";
+  return domain.startsWith(`${namespace}.`) ? domain.slice(namespace.length + 1) : domain;
+}
+
 /** Addresses of a host, by family, as bytes. */
 export interface HostAddresses {
   readonly v4: readonly Uint8Array[];

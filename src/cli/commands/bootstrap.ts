@@ -36,6 +36,7 @@ export const bootstrapCommand: Command = {
   flags: [
     { name: "name", value: "NAME", about: "name of the workload (default: this machine's)" },
     { name: "namespace", short: "n", value: "NAMESPACE", about: "its namespace (default: default)" },
+    { name: "domain", value: "DOMAIN", about: "domain of its short names (default: its namespace, then svc.cluster.local)" },
     { name: "ip", value: "ADDRESS[,…]", about: "its addresses (default: the first of this machine)" },
     { name: "type", value: "sidecar|router", about: "what it is (default: sidecar)" },
     { name: "service-account", value: "NAME", about: "its service account (default: default)" },
@@ -111,7 +112,7 @@ export function bootstrapInput(args: Arguments, host: Host, { sdsSocket: socket,
   const labels = pairs("labels", args.text("labels")?.split(",") ?? []);
   const ports = { readinessPort: args.port("readiness-port", 15_021), prometheusPort: args.port("prometheus-port", 15_090) };
   return {
-    nodeId: `${type}~${address}~${name}.${namespace}~${namespace}.svc.cluster.local`,
+    nodeId: `${type}~${address}~${name}.${namespace}~${args.text("domain") ?? `${namespace}.svc.cluster.local`}`,
     nodeCluster: `${labels.app ?? labels["app.kubernetes.io/name"] ?? name}.${namespace}`,
     locality: parseLocality(args.text("locality") ?? ""),
     metadata: {
