@@ -2,6 +2,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import { tempDir } from "../../test/support/cleanup.ts";
+import { unknownSettings } from "../settings/read-settings.ts";
 import { readAgentConfig } from "./agent-config.ts";
 import { parseTargets } from "./control-plane-address.ts";
 import { buildLookup, domainOf } from "./dns/name-table.ts";
@@ -66,6 +67,53 @@ describe("what an agent is told", () => {
     const place = { namespace: "shop", domain: domainOf(id, "shop"), search: "" };
     const lookup = buildLookup([{ host: "web.shop.svc.example.org", ...info }], place);
     for (const name of ["web", "web.shop", "web.shop.svc"]) expect(lookup.find(name), name).toBeDefined();
+  });
+
+  it("comes from a bundle as Istio makes it, with the proxy's configuration in a file of the mesh", async () => {
+    const baseDir = await home({
+      "var/lib/istio/envoy/cluster.env":
+        "CANONICAL_SERVICE='web'\nISTIO_INBOUND_PORTS='*'\nISTIO_META_WORKLOAD_NAME='web'\nISTIO_NAMESPACE='shop'\nISTIO_SERVICE='web.shop'\nISTIO_SVC_IP='192.0.2.9'\nPOD_NAMESPACE='shop'\nSERVICE_ACCOUNT='web'\nTRUST_DOMAIN=''\n",
+      "etc/istio/config/mesh":
+        "trustDomain: ignored\ndefaultConfig:\n  discoveryAddress: istiod-blue.istio-system.svc:15012\n  statusPort: 15020\n  concurrency: 3\n  proxyMetadata: {ISTIO_META_DNS_CAPTURE: 'true', A: '1'}\n  readinessProbe: {httpGet: {port: 8080}}\n",
+    });
+    const given = { PROXY_CONFIG: '{"concurrency": 2, "proxyMetadata": {"ISTIO_META_X": "y"}}' };
+    const config = await readAgentConfig(hostOf(baseDir, given));
+    expect(config.discovery).toMatchObject([{ host: "istiod-blue.istio-system.svc", port: 15_012, tls: true }]);
+    expect(config).toMatchObject({
+      isAddressAssumed: false,
+      ca: config.discovery,
+      settings: { instanceIp: "192.0.2.9", trustDomain: "cluster.local" },
+    });
+    expect(config.proxy).toMatchObject({
+      concurrency: 2,
+      given: { readinessProbe: { httpGet: { port: 8080 } }, proxyMetadata: { A: "1" } },
+    });
+    const { id, metadata } = nodeIdentity({ ...config, hasIdentity: true });
+    expect(id).toBe("sidecar~192.0.2.9~machine.shop~shop.svc.cluster.local");
+    expect(metadata).toMatchObject({ DNS_CAPTURE: "true", X: "y", WORKLOAD_NAME: "web", PROXY_CONFIG: { concurrency: 2 } });
+    expect(unknownSettings(config.env)).toEqual([]);
+  });
+
+  it.for([
+    ["files of a bundle", { "var/lib/istio/envoy/cluster.env": "POD_NAMESPACE=shop\n" }, {}],
+    ["a token", { "var/run/secrets/tokens/istio-token": "x" }, {}],
+    ["a file of the mesh", { "etc/istio/config/mesh": "defaultConfig: {}\n" }, {}],
+    ["another file of the mesh", { "my/mesh": "" }, { PROXY_MESH_CONFIG: "my/mesh" }],
+    ["a group", {}, { ISTIO_META_AUTO_REGISTER_GROUP: "web" }],
+  ] as const)("is of Istio's default control plane, where there is %s and no address", async ([, files, env]) => {
+    const config = await readAgentConfig(hostOf(await home(files), env));
+    expect(config).toMatchObject({ isAddressAssumed: true, discovery: [{ host: "istiod.istio-system.svc", port: 15_012 }] });
+  });
+
+  it("is nobody's, where nothing is said", async () => {
+    expect(await readAgentConfig(hostOf(await home({}), {}))).toMatchObject({ isAddressAssumed: false, discovery: [] });
+  });
+
+  it("is a fault, where the file of the mesh cannot be read", async () => {
+    const config = async (text: string) => readAgentConfig(hostOf(await home({ "etc/istio/config/mesh": text }), {}));
+    await expect(config("- a\n")).rejects.toThrow(/etc\/istio\/config\/mesh cannot be read: it is not an object/);
+    await expect(config("defaultConfig: x\n")).rejects.toThrow(/it is not an object/);
+    await expect(config("a: [\n")).rejects.toThrow(/config\/mesh cannot be read/);
   });
 
   it("has no CA where configuration comes in plaintext, unless one is named", async () => {

@@ -1,12 +1,14 @@
-import { readFile } from "node:fs/promises";
-import { isAbsolute, join } from "node:path";
+import { readFile, stat } from "node:fs/promises";
+import { isAbsolute, join, resolve } from "node:path";
 import { EdgeError } from "../base/errors.ts";
 import type { AgentSettings } from "../settings/agent-table.ts";
 import { readAgentSettings } from "../settings/read-settings.ts";
 import { parseTargets, type Target } from "./control-plane-address.ts";
+import { readMeshFile } from "./mesh-file.ts";
 import type { AgentProxyType } from "./node-identity.ts";
 import { type AgentProxyConfig, readProxyConfig } from "./proxy-config.ts";
 import { withSidecarEnv } from "./sidecar-env.ts";
+import { MESH_TOKEN } from "./workload-token.ts";
 
 /** The process an agent finds itself in. */
 export interface AgentHost {
@@ -26,6 +28,8 @@ export interface AgentConfig extends AgentHost {
   readonly proxy: AgentProxyConfig;
   /** Where configuration comes from; empty: there is no control plane to talk to. */
   readonly discovery: readonly Target[];
+  /** Nobody said where the control plane is, so it is where Istio's is by default. */
+  readonly isAddressAssumed: boolean;
   /** Where certificates are signed; empty: nowhere. */
   readonly ca: readonly Target[];
   readonly labels: Readonly<Record<string, string>>;
@@ -43,7 +47,7 @@ export interface AgentPaths {
   readonly certificates: string | undefined;
 }
 
-/** Istio's injector writes into a pod's ProxyConfig only what is not the default, which this address is. */
+/** Istio's injector and its bundles for machines write into ProxyConfig only what is not the default, which this address is. */
 const DEFAULT_ADDRESS = "istiod.istio-system.svc:15012";
 
 /** Reads environment, `sidecar.env` and what the kubelet wrote. Throws `EdgeError` for what cannot be read. */
@@ -53,10 +57,12 @@ export async function readAgentConfig(host: AgentHost): Promise<AgentConfig> {
   const { settings, faults } = readAgentSettings(env);
   const [fault] = faults;
   if (fault !== undefined) throw new EdgeError("usage", `${fault.name}: ${fault.message}`);
-  const proxy = await readProxyConfig(settings.proxyConfig);
+  const meshFile = await readMeshFile(resolve(baseDir, settings.meshConfig));
+  const proxy = await readProxyConfig(settings.proxyConfig, meshFile);
   const rules = { inPod: env.KUBERNETES_SERVICE_HOST !== undefined, serverName: settings.istiodSan, plaintext: proxy.plaintext };
   const isInjected = rules.inPod && env.PROXY_CONFIG !== undefined;
-  const address = settings.pilotAddress || settings.istioAddress || proxy.discoveryAddress || (isInjected ? DEFAULT_ADDRESS : "");
+  const said = settings.pilotAddress || settings.istioAddress || proxy.discoveryAddress;
+  const address = said || (isInjected || meshFile !== undefined || (await isMachine(baseDir, env)) ? DEFAULT_ADDRESS : "");
   const discovery = parseTargets(address, rules);
   const ca = settings.caAddress === "" ? discovery.filter(({ tls }) => tls) : parseTargets(settings.caAddress, { inPod: rules.inPod });
   return {
@@ -65,12 +71,26 @@ export async function readAgentConfig(host: AgentHost): Promise<AgentConfig> {
     settings,
     proxy,
     discovery,
+    isAddressAssumed: said === "" && address !== "",
     ca,
     labels: await podInfo(join(baseDir, "etc/istio/pod/labels")),
     annotations: await podInfo(join(baseDir, "etc/istio/pod/annotations")),
     paths: pathsOf(baseDir, settings, rules.inPod),
   };
 }
+
+/** Whether the machine was told to join a mesh: then it is no control plane, even where nothing says whose mesh. */
+async function isMachine(baseDir: string, env: AgentHost["env"]): Promise<boolean> {
+  if ((env.ISTIO_META_AUTO_REGISTER_GROUP ?? "") !== "") return true;
+  const files = await Promise.all(["var/lib/istio/envoy/cluster.env", MESH_TOKEN].map((file) => isFile(join(baseDir, file))));
+  return files.includes(true);
+}
+
+const isFile = (path: string): Promise<boolean> =>
+  stat(path).then(
+    (found) => found.isFile(),
+    () => false,
+  );
 
 /** In a pod nothing can be written but into volumes, of which injection gives one for data; it outlives the container. */
 function pathsOf(baseDir: string, settings: AgentSettings, inPod: boolean): AgentPaths {

@@ -40,7 +40,7 @@ export function nodeIdentity(facts: NodeFacts): NodeIdentity {
   const { settings, proxy, type } = facts;
   const { name, address, addresses } = placeOf(facts);
   const namespace = settings.podNamespace;
-  const given = givenMetadata(facts.env);
+  const given = { ...givenMetadata(textMap(proxy.given.proxyMetadata), [META]), ...givenMetadata(facts.env) };
   const labels = { ...facts.labels, ...textMap(given.LABELS) };
   const metadata: Metadata = {
     NAME: name,
@@ -111,11 +111,12 @@ function placeOf({ settings, hostname, addresses }: NodeFacts): {
 }
 
 /** `ISTIO_META_X` is entry X; `ISTIO_METAJSON_LABELS` and `…ANNOTATIONS` are maps, any other `ISTIO_METAJSON_…` an object of entries. */
-function givenMetadata(env: NodeFacts["env"]): Metadata {
+function givenMetadata(env: NodeFacts["env"], prefixes = [META, META_JSON]): Metadata {
   const metadata: Record<string, StructValue> = {};
   for (const [name, value = ""] of Object.entries(env)) {
-    if (name.startsWith(META)) metadata[name.slice(META.length)] = value;
-    else if (name.startsWith(META_JSON)) Object.assign(metadata, jsonEntries(name.slice(META_JSON.length), value));
+    const prefix = prefixes.find((one) => name.startsWith(one));
+    if (prefix === META) metadata[name.slice(META.length)] = value;
+    else if (prefix === META_JSON) Object.assign(metadata, jsonEntries(name.slice(META_JSON.length), value));
   }
   return metadata;
 }

@@ -23,9 +23,11 @@ export interface AgentProxyConfig {
   readonly binaryPath: string;
 }
 
-/** Reads PROXY_CONFIG. Throws `EdgeError` for what is no YAML object or has a wrong type. */
-export async function readProxyConfig(text: string): Promise<AgentProxyConfig> {
-  const given = await parse(text);
+type Given = AgentProxyConfig["given"];
+
+/** Reads PROXY_CONFIG, over what is said elsewhere. Throws `EdgeError` for what is no YAML object or has a wrong type. */
+export async function readProxyConfig(text: string, below: Given = {}): Promise<AgentProxyConfig> {
+  const given = merged(below, await parse(text));
   const read = reader(given);
   return {
     given,
@@ -45,7 +47,18 @@ export async function readProxyConfig(text: string): Promise<AgentProxyConfig> {
   };
 }
 
-async function parse(text: string): Promise<Readonly<Record<string, StructValue>>> {
+/** By Istio's rule: field by field, and the entries of `proxyMetadata` one by one. */
+function merged(below: Given, above: Given): Given {
+  const isMap = (value: StructValue | undefined): boolean => typeof value === "object" && value !== null && !Array.isArray(value);
+  const both = isMap(below.proxyMetadata) && isMap(above.proxyMetadata);
+  return {
+    ...below,
+    ...above,
+    ...(both && { proxyMetadata: { ...(below.proxyMetadata as Given), ...(above.proxyMetadata as Given) } }),
+  };
+}
+
+async function parse(text: string): Promise<Given> {
   if (text.trim() === "") return {};
   try {
     const value: unknown = await parseYaml(text);
@@ -78,7 +91,8 @@ interface Reader {
 }
 
 function reader(given: Readonly<Record<string, StructValue>>): Reader {
-  const wrong = (name: string, want: string): EdgeError => new EdgeError("usage", `PROXY_CONFIG: ${name} is not ${want}`);
+  const wrong = (name: string, want: string): EdgeError =>
+    new EdgeError("usage", `${name} of PROXY_CONFIG, or of the mesh's file, is not ${want}`);
   return {
     text(name) {
       const value = given[name] ?? "";

@@ -21,7 +21,7 @@ const FLAGS: Readonly<Record<string, ProxyFlag>> = {
   log_as_json: { type: "boolean", env: "ISTIO_LOG_AS_JSON" },
   outlierLogPath: { env: "ISTIO_META_OUTLIER_LOG_PATH" },
   concurrency: { env: "PROXY_CONCURRENCY" },
-  meshConfig: {},
+  meshConfig: { env: "PROXY_MESH_CONFIG" },
   stsPort: {},
   tokenManagerPlugin: {},
   templateFile: {},

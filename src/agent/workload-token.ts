@@ -2,8 +2,10 @@ import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Secret } from "../base/secret.ts";
 
-/** The token meant for the CA, then the one every pod has. */
-const FILES = ["var/run/secrets/tokens/istio-token", "var/run/secrets/kubernetes.io/serviceaccount/token"];
+/** The token meant for the CA: below the base directory. */
+export const MESH_TOKEN = "var/run/secrets/tokens/istio-token";
+/** The other is the one every pod has. */
+const FILES = [MESH_TOKEN, "var/run/secrets/kubernetes.io/serviceaccount/token"];
 const LONGEST_TOKEN = 16 * 1024;
 
 /** Reads the workload's token, each time anew because it is replaced while we run; undefined where there is none. */

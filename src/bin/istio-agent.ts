@@ -5,6 +5,7 @@ import { text } from "node:stream/consumers";
 import { startAgent } from "../agent/agent.ts";
 import { type AgentHost, readAgentConfig } from "../agent/agent-config.ts";
 import { COMMANDS } from "../agent/commands.ts";
+import { addressOf } from "../agent/control-plane-address.ts";
 import type { AgentProxyType, Metadata } from "../agent/node-identity.ts";
 import { readProxyFlags } from "../agent/proxy-flags.ts";
 import { systemClock } from "../base/clock.ts";
@@ -61,6 +62,11 @@ async function run(type: AgentProxyType, flags: Readonly<Record<string, string>>
   if (config.discovery.length === 0) return runStandalone();
   const log = createLog({ scope: "istio-agent", level: config.settings.logLevel, json: config.settings.logJson });
   for (const name of unknownSettings(config.env)) log.info({ name }, "environment variable is not known and ignored");
+  if (config.isAddressAssumed)
+    log.info(
+      { address: config.discovery.map(addressOf).join() },
+      "nobody says where istiod is (ISTIO_ADDRESS): it is called where Istio's is by default",
+    );
   const agent = await startAgent({ config, clock: systemClock, log, builtInBootstrap });
   process.on("SIGTERM", agent.stop);
   process.on("SIGINT", agent.stop);

@@ -19,7 +19,7 @@ export const AGENT_SETTINGS = {
     default: "",
     own: true,
     about:
-      "Where istiod is: `host:port`, several separated by commas. A bare name means `name.svc:15012` in a pod, `name:15012` elsewhere. Port 443 means roots of the platform, 15010 plaintext. Empty (and no other address): a control plane of its own on local files.",
+      "Where istiod is: `host:port`, several separated by commas. A bare name means `name.svc:15012` in a pod, `name:15012` elsewhere. Port 443 means roots of the platform, 15010 plaintext. Empty (and no other address, no token and no bundle of a machine): a control plane of its own on local files.",
   },
   pilotAddress: { env: "PILOT_ADDRESS", type: "string", default: "", own: true, about: "The same for xDS alone; wins over ISTIO_ADDRESS." },
   caAddress: {
@@ -59,6 +59,14 @@ export const AGENT_SETTINGS = {
     default: "",
     about: "ProxyConfig of this workload (YAML or JSON): ports, drain times, statistics and so on.",
   },
+  meshConfig: {
+    env: "PROXY_MESH_CONFIG",
+    type: "string",
+    default: "etc/istio/config/mesh",
+    own: true,
+    about:
+      "File with a MeshConfig, of a bundle for machines for instance: its `defaultConfig` counts below PROXY_CONFIG. Istio has it as the flag --meshConfig.",
+  },
   podName: { env: "POD_NAME", type: "string", default: "", about: "Name of the workload; else the machine's." },
   podNamespace: { env: "POD_NAMESPACE", type: "string", default: "default", about: "Namespace of the workload." },
   domain: {
@@ -69,7 +77,25 @@ export const AGENT_SETTINGS = {
     about:
       "Domain that short names of the workload are in: its namespace, `svc` and the domain of the cluster; else with `cluster.local`. Istio has it as the flag --domain.",
   },
-  instanceIp: { env: "INSTANCE_IP", type: "string", default: "", about: "Address of the workload; else the first of the machine." },
+  instanceIp: {
+    env: "INSTANCE_IP",
+    alias: "ISTIO_SVC_IP",
+    type: "string",
+    default: "",
+    about: "Address of the workload; else ISTIO_SVC_IP, which bundles for machines have, else the first of the machine.",
+  },
+  groupNamespace: {
+    env: "ISTIO_NAMESPACE",
+    type: "string",
+    default: "",
+    about: "In bundles for machines: the namespace of the group. The agent goes by POD_NAMESPACE, which stands there too.",
+  },
+  groupService: {
+    env: "ISTIO_SERVICE",
+    type: "string",
+    default: "",
+    about: "In bundles for machines: name and namespace of the group. The agent needs neither.",
+  },
   serviceAccount: { env: "SERVICE_ACCOUNT", type: "string", default: "default", about: "Service account of the workload." },
   trustDomain: { env: "TRUST_DOMAIN", type: "string", default: "cluster.local", about: "Trust domain asked for in certificate requests." },
   clusterId: {

@@ -84,7 +84,7 @@ export function unknownSettings(env: Env): readonly string[] {
 
 const OWN: ReadonlySet<string> = new Set(Object.values(SETTINGS).map(({ env }) => env));
 const OF_AGENT: ReadonlySet<string> = new Set([
-  ...Object.values(AGENT_SETTINGS).map(({ env }) => env),
+  ...Object.values<SettingDef>(AGENT_SETTINGS).flatMap(({ env, alias = env }) => [env, alias]),
   ...Object.entries(INTERCEPT_FLAGS).flatMap(([name, flag]) => variablesOfFlag(name, flag)),
   ...Object.keys(INTERCEPT_VARIABLES),
 ]);
