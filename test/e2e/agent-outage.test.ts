@@ -112,6 +112,33 @@ describe("without a control plane", () => {
     expect(await tally(10, target)).toEqual({ cart: 10 });
   });
 
+  it("a proxy for which there is nothing, neither listeners nor names, comes back all the same", async () => {
+    const issuer = createIssuer("https://id.example.com");
+    const istiod = await startIstiod({ files: { "mesh.yaml": meshBelieving(issuer) } });
+    const agent = await startAgentProcess({
+      name: "edge",
+      args: ["proxy", "router"],
+      serviceAccount: "edge",
+      address: "127.0.0.13",
+      istiod: `127.0.0.1:${istiod.securePort}`,
+      root: await rootOf(istiod),
+      token: tokenFor(issuer, "edge"),
+      env: { ISTIO_META_DNS_CAPTURE: "true", DNS_PROXY_ADDR: `127.0.0.1:${await freePort()}` },
+    });
+    const kept = join(agent.home, "var/lib/istio/envoy/last-good");
+    const noted = (ending: string) => async (): Promise<boolean> => (await readdir(kept)).some((file) => file.endsWith(ending));
+    for (const ending of ["cds.pb", "names.pb"]) await eventually(`${ending} is there`, noted(ending));
+    expect(await readFile(join(kept, "names.pb"))).toHaveLength(0);
+    await istiod.stop("SIGKILL");
+    const before = await agent.envoyPid();
+    process.kill(before, "SIGKILL");
+    await eventually("another Envoy runs", async () => (await agent.envoyPid()) !== before);
+    await agent.ready();
+    await agent.stop("SIGKILL");
+    agent.start();
+    await agent.ready();
+  });
+
   it("a gateway keeps the credentials it was given, in memory alone", async () => {
     const issuer = createIssuer("https://id.example.com");
     const ca = await createCertificateIssuer("servers");

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { writeWholeFile } from "../../base/whole-file.ts";
 
-/** The last bootstrap that a control plane gave, on disk. */
+/** The last message of a kind that a control plane gave (bootstrap, names), on disk. */
 export interface BootstrapFile {
   read(): Promise<Uint8Array | undefined>;
   write(bytes: Uint8Array): Promise<void>;
@@ -9,11 +9,7 @@ export interface BootstrapFile {
 
 /** Not being able to keep it is no reason not to start: the next start without a control plane will be. */
 export const bootstrapFile = (path: string): BootstrapFile => ({
-  read: () =>
-    readFile(path).then(
-      (bytes) => (bytes.length === 0 ? undefined : bytes),
-      () => undefined,
-    ),
+  read: () => readFile(path).catch(() => undefined),
   async write(bytes) {
     try {
       await writeWholeFile(path, bytes);

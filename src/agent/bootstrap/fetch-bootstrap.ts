@@ -42,7 +42,7 @@ export async function getBootstrap(query: BootstrapQuery, signal: AbortSignal): 
       return answer;
     } catch (error) {
       const last = await kept.read();
-      if (last !== undefined) {
+      if (last !== undefined && last.length > 0) {
         log.warn(`no bootstrap from the control plane: ${sentenceOf(error)}; the last one is used`);
         return last;
       }

@@ -15,7 +15,7 @@ import {
 import { type DiscoveryRequest, readDeltaRequest } from "../../wire/discovery-request.ts";
 import { textField } from "../../wire/field-writer.ts";
 import { type ClientCallEvents, GrpcError } from "../../wire/grpc-channel.ts";
-import { CLUSTER_TYPE, ENDPOINT_TYPE, PEER_TYPE, PROXY_CONFIG_TYPE } from "../../wire/type-urls.ts";
+import { CLUSTER_TYPE, ENDPOINT_TYPE, LISTENER_TYPE, PEER_TYPE, PROXY_CONFIG_TYPE } from "../../wire/type-urls.ts";
 import type { Connection } from "../dialer.ts";
 import { DeltaRelay } from "./delta-relay.ts";
 import { type LastGood, openLastGood } from "./last-good.ts";
@@ -51,13 +51,13 @@ interface Rig {
 
 const NODE = Buffer.from("node");
 
-async function startRig(uplink: Partial<Uplink> = {}): Promise<Rig> {
+async function startRig(uplink: Partial<Uplink> = {}, kept?: LastGood): Promise<Rig> {
   const clock = manualClock();
   const upstreams: Upstream[] = [];
   const avoided: string[] = [];
   const told: (string | undefined)[] = [];
   const received: DeltaResponse[] = [];
-  const lastGood = openLastGood({ directory: join(await tempDir(), "kept"), nodeId: "n", clock: systemClock, log: silentLog });
+  const lastGood = kept ?? openLastGood({ directory: join(await tempDir(), "kept"), nodeId: "n", clock: systemClock, log: silentLog });
   const dial = async (): Promise<Connection> => {
     if (rig.unreachable) throw new Error("nobody there");
     const channel = { open: (_: string, __: unknown, events: ClientCallEvents) => play(upstreams, events), close() {} };
@@ -224,6 +224,28 @@ describe("an Envoy's configuration stream", () => {
     expect(rig.received).toHaveLength(1);
     rig.upstreams[0]?.answer({ typeUrl: CLUSTER_TYPE, nonce: "1", resources: [resource("a", "2")] });
     expect(rig.received.map(names).at(-1)).toEqual(["a@2"]);
+  });
+
+  it("is told once that there is nothing, where nobody answers and there was nothing the last time", async () => {
+    const rig = await startRig();
+    rig.say({ typeUrl: CLUSTER_TYPE, node: NODE });
+    await rig.pass(0);
+    rig.upstreams[0]?.answer({ typeUrl: CLUSTER_TYPE, nonce: "1", resources: [] });
+    rig.say({ typeUrl: CLUSTER_TYPE, nonce: "1" });
+    rig.unreachable = true;
+    rig.upstreams[0]?.breakOff();
+    await rig.pass(1_000);
+    expect(rig.received, "who was told already is not told again").toHaveLength(1);
+    const next = await startRig({}, rig.lastGood);
+    next.unreachable = true;
+    next.say({ typeUrl: CLUSTER_TYPE, node: NODE });
+    next.say({ typeUrl: LISTENER_TYPE });
+    next.say({ typeUrl: ENDPOINT_TYPE, subscribe: ["a"] });
+    await next.pass(0);
+    await expect.poll(() => next.received).toMatchObject([{ typeUrl: CLUSTER_TYPE, resources: [] }]);
+    next.say({ typeUrl: CLUSTER_TYPE, nonce: next.received[0]?.nonce ?? "" });
+    for (let tries = 0; tries < 3; tries++) await next.pass(15_000);
+    expect(next.received, "of what nobody ever said anything nothing is said").toHaveLength(1);
   });
 
   for (const how of ["says nothing", "takes the stream and says nothing"])

@@ -98,7 +98,7 @@ export class DeltaRelay implements DiscoveryStreamEvents {
     const upstream = this.#upstream;
     if (upstream !== undefined)
       this.#forward(upstream, type, { bytes, answersIt: answered === undefined || answered.stream === upstream.id });
-    if (this.#offline && request.names.length + (answered === undefined ? 1 : 0) > 0) this.#serveFromDisk(type);
+    if (this.#offline && request.names.length + (answered === undefined ? 1 : 0) > 0) void this.#serveFromDisk(type);
   }
 
   ended(): void {
@@ -259,21 +259,22 @@ export class DeltaRelay implements DiscoveryStreamEvents {
   #goOffline(): void {
     if (this.#offline) return;
     this.#offline = true;
-    for (const type of this.#types.values()) this.#serveFromDisk(type);
+    for (const type of this.#types.values()) void this.#serveFromDisk(type);
   }
 
-  #serveFromDisk(type: TypeState): void {
-    void this.#deps.lastGood.read(type.typeUrl).then((kept) => {
-      if (!this.#offline || this.#abort.signal.aborted) return;
-      const resources = type.wanted(kept);
-      // One who has nothing yet waits for an answer, even one that brings nothing; one who has everything waits for none.
-      if (resources.length === 0) return;
-      this.#sendOwn(
-        type.typeUrl,
-        resources.map(({ bytes }) => bytes),
-      );
-      this.#deps.log.info({ type: shortTypeName(type.typeUrl), resources: resources.length }, "served from disk, no control plane answers");
-    });
+  async #serveFromDisk(type: TypeState): Promise<void> {
+    const { lastGood, log } = this.#deps;
+    const kept = await lastGood.read(type.typeUrl);
+    // Envoy does not get beyond a type of which there is nothing before it is told so.
+    const isNothing = kept.size === 0 && (await lastGood.knows(type.typeUrl));
+    if (!this.#offline || this.#abort.signal.aborted) return;
+    const resources = type.wanted(kept);
+    if (resources.length === 0 && !(isNothing && type.waits)) return;
+    this.#sendOwn(
+      type.typeUrl,
+      resources.map(({ bytes }) => bytes),
+    );
+    log.info({ type: shortTypeName(type.typeUrl), resources: resources.length }, "served from disk, no control plane answers");
   }
 
   /** Sends what no control plane sent just now; answers to it stay here. */

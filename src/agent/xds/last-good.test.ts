@@ -9,7 +9,7 @@ import { systemClock } from "../../base/clock.ts";
 import { silentLog } from "../../base/log.ts";
 import { type DeltaResource, readDeltaResource } from "../../wire/delta-frames.ts";
 import { textField } from "../../wire/field-writer.ts";
-import { CLUSTER_TYPE, SECRET_TYPE } from "../../wire/type-urls.ts";
+import { CLUSTER_TYPE, LISTENER_TYPE, SECRET_TYPE } from "../../wire/type-urls.ts";
 import { type LastGood, type LastGoodOptions, openLastGood } from "./last-good.ts";
 
 const resource = (name: string, version: string): DeltaResource =>
@@ -85,6 +85,38 @@ describe("what Envoy accepted", () => {
     await expect.poll(() => versions(opened(directory))).toEqual({ a: "3", c: "1" });
     lastGood.note(CLUSTER_TYPE, [], ["c"]);
     expect(await versions(lastGood)).toEqual({ a: "3" });
+  });
+
+  it("may be nothing, which is not the same as not having been asked", async () => {
+    const directory = await tempDir();
+    const before = opened(directory);
+    before.note(CLUSTER_TYPE, [], []);
+    await before.flush();
+    const [after, other] = [opened(directory), opened(directory)];
+    expect([await after.knows(CLUSTER_TYPE), await after.knows(LISTENER_TYPE), await after.knows(SECRET_TYPE)]).toEqual([
+      true,
+      false,
+      false,
+    ]);
+    expect(await versions(after)).toEqual({});
+    // Of a first answer that was cut off nothing is known, not even that.
+    other.note(LISTENER_TYPE, [resource("a", "1")], []);
+    await other.flush();
+    const file = (await readdir(directory)).find((name) => name.includes("lds")) ?? "";
+    await truncate(join(directory, file), 1);
+    expect(await opened(directory).knows(LISTENER_TYPE)).toBe(false);
+  });
+
+  it("is nothing also after it was written anew", async () => {
+    const directory = await tempDir();
+    const before = opened(directory);
+    before.note(CLUSTER_TYPE, [resource("a".repeat(100_000), "1")], []);
+    await before.flush();
+    before.note(CLUSTER_TYPE, [], ["a".repeat(100_000)]);
+    await before.flush();
+    const [file = ""] = await readdir(directory);
+    expect((await stat(join(directory, file))).size).toBeLessThan(10);
+    expect(await opened(directory).knows(CLUSTER_TYPE)).toBe(true);
   });
 
   it("is not kept beyond a limit, and secrets are not put on disk", async () => {

@@ -7,7 +7,7 @@ import { contentHash } from "../../base/hash.ts";
 import type { Log } from "../../base/log.ts";
 import { writeWholeFile } from "../../base/whole-file.ts";
 import { type DeltaResource, readDeltaResource } from "../../wire/delta-frames.ts";
-import { openField, textField } from "../../wire/field-writer.ts";
+import { bytesField, openField, textField } from "../../wire/field-writer.ts";
 import { SECRET_TYPE, shortTypeName } from "../../wire/type-urls.ts";
 
 export interface LastGoodOptions {
@@ -26,6 +26,8 @@ export interface LastGood {
   note(typeUrl: string, changed: readonly DeltaResource[], removed: readonly string[]): void;
   /** All resources of a type. */
   read(typeUrl: string): Promise<ReadonlyMap<string, DeltaResource>>;
+  /** Whether anything was noted of a type, were it that there is nothing of it. */
+  knows(typeUrl: string): Promise<boolean>;
   /** Resolves when everything noted is on disk. */
   flush(): Promise<void>;
 }
@@ -36,9 +38,11 @@ const COALESCE_MS = 250;
 const RETRY_MS = 30_000;
 const RESOURCE_FIELD = 2;
 const REMOVED_FIELD = 6;
+/** Says that an answer brought nothing: the removal of what cannot be. */
+const NOTHING = bytesField(REMOVED_FIELD, Buffer.alloc(0));
 
 /**
- * Keeps one file a type. A file is a `DeltaDiscoveryResponse` at all times: what changes is appended, and what comes later in it counts, so a
+ * Keeps one file a type. A file is a `DeltaDiscoveryResponse` at all times, with one field at least where there was an answer: what changes is appended, and what comes later in it counts, so a
  * change costs what it is long, memory holds nothing but sizes, and a tail that was cut off by a crash is a change that did not happen. A
  * file that is more than half old is written anew beside and put in its place. What cannot be written is owed: it stays in memory, the latest of each resource, until
  * it can be. Secrets stay in memory: private keys are not put on disk.
@@ -59,7 +63,8 @@ export function openLastGood(options: LastGoodOptions): LastGood {
       for (const resource of changed) secrets.set(resource.name, { ...resource, bytes: Buffer.from(resource.bytes) });
       for (const name of removed) secrets.delete(name);
     },
-    read: async (typeUrl) => (typeUrl === SECRET_TYPE ? secrets : fileOf(typeUrl).read()),
+    read: async (typeUrl) => (typeUrl === SECRET_TYPE ? secrets : (await fileOf(typeUrl).read()).resources),
+    knows: async (typeUrl) => (typeUrl === SECRET_TYPE ? secrets.size > 0 : (await fileOf(typeUrl).read()).end > 0),
     async flush() {
       await Promise.all([...files.values()].map((file) => file.flush()));
     },
@@ -84,6 +89,8 @@ class TypeFile {
   #queue: Promise<void> = Promise.resolve();
   #timer: (() => void) | undefined;
   #faulty = false;
+  /** Something was noted by this process. */
+  #noted = false;
 
   constructor(path: string, options: LastGoodOptions) {
     this.#path = path;
@@ -93,15 +100,15 @@ class TypeFile {
   append(changed: readonly DeltaResource[], removed: readonly string[]): void {
     for (const { bytes } of changed) this.#pending.push(openField(RESOURCE_FIELD, bytes.length), bytes);
     for (const name of removed) this.#pending.push(textField(REMOVED_FIELD, name));
+    if (!this.#noted && this.#pending.length === 0) this.#pending.push(NOTHING);
+    this.#noted = true;
     if (this.#pending.length > 0) this.#timer ??= this.#options.clock.after(COALESCE_MS, () => void this.flush());
   }
 
-  async read(): Promise<ReadonlyMap<string, DeltaResource>> {
+  async read(): Promise<Walked> {
     await this.flush();
     const content = await readFile(this.#path).catch(() => Buffer.alloc(0));
-    return this.#owed.length === 0
-      ? walk(content).resources
-      : walk(Buffer.concat([content.subarray(0, walk(content).end), this.#owed])).resources;
+    return this.#owed.length === 0 ? walk(content) : walk(Buffer.concat([content.subarray(0, walk(content).end), this.#owed]));
   }
 
   flush(): Promise<void> {
@@ -157,7 +164,7 @@ class TypeFile {
 
   async #compact(): Promise<void> {
     const { resources } = walk(await readFile(this.#path));
-    const content = contentOf(resources.values(), []);
+    const content = resources.size === 0 ? Buffer.from(NOTHING) : contentOf(resources.values(), []);
     await writeWholeFile(this.#path, content);
     this.#size = content.length;
   }
@@ -166,7 +173,7 @@ class TypeFile {
 const contentOf = (resources: Iterable<DeltaResource>, removed: readonly string[]): Buffer =>
   Buffer.concat([
     ...[...resources].flatMap(({ bytes }) => [openField(RESOURCE_FIELD, bytes.length), bytes]),
-    ...removed.map((name) => textField(REMOVED_FIELD, name)),
+    ...removed.map((name) => bytesField(REMOVED_FIELD, Buffer.from(name, "utf8"))),
   ]);
 
 interface Walked {

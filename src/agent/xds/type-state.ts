@@ -20,6 +20,7 @@ export class TypeState {
   readonly #unanswered: Unanswered[] = [];
   #wildcard = false;
   #begun = false;
+  #told = false;
 
   constructor(typeUrl: string) {
     this.typeUrl = typeUrl;
@@ -27,6 +28,11 @@ export class TypeState {
 
   get held(): ReadonlyMap<string, string> {
     return this.#held;
+  }
+
+  /** It wants everything there is, has nothing, and was sent nothing: it waits for an answer, even one that brings nothing. */
+  get waits(): boolean {
+    return this.#wildcard && this.#held.size === 0 && !this.#told;
   }
 
   /** Takes the subscription of a request in. A first request without names wants everything (xDS protocol, "wildcard"). */
@@ -50,6 +56,7 @@ export class TypeState {
   }
 
   sent(response: Pick<DeltaResponse, "nonce" | "resources" | "removed">, stream: number): void {
+    this.#told = true;
     this.#unanswered.push({ nonce: response.nonce, stream, changed: response.resources, removed: response.removed });
   }
 
