@@ -25,6 +25,8 @@ export interface AgentHost {
 /** Everything an agent is told, read once. */
 export interface AgentConfig extends AgentHost {
   readonly settings: AgentSettings;
+  /** It shares what it writes with other containers, which may run as other users. */
+  readonly inPod: boolean;
   readonly proxy: AgentProxyConfig;
   /** Where configuration comes from; empty: there is no control plane to talk to. */
   readonly discovery: readonly Target[];
@@ -69,6 +71,7 @@ export async function readAgentConfig(host: AgentHost): Promise<AgentConfig> {
     ...host,
     env,
     settings,
+    inPod: rules.inPod,
     proxy,
     discovery,
     isAddressAssumed: said === "" && address !== "",

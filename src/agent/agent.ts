@@ -130,7 +130,7 @@ async function makeIdentity(options: AgentOptions): Promise<WorkloadIdentity> {
     log,
   });
   const dialer = createDialer({ ...dialOptions(options, identity), targets: config.ca, namedRoots: settings.caRoots || settings.xdsRoots });
-  if (paths.certificates !== undefined) copyCertificates(identity, paths.certificates, log);
+  if (paths.certificates !== undefined) copyCertificates(identity, { directory: paths.certificates, forAll: config.inPod, log });
   return identity;
 }
 

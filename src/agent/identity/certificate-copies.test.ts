@@ -1,11 +1,14 @@
-import { writeFile } from "node:fs/promises";
+import { stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { tempDir } from "../../../test/support/cleanup.ts";
 import { manualClock } from "../../../test/support/manual-clock.ts";
+import { silentLog } from "../../base/log.ts";
+import { Secret } from "../../base/secret.ts";
 import { makeCa } from "../../ca/ca-fixture.ts";
 import { privateKeyPem } from "../../pki/keys.ts";
-import { readEarlierCertificate } from "./certificate-copies.ts";
+import { CERTIFICATE_FILES, copyCertificates, hasCopies, readEarlierCertificate } from "./certificate-copies.ts";
+import type { WorkloadIdentity } from "./workload-identity.ts";
 
 it("what an earlier run left counts where it is whole, fits and has not ended", async () => {
   const directory = await tempDir();
@@ -25,3 +28,25 @@ it("what an earlier run left counts where it is whole, fits and has not ended", 
   clock.advance(60_000);
   expect(await readEarlierCertificate(directory, clock)).toBeUndefined();
 });
+
+for (const { place, forAll, modes } of [
+  { place: "in a pod anybody may read them: they are for other containers", forAll: true, modes: [0o644, 0o644, 0o755] },
+  { place: "elsewhere the key is for its owner alone", forAll: false, modes: [0o600, 0o600, 0o700] },
+])
+  it(`copies are written: ${place}`, async () => {
+    const directory = join(await tempDir(), "copies");
+    const followers: (() => void)[] = [];
+    const identity = {
+      current: { chain: "CHAIN", key: new Secret("KEY") },
+      roots: () => "ROOTS",
+      follow: (changed: () => void) => followers.push(changed),
+    } as unknown as WorkloadIdentity;
+    copyCertificates(identity, { directory, forAll, log: silentLog });
+    expect(await hasCopies(directory)).toBe(false);
+    for (const changed of followers) changed();
+    await expect.poll(() => hasCopies(directory)).toBe(true);
+    const mode = async (path: string): Promise<number> => (await stat(path)).mode & 0o777;
+    const { key, chain, roots } = CERTIFICATE_FILES;
+    expect([await mode(join(directory, key)), await mode(join(directory, chain)), await mode(directory)]).toEqual(modes);
+    expect(await mode(join(directory, roots))).toBe(0o644);
+  });
