@@ -47,6 +47,8 @@ export interface AgentPaths {
   readonly lastGood: string;
   /** Undefined where no copies are asked for. */
   readonly certificates: string | undefined;
+  /** What gRPC libraries read. */
+  readonly grpcBootstrap: string;
 }
 
 /** Istio's injector and its bundles for machines write into ProxyConfig only what is not the default, which this address is. */
@@ -98,13 +100,14 @@ const isFile = (path: string): Promise<boolean> =>
 /** In a pod nothing can be written but into volumes, of which injection gives one for data; it outlives the container. */
 function pathsOf(baseDir: string, settings: AgentSettings, inPod: boolean): AgentPaths {
   const work = join(baseDir, "etc/istio/proxy");
-  const copies = settings.outputCerts;
+  const given = (path: string): string => (isAbsolute(path) ? path : join(baseDir, path));
   return {
     work,
     xdsSocket: join(work, "XDS"),
     sdsSocket: join(baseDir, "var/run/secrets/workload-spiffe-uds", settings.identitySocket),
     lastGood: join(baseDir, `var/lib/istio/${inPod ? "data" : "envoy"}/last-good`),
-    certificates: copies === "" ? undefined : isAbsolute(copies) ? copies : join(baseDir, copies),
+    certificates: settings.outputCerts === "" ? undefined : given(settings.outputCerts),
+    grpcBootstrap: given(settings.grpcBootstrap),
   };
 }
 

@@ -3,7 +3,6 @@ import { join } from "node:path";
 import { type Clock, holdProcess } from "../base/clock.ts";
 import { EdgeError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
-import { createGrpcServer, DELTA_SECRETS_METHOD, type GrpcServer, SECRETS_METHOD } from "../wire/grpc-server.ts";
 import { askAdmin } from "./admin-client.ts";
 import type { AgentConfig } from "./agent-config.ts";
 import { bootstrapFile } from "./bootstrap/bootstrap-file.ts";
@@ -16,19 +15,18 @@ import { type EnvoyProcess, startEnvoy } from "./envoy-process.ts";
 import { createEnvoySupervisor, type EnvoySupervisor } from "./envoy-supervisor.ts";
 import { findEnvoy } from "./find-envoy.ts";
 import { giveBackMemory } from "./give-back-memory.ts";
+import { writeGrpcBootstrap } from "./grpc-bootstrap.ts";
 import { signAtCa } from "./identity/ca-client.ts";
-import { copyCertificates, readEarlierCertificate } from "./identity/certificate-copies.ts";
+import { copyCertificates, hasCopies, readEarlierCertificate } from "./identity/certificate-copies.ts";
 import { createWorkloadIdentity, type WorkloadIdentity } from "./identity/workload-identity.ts";
-import { isServed, prepareSocket, restrictSocket } from "./local-socket.ts";
+import { isServed } from "./local-socket.ts";
 import { type Metadata, type NodeIdentity, nodeBytes, nodeIdentity, serviceCluster } from "./node-identity.ts";
+import { openSockets } from "./open-sockets.ts";
 import { type AgentContext, PARTS } from "./parts.ts";
 import { readProxyConfig } from "./proxy-config.ts";
-import { serveSecrets } from "./sds/sds-stream.ts";
-import { createSecretStore } from "./sds/secret-store.ts";
-import { startStatusServer } from "./status-server.ts";
+import { type StatusServer, startStatusServer } from "./status-server.ts";
 import { openLastGood } from "./xds/last-good.ts";
-import { passThrough } from "./xds/pass-through.ts";
-import { createXdsProxy } from "./xds/xds-proxy.ts";
+import { createXdsProxy, type XdsProxy } from "./xds/xds-proxy.ts";
 
 export interface AgentOptions {
   readonly config: AgentConfig;
@@ -60,32 +58,20 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   const [stop, now, end] = [new AbortController(), new AbortController(), new AbortController()];
   const identity = await makeIdentity(options);
   const node = nodeIdentity({ ...config, hasIdentity: spire || config.ca.length > 0 });
-  const context: AgentContext = {
-    config,
-    node,
-    clock,
-    log,
-    identity,
-    subscriptions: [],
-    announcements: [],
-    announce: () => xds.announce(),
-    say: (request) => xds.say(request),
-    filters: new Map(),
-    routes: [],
-    checks: [],
-    metrics: [],
-    admin: (path) => askAdmin(config.proxy.adminPort, path),
-    signal: end.signal,
-  };
+  const context = contextOf(options, { node, identity, signal: end.signal, xds: () => xds });
   const dialer = createDialer({ ...dialOptions(options, identity), targets: config.discovery, namedRoots: config.settings.xdsRoots });
   const lastGood = openLastGood({ directory: paths.lastGood, nodeId: node.id, clock, log });
-  const xds = createXdsProxy({ dialer, lastGood, uplink: context, passed: giveBackMemory(clock), clock, log });
+  const xds: XdsProxy = createXdsProxy({ dialer, lastGood, uplink: context, passed: giveBackMemory(clock), clock, log });
   for (const part of PARTS) await part(context);
   const supervisor = supervise(options, { node, dialer, signal: stop.signal });
   addReadiness(context, supervisor);
   addEnd(context, stop);
-  const servers = await openSockets(options, { xds: xds.accept, identity, dialer, spire });
-  const status = await startStatusServer(config.proxy.statusPort, context.routes, log).catch(async (error: unknown) => {
+  const servers = await openSockets({ config, clock, log, xds: xds.accept, identity, dialer, spire });
+  const begin = async (): Promise<StatusServer> => {
+    await serveGrpc(context, xds);
+    return startStatusServer(config.proxy.statusPort, context.routes, log);
+  };
+  const status = await begin().catch(async (error: unknown) => {
     end.abort();
     await Promise.all(servers.map((server) => server.drain(0)));
     throw error;
@@ -107,6 +93,27 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   };
   return { stop: () => (stop.signal.aborted ? now.abort() : stop.abort()), done: run() };
 }
+
+interface ContextParts extends Pick<AgentContext, "node" | "identity" | "signal"> {
+  /** Made after the context, which tells it what to ask for. */
+  xds(): XdsProxy;
+}
+
+const contextOf = ({ config, clock, log }: AgentOptions, { xds, ...parts }: ContextParts): AgentContext => ({
+  ...parts,
+  config,
+  clock,
+  log,
+  subscriptions: [],
+  announcements: [],
+  announce: () => xds().announce(),
+  say: (request) => xds().say(request),
+  filters: new Map(),
+  routes: [],
+  checks: [],
+  metrics: [],
+  admin: (path) => askAdmin(config.proxy.adminPort, path),
+});
 
 const dialOptions = ({ config, clock }: AgentOptions, credentials: WorkloadIdentity) => ({
   baseDir: config.baseDir,
@@ -134,40 +141,20 @@ async function makeIdentity(options: AgentOptions): Promise<WorkloadIdentity> {
   return identity;
 }
 
-interface Sockets {
-  readonly xds: Parameters<typeof createGrpcServer>[0]["accept"];
-  readonly identity: WorkloadIdentity;
-  readonly dialer: Dialer;
-  /** Somebody else serves certificates. */
-  readonly spire: boolean;
-}
-
-async function openSockets(
-  { config, clock, log }: AgentOptions,
-  { xds, identity, dialer, spire }: Sockets,
-): Promise<readonly GrpcServer[]> {
-  const { paths, baseDir } = config;
-  const store = createSecretStore({ baseDir, identity, clock, log });
-  const open = async (path: string, server: GrpcServer): Promise<GrpcServer> => {
-    await prepareSocket(path);
-    await server.listen(`unix:${path}`);
-    await restrictSocket(path);
-    return server;
-  };
-  const healthy = (): boolean => true;
-  const opened = [await open(paths.xdsSocket, createGrpcServer({ accept: xds, healthy, clock }))];
-  if (spire) {
-    log.info({ socket: paths.sdsSocket }, "certificates come from the SDS server that is there already");
-    return opened;
-  }
-  const passOn = (stream: Parameters<typeof serveSecrets>[0]) => passThrough(stream, dialer, log);
-  const secrets = createGrpcServer({
-    accept: (stream) => serveSecrets(stream, { store, passOn, log }),
-    discoveryPaths: { [SECRETS_METHOD]: "sotw", [DELTA_SECRETS_METHOD]: "delta" },
-    healthy,
-    clock,
-  });
-  return [...opened, await open(paths.sdsSocket, secrets)];
+/**
+ * What applications need whose gRPC library speaks xDS itself. Where there is no Envoy the agent asks for itself what it adds to Envoy's stream (roots of the mesh, names),
+ * and is ready when the files are there that such a library would not look at again for a while.
+ */
+async function serveGrpc({ config, node, identity, checks, signal }: AgentContext, xds: XdsProxy): Promise<void> {
+  const { paths, settings, discovery, ca } = config;
+  const { certificates } = paths;
+  await writeGrpcBootstrap(paths.grpcBootstrap, { node, xdsSocket: paths.xdsSocket, certificates });
+  if (!settings.disableEnvoy) return;
+  if (discovery.length > 0) xds.standAlone(nodeBytes(node), signal);
+  if (certificates !== undefined && ca.length > 0)
+    checks.push(async () =>
+      identity.current !== undefined && (await hasCopies(certificates)) ? undefined : "the workload's certificate has not come",
+    );
 }
 
 interface Supervised {

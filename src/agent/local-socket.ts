@@ -6,6 +6,9 @@ import { EdgeError, messageOf } from "../base/errors.ts";
 /** Longest path a Unix socket can have on Linux. */
 const LONGEST_PATH = 107;
 
+/** Who may open a socket. */
+export type SocketAccess = "owner" | "all";
+
 /** Whether somebody answers on a Unix socket. */
 export function isServed(path: string): Promise<boolean> {
   return new Promise((resolve) => {
@@ -17,14 +20,15 @@ export function isServed(path: string): Promise<boolean> {
   });
 }
 
-/** Makes the directory of a socket, for its owner alone, and removes a socket that a process which ended left behind. */
-export async function prepareSocket(path: string): Promise<void> {
+/** Makes the directory of a socket, for its owner alone or for all, and removes a socket that a process which ended left behind. */
+export async function prepareSocket(path: string, access: SocketAccess = "owner"): Promise<void> {
   if (Buffer.byteLength(path) > LONGEST_PATH)
     throw new EdgeError("usage", `the path of the socket ${path} is longer than ${LONGEST_PATH} bytes`, {
       hint: "use a shorter ISTIO_HOME",
     });
   try {
-    await mkdir(dirname(path), { recursive: true, mode: 0o700 });
+    await mkdir(dirname(path), { recursive: true, mode: access === "all" ? 0o755 : 0o700 });
+    if (access === "all") await openToAll(dirname(path));
     const found = await lstat(path).catch(() => undefined);
     if (found === undefined) return;
     if (!found.isSocket()) throw new Error("something that is no socket is in its place");
@@ -37,5 +41,11 @@ export async function prepareSocket(path: string): Promise<void> {
   }
 }
 
-/** Lets nobody but the user of this process open a socket that was bound. */
-export const restrictSocket = (path: string): Promise<void> => chmod(path, 0o600);
+async function openToAll(directory: string): Promise<void> {
+  const { mode } = await lstat(directory);
+  if ((mode & 0o055) !== 0o055) await chmod(directory, (mode & 0o777) | 0o055);
+}
+
+/** Lets nobody but the user of this process open a socket that was bound, or everybody. */
+export const restrictSocket = (path: string, access: SocketAccess = "owner"): Promise<void> =>
+  chmod(path, access === "all" ? 0o666 : 0o600);

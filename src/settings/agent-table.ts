@@ -239,6 +239,12 @@ export const AGENT_SETTINGS = {
   },
   ...PROXY_SETTINGS,
   disableEnvoy: { env: "DISABLE_ENVOY", type: "bool", default: "false", about: "Serve certificates and xDS, but run no Envoy." },
+  grpcBootstrap: {
+    env: "GRPC_XDS_BOOTSTRAP",
+    type: "string",
+    default: "etc/istio/proxy/grpc-bootstrap.json",
+    about: "File to write for applications whose gRPC library speaks xDS itself: the agent's socket, the node, the copies of OUTPUT_CERTS.",
+  },
   drainSeconds: {
     env: "TERMINATION_DRAIN_DURATION_SECONDS",
     type: "int",

@@ -43,11 +43,22 @@ export interface WorkloadOptions {
 
 type Answer = { readonly id: number; readonly answers: readonly string[] } | { readonly id: number; readonly error: string };
 
+/** A bootstrap that an agent wrote, and the user who reads it; without one, that of the test. */
+export interface WrittenBootstrap {
+  readonly file: string;
+  readonly user?: number;
+}
+
 /** Starts a workload; it ends with the test. */
-export function startGrpcWorkload(options: WorkloadOptions): GrpcWorkload {
+export function startGrpcWorkload(options: WorkloadOptions | WrittenBootstrap): GrpcWorkload {
+  const { user, ...told } =
+    "file" in options
+      ? { user: options.user, GRPC_XDS_BOOTSTRAP: options.file }
+      : { user: undefined, GRPC_XDS_BOOTSTRAP_CONFIG: JSON.stringify(bootstrap(options)) };
   const child = fork(join(import.meta.dirname, "grpc-workload-process.ts"), {
-    env: { ...process.env, GRPC_XDS_EXPERIMENTAL_RBAC: "true", GRPC_XDS_BOOTSTRAP_CONFIG: JSON.stringify(bootstrap(options)) },
+    env: { ...process.env, GRPC_XDS_EXPERIMENTAL_RBAC: "true", ...told },
     execArgv: [],
+    ...(user !== undefined && { uid: user, gid: user }),
   });
   onTestFinished(() => void child.kill("SIGKILL"));
   const waiting = new Map<number, { resolve(answers: readonly string[]): void; reject(error: Error): void }>();

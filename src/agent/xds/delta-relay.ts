@@ -63,7 +63,7 @@ const SILENCE_MS = 3_000;
  * answers it is what Envoy is served.
  */
 export class DeltaRelay implements DiscoveryStreamEvents {
-  readonly #stream: DiscoveryStream;
+  readonly #stream: Pick<DiscoveryStream, "send">;
   readonly #deps: RelayDeps;
   readonly #types = new Map<string, TypeState>();
   readonly #backOff: BackOff = new BackOff({ firstMs: 250, mostMs: 15_000 });
@@ -78,7 +78,7 @@ export class DeltaRelay implements DiscoveryStreamEvents {
   #passing: Promise<void> = Promise.resolve();
   #running: Promise<void> | undefined;
 
-  constructor(stream: DiscoveryStream, deps: RelayDeps) {
+  constructor(stream: Pick<DiscoveryStream, "send">, deps: RelayDeps) {
     this.#stream = stream;
     this.#deps = deps;
   }
@@ -99,6 +99,12 @@ export class DeltaRelay implements DiscoveryStreamEvents {
     if (upstream !== undefined)
       this.#forward(upstream, type, { bytes, answersIt: answered === undefined || answered.stream === upstream.id });
     if (this.#offline && request.names.length + (answered === undefined ? 1 : 0) > 0) void this.#serveFromDisk(type);
+  }
+
+  /** Asks for what the agent wants for itself, without waiting for an Envoy: there is none. */
+  standAlone(node: Uint8Array): void {
+    this.#node = node;
+    this.#running ??= this.#run();
   }
 
   ended(): void {
