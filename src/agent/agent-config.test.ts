@@ -19,8 +19,14 @@ async function home(files: Readonly<Record<string, string>>): Promise<string> {
   return directory;
 }
 
+const INTERFACES = [
+  { interface: "eth0", address: "10.0.0.7" },
+  { interface: "net1", address: "10.9.0.7" },
+  { interface: "eth0", address: "fd00:0::7" },
+];
+
 const hostOf = (baseDir: string, env: Readonly<Record<string, string>>) =>
-  ({ baseDir, env, type: "sidecar", hostname: "machine", addresses: ["10.0.0.7", "fd00::7"], version: "1.32.0" }) as const;
+  ({ baseDir, env, type: "sidecar", hostname: "machine", interfaces: INTERFACES, version: "1.32.0" }) as const;
 
 describe("addresses of a control plane", () => {
   it.for([
@@ -171,7 +177,7 @@ describe("the node", () => {
     expect(node.cluster).toBe("web.shop");
     expect(node.metadata).toMatchObject({
       NAMESPACE: "shop",
-      INSTANCE_IPS: "10.1.1.1",
+      INSTANCE_IPS: "10.1.1.1,10.0.0.7,10.9.0.7,fd00::7",
       NETWORK: "n1",
       OWNER: "deployment",
       LABELS: { app: "web", version: 'v"1', team: "red" },
@@ -181,6 +187,23 @@ describe("the node", () => {
     });
     expect(node.metadata).not.toHaveProperty("PROXY_CONFIG");
     expect(nodeIdentity({ ...config, hasIdentity: true }).metadata).not.toHaveProperty("WORKLOAD_IDENTITY");
+  });
+});
+
+describe("addresses of a workload", () => {
+  const EXCLUDED = { "etc/istio/pod/annotations": 'traffic.sidecar.istio.io/excludeInterfaces="net1, net2"\n' };
+  it.for([
+    ["the pod's is the first, and none is there twice", "10.0.0.7", {}, "10.0.0.7,10.9.0.7,fd00::7"],
+    ["the pod's may be of the second family", "fd00::0:7", {}, "fd00::7,10.0.0.7,10.9.0.7"],
+    ["a machine has its own", "", {}, "10.0.0.7,10.9.0.7,fd00::7"],
+    ["what is no address is left out", "pod", {}, "10.0.0.7,10.9.0.7,fd00::7"],
+    ["interfaces outside the mesh are left out", "10.0.0.7", EXCLUDED, "10.0.0.7,fd00::7"],
+    ["the pod's is its address wherever it is", "10.9.0.7", EXCLUDED, "10.9.0.7,10.0.0.7,fd00::7"],
+  ] as const)("%s", async ([, INSTANCE_IP, files, addresses]) => {
+    const config = await readAgentConfig(hostOf(await home(files), { INSTANCE_IP }));
+    const { id, metadata } = nodeIdentity({ ...config, hasIdentity: true });
+    expect(metadata.INSTANCE_IPS).toBe(addresses);
+    expect(id.split("~")[1]).toBe(addresses.split(",")[0]);
   });
 });
 

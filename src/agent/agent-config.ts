@@ -1,5 +1,6 @@
 import { readFile, stat } from "node:fs/promises";
 import { isAbsolute, join, resolve } from "node:path";
+import { canonicalAddress, isIp } from "../base/address.ts";
 import { EdgeError } from "../base/errors.ts";
 import type { AgentSettings } from "../settings/agent-table.ts";
 import { readAgentSettings } from "../settings/read-settings.ts";
@@ -10,6 +11,12 @@ import { type AgentProxyConfig, readProxyConfig } from "./proxy-config.ts";
 import { withSidecarEnv } from "./sidecar-env.ts";
 import { MESH_TOKEN } from "./workload-token.ts";
 
+/** An address of the machine, and the interface that has it. */
+export interface InterfaceAddress {
+  readonly interface: string;
+  readonly address: string;
+}
+
 /** The process an agent finds itself in. */
 export interface AgentHost {
   readonly baseDir: string;
@@ -17,7 +24,7 @@ export interface AgentHost {
   readonly type: AgentProxyType;
   readonly hostname: string;
   /** Addresses of the machine, loopback aside. */
-  readonly addresses: readonly string[];
+  readonly interfaces: readonly InterfaceAddress[];
   /** Version of Istio's API that the proxy is told to be of. */
   readonly version: string;
 }
@@ -28,6 +35,8 @@ export interface AgentConfig extends AgentHost {
   /** It shares what it writes with other containers, which may run as other users. */
   readonly inPod: boolean;
   readonly proxy: AgentProxyConfig;
+  /** Addresses of the workload, the one that others know it by first. */
+  readonly addresses: readonly string[];
   /** Where configuration comes from; empty: there is no control plane to talk to. */
   readonly discovery: readonly Target[];
   /** Nobody said where the control plane is, so it is where Istio's is by default. */
@@ -69,19 +78,33 @@ export async function readAgentConfig(host: AgentHost): Promise<AgentConfig> {
   const address = said || (isInjected || meshFile !== undefined || (await isMachine(baseDir, env)) ? DEFAULT_ADDRESS : "");
   const discovery = parseTargets(address, rules);
   const ca = settings.caAddress === "" ? discovery.filter(({ tls }) => tls) : parseTargets(settings.caAddress, { inPod: rules.inPod });
+  const annotations = await podInfo(join(baseDir, "etc/istio/pod/annotations"));
   return {
     ...host,
     env,
     settings,
     inPod: rules.inPod,
     proxy,
+    addresses: workloadAddresses(settings.instanceIp, host.interfaces, annotations[EXCLUDED_INTERFACES] ?? ""),
     discovery,
     isAddressAssumed: said === "" && address !== "",
     ca,
     labels: await podInfo(join(baseDir, "etc/istio/pod/labels")),
-    annotations: await podInfo(join(baseDir, "etc/istio/pod/annotations")),
+    annotations,
     paths: pathsOf(baseDir, settings, rules.inPod),
   };
+}
+
+const EXCLUDED_INTERFACES = "traffic.sidecar.istio.io/excludeInterfaces";
+
+/**
+ * The pod's address first, since that is the one istiod takes for the pod's; then those of all interfaces that are not left out of the mesh: a pod of two
+ * address families has the second from there alone.
+ */
+function workloadAddresses(instanceIp: string, interfaces: readonly InterfaceAddress[], excluded: string): readonly string[] {
+  const leftOut = new Set(excluded.split(",").map((name) => name.trim()));
+  const own = interfaces.filter((one) => !leftOut.has(one.interface)).map(({ address }) => address);
+  return [...new Set([...(isIp(instanceIp) ? [instanceIp] : []), ...own].map(canonicalAddress))];
 }
 
 /** Whether the machine was told to join a mesh: then it is no control plane, even where nothing says whose mesh. */

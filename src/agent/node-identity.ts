@@ -22,7 +22,7 @@ export interface NodeFacts {
   readonly proxy: AgentProxyConfig;
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly hostname: string;
-  /** Addresses of the machine, loopback aside. */
+  /** Addresses of the workload; the first is its own, others are further ones. */
   readonly addresses: readonly string[];
   /** Labels and annotations of the pod, from the files the kubelet writes. */
   readonly labels: Readonly<Record<string, string>>;
@@ -105,9 +105,8 @@ function placeOf({ settings, hostname, addresses }: NodeFacts): {
   readonly address: string;
   readonly addresses: readonly string[];
 } {
-  const own = settings.instanceIp === "" ? addresses : [settings.instanceIp];
-  const [address = "127.0.0.1"] = own;
-  return { name: settings.podName || hostname, address, addresses: own.length === 0 ? [address] : own };
+  const [address = "127.0.0.1"] = addresses;
+  return { name: settings.podName || hostname, address, addresses: addresses.length === 0 ? [address] : addresses };
 }
 
 /** `ISTIO_META_X` is entry X; `ISTIO_METAJSON_LABELS` and `…ANNOTATIONS` are maps, any other `ISTIO_METAJSON_…` an object of entries. */

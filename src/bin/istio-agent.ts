@@ -53,7 +53,7 @@ const hostOf = (type: AgentProxyType, flags: Readonly<Record<string, string>> = 
   env: { ...process.env, ...flags },
   type,
   hostname: hostname(),
-  addresses: machineAddresses(),
+  interfaces: machineAddresses(),
   version: ISTIO_API_VERSION,
 });
 
@@ -101,12 +101,12 @@ async function printBuiltIn(): Promise<number> {
   return 0;
 }
 
-const machineAddresses = (): readonly string[] =>
-  Object.values(networkInterfaces())
-    .flatMap((addresses) => addresses ?? [])
+const machineAddresses = (): AgentHost["interfaces"] =>
+  Object.entries(networkInterfaces())
+    .flatMap(([name, addresses = []]) => addresses.map((one) => ({ ...one, interface: name })))
     .filter(({ internal, address }) => !internal && !address.startsWith("fe80:"))
     .sort((a, b) => (a.family < b.family ? -1 : a.family > b.family ? 1 : 0))
-    .map(({ address }) => address);
+    .map(({ interface: name, address }) => ({ interface: name, address }));
 
 function say(output: string, status: number): number {
   (status === 0 ? process.stdout : process.stderr).write(output);

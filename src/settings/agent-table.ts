@@ -82,7 +82,8 @@ export const AGENT_SETTINGS = {
     alias: "ISTIO_SVC_IP",
     type: "string",
     default: "",
-    about: "Address of the workload; else ISTIO_SVC_IP, which bundles for machines have, else the first of the machine.",
+    about:
+      "Address that others know the workload by; further ones of the machine follow it. Else ISTIO_SVC_IP, which bundles for machines have, else the first of the machine.",
   },
   groupNamespace: {
     env: "ISTIO_NAMESPACE",

@@ -62,7 +62,7 @@ describe("systemd units", () => {
 
   it("let the agent write where it writes, as the user that interception lets through", async () => {
     const settings = await read("istio-agent");
-    const host = { baseDir: "/", type: "sidecar", hostname: "vm", addresses: [], version: "" } as const;
+    const host = { baseDir: "/", type: "sidecar", hostname: "vm", interfaces: [], version: "" } as const;
     const { paths } = await readAgentConfig({ ...host, env: { OUTPUT_CERTS: "etc/certs" } });
     const writable = wordsOf(settings, "ReadWritePaths");
     for (const path of [paths.work, paths.xdsSocket, paths.sdsSocket, paths.lastGood, paths.certificates ?? ""])

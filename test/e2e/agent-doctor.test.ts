@@ -137,7 +137,7 @@ describe("the clock of a machine", () => {
       env: { ISTIO_ADDRESS: `127.0.0.1:${istiod.securePort}` },
       type: "sidecar" as const,
       hostname: "web",
-      addresses: [],
+      interfaces: [],
       version: "1.30.0",
       print() {},
     };

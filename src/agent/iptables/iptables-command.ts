@@ -93,7 +93,7 @@ async function optionsOf(flags: FlagValues, env: NodeJS.ProcessEnv): Promise<Int
   return interceptOptions(flags, { env, resolvers, proxyUser: await userId(env.ENVOY_USER || INTERCEPT_VARIABLES.ENVOY_USER.default) });
 }
 
-function depsOf(flags: FlagValues, { env, addresses }: CommandHost): InterceptDeps {
+function depsOf(flags: FlagValues, { env, interfaces }: CommandHost): InterceptDeps {
   const binary = flags["force-iptables-binary"];
   if (!["", "nft", "legacy"].includes(binary))
     throw new EdgeError("usage", `--force-iptables-binary: ${JSON.stringify(binary)} is not understood`, {
@@ -102,14 +102,14 @@ function depsOf(flags: FlagValues, { env, addresses }: CommandHost): InterceptDe
   const namespace = flags["network-namespace"];
   return {
     run: createRunTool(env, namespace === "" ? [] : ["nsenter", `--net=${namespace}`]),
-    families: familiesOf(flags["dual-stack"], namespace === "" ? addresses : []),
+    families: familiesOf(flags["dual-stack"], namespace === "" ? interfaces : []),
     binary,
   };
 }
 
 /** Envoy listens on IPv6 where there is no other, and on both where the mesh is dual-stack, which the machine cannot know. */
-const familiesOf = (dualStack: string, [first = ""]: readonly string[]): readonly Family[] =>
-  isOn(dualStack) || first.includes(":") ? [4, 6] : [4];
+const familiesOf = (dualStack: string, [first]: CommandHost["interfaces"]): readonly Family[] =>
+  isOn(dualStack) || first?.address.includes(":") === true ? [4, 6] : [4];
 
 async function userId(name: string): Promise<string> {
   if (/^\d+$/.test(name)) return name;
