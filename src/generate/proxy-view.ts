@@ -1,5 +1,6 @@
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { isIp } from "../base/address.ts";
+import { isOn } from "../base/go-bool.ts";
 import { contentHash } from "../base/hash.ts";
 import type { Labels } from "../base/labels.ts";
 import { sortedJson } from "../base/sorted-json.ts";
@@ -187,7 +188,7 @@ const interceptionOf = (mode: string): Interception => (mode === "TPROXY" || mod
 const text = (value: JsonValue | undefined): string =>
   typeof value === "string" ? value : typeof value === "number" || typeof value === "boolean" ? String(value) : "";
 
-const flag = (value: JsonValue | undefined): boolean => ["true", "t", "1"].includes(text(value).toLowerCase());
+const flag = (value: JsonValue | undefined): boolean => isOn(text(value));
 
 function stringMap(value: JsonValue | undefined): Readonly<Record<string, string>> {
   if (typeof value !== "object" || value === null || Array.isArray(value)) return {};

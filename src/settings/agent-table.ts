@@ -159,7 +159,8 @@ export const AGENT_SETTINGS = {
     env: "DNS_PROXY_ADDR",
     type: "string",
     default: "localhost:15053",
-    about: "Where the agent answers for names, if ISTIO_META_DNS_CAPTURE is true; `localhost` means loopback of both address families.",
+    about:
+      "Where the agent answers for names, if ISTIO_META_DNS_CAPTURE (of a sidecar) or ISTIO_META_ENABLE_DNS_SERVER is true; `localhost` means loopback of both address families.",
   },
   dnsTimeoutMs: {
     env: "DNS_FORWARD_TIMEOUT",

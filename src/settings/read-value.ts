@@ -1,4 +1,5 @@
 import { parseCidr } from "../base/address.ts";
+import { parseBool } from "../base/go-bool.ts";
 import { parseHostPort } from "./host-port.ts";
 import type { SettingDef } from "./setting-def.ts";
 
@@ -29,12 +30,9 @@ export function readValue(def: Pick<SettingDef, "type" | "choices">, text: strin
   }
 }
 
-const TRUE = new Set(["1", "t", "T", "true", "TRUE", "True"]);
-const FALSE = new Set(["0", "f", "F", "false", "FALSE", "False"]);
-
 function readBool(text: string): ReadValue {
-  if (TRUE.has(text)) return { value: true };
-  return FALSE.has(text) ? { value: false } : { fault: `"${text}" is neither true nor false` };
+  const value = parseBool(text);
+  return value === undefined ? { fault: `"${text}" is neither true nor false` } : { value };
 }
 
 function notNegative(value: number, text: string): ReadValue {

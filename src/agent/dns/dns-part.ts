@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { EdgeError } from "../../base/errors.ts";
+import { isOn } from "../../base/go-bool.ts";
 import { bodyOfResource } from "../../wire/delta-frames.ts";
 import { NAME_TABLE_TYPE } from "../../wire/type-urls.ts";
 import { bootstrapFile } from "../bootstrap/bootstrap-file.ts";
@@ -14,10 +15,10 @@ const DNS_SERVER_PORT = 53;
 const MOST_QUESTIONS = 512;
 const REREAD_MS = 5_000;
 
-/** Answers for names on 15053, where capture of them is asked for (ISTIO_META_DNS_CAPTURE). */
+/** Answers for names on 15053, where that is asked for. */
 export const dnsProxy: AgentPart = async (context) => {
   const { config, node, clock, log, signal, checks, metrics } = context;
-  if (String(node.metadata.DNS_CAPTURE ?? "") !== "true") return;
+  if (!isAsked(context)) return;
   const { addresses, port } = listenAddress(config.settings.dnsAddress);
   const resolvConf = await resolvConfOf(context, port);
   const lookup = await followNames(context, {
@@ -43,6 +44,12 @@ export const dnsProxy: AgentPart = async (context) => {
     { name: "dns_upstream_failures_total", type: "counter", values: () => [{ value: counts.failed }] },
   );
 };
+
+/** Capture of a sidecar's questions, or a server for whoever asks it: gateways capture nothing, but their Envoy may (dynamic forward proxies). */
+function isAsked({ config, node }: Pick<AgentContext, "config" | "node">): boolean {
+  const says = (name: "DNS_CAPTURE" | "ENABLE_DNS_SERVER"): boolean => isOn(String(node.metadata[name] ?? ""));
+  return (config.type === "sidecar" && says("DNS_CAPTURE")) || says("ENABLE_DNS_SERVER");
+}
 
 /**
  * The names of the moment. The table comes with the configuration and is kept on disk, so that names of the mesh are known after a restart without a

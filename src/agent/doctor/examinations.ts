@@ -1,5 +1,6 @@
 import { dirname } from "node:path";
 import { EdgeError, messageOf } from "../../base/errors.ts";
+import { isOn } from "../../base/go-bool.ts";
 import { readCertificates } from "../../pki/certificate.ts";
 import { ENVOY_VERSION, findEnvoy } from "../find-envoy.ts";
 import { readEarlierCertificate } from "../identity/certificate-copies.ts";
@@ -142,7 +143,7 @@ async function interceptionIsSetUp({ config, run }: Patient): Promise<Finding> {
   const nat = found.inForce.find(({ table }) => table === "nat");
   if (nat === undefined || !nat.jumps.some((jump) => jump.startsWith("OUTPUT")))
     return { about, says: "no rules are in force: nothing goes through Envoy", fix: command };
-  if (config.env.ISTIO_META_DNS_CAPTURE === "true" && !nat.chains.has("ISTIO_OUTPUT_DNS"))
+  if (isOn(config.env.ISTIO_META_DNS_CAPTURE ?? "") && !nat.chains.has("ISTIO_OUTPUT_DNS"))
     return { about, says: "names are to be asked from the agent, but no rule leads there", fix: command };
   return { about, says: `rules are in force (${dirname(found.restore) === "." ? found.restore : found.restore.replace(/^.*\//, "")})` };
 }

@@ -1,6 +1,7 @@
 import { parseArgs } from "node:util";
 import { type Cidr, parseCidr } from "../../base/address.ts";
 import { EdgeError, messageOf } from "../../base/errors.ts";
+import { isOn } from "../../base/go-bool.ts";
 import { INTERCEPT_FLAGS, INTERCEPT_VARIABLES, type InterceptFlag, variablesOfFlag } from "../../settings/intercept-table.ts";
 import { readValue } from "../../settings/read-value.ts";
 import type { InterceptOptions, Selection } from "./intercept-options.ts";
@@ -67,9 +68,6 @@ function joined(args: readonly string[]): string[] {
   }
   return words;
 }
-
-/** What counts as yes in a switch. */
-export const isOn = (value: string): boolean => /^(true|1|t|yes)$/i.test(value);
 
 /** What options need to know of the machine. */
 export interface MachineFacts {

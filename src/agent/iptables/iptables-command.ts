@@ -2,12 +2,13 @@ import { readFile } from "node:fs/promises";
 import { isIP } from "node:net";
 import { systemClock } from "../../base/clock.ts";
 import { EdgeError } from "../../base/errors.ts";
+import { isOn } from "../../base/go-bool.ts";
 import { INTERCEPT_FLAGS, INTERCEPT_VARIABLES, type InterceptFlag } from "../../settings/intercept-table.ts";
 import type { CommandHost } from "../commands.ts";
 import { readResolvConf } from "../dns/resolv-conf.ts";
 import { withSidecarEnv } from "../sidecar-env.ts";
 import { applyInterception, type InterceptDeps, isIntercepted, removeInterception } from "./intercept.ts";
-import { type FlagValues, interceptOptions, isOn, probeOptions, readFlags, routeOptions } from "./intercept-flags.ts";
+import { type FlagValues, interceptOptions, probeOptions, readFlags, routeOptions } from "./intercept-flags.ts";
 import type { InterceptOptions } from "./intercept-options.ts";
 import { type Family, interceptRules } from "./intercept-rules.ts";
 import { routeCommands } from "./local-routes.ts";
@@ -68,7 +69,7 @@ async function whyNotIntercepted(options: InterceptOptions, { deps, flags, host 
   if (flags["network-namespace"] !== "") return "the namespace does not have them";
   const { probePort, timeoutMs } = probeOptions(flags);
   if (isRoot) becomeProxy(options);
-  const families = deps.families.filter((family) => host.addresses.some((address) => isIP(address) === family));
+  const families = deps.families.filter((family) => host.interfaces.some(({ address }) => isIP(address) === family));
   for (const family of families.length === 0 ? [4 as const] : families) {
     const reason = await probeInterception({ ...options, family, probePort, timeoutMs }, systemClock);
     if (reason !== undefined) return reason;

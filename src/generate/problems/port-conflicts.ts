@@ -1,3 +1,4 @@
+import { isOn } from "../../base/go-bool.ts";
 import { type ConfigObject, objectKey } from "../../config/object.ts";
 import type { ServiceEntry } from "../../gen/istio/networking/v1alpha3/service_entry_pb.js";
 import { isTls } from "../../model/protocol.ts";
@@ -52,7 +53,7 @@ export function definePortConflicts(ctx: Context): (object: ConfigObject) => rea
 
 function barePorts({ inputs, registry }: Context, namespace: string): readonly (BarePort & { readonly port: number })[] {
   const metadata = inputs.mesh.get("mesh")?.defaultConfig?.proxyMetadata ?? {};
-  if (metadata.ISTIO_META_DNS_CAPTURE === "true") return [];
+  if (isOn(metadata.ISTIO_META_DNS_CAPTURE ?? "")) return [];
   return registry.servicesIn(namespace).flatMap((ref) => {
     const service = registry.service(ref);
     if (service === undefined || service.headless || service.addresses.length > 0 || !service.exportTo.includes("*")) return [];
