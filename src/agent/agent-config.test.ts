@@ -190,6 +190,16 @@ describe("the node", () => {
   });
 });
 
+describe("node metadata in ProxyConfig", () => {
+  it("counts like variables, which go before it; other variables of proxyMetadata are the injector's to set", async () => {
+    const proxyMetadata = { ISTIO_META_NETWORK: "n1", ISTIO_META_CLUSTER_ID: "c1", ISTIO_META_LEVEL: 3, SECRET_TTL: "1s" };
+    const env = { PROXY_CONFIG: JSON.stringify({ proxyMetadata }), ISTIO_META_NETWORK: "n2" };
+    const config = await readAgentConfig(hostOf(await tempDir(), env));
+    expect(nodeIdentity({ ...config, hasIdentity: true }).metadata).toMatchObject({ NETWORK: "n2", CLUSTER_ID: "c1", LEVEL: "3" });
+    expect(config.settings.secretTtlMs).toBe(86_400_000);
+  });
+});
+
 describe("addresses of a workload", () => {
   const EXCLUDED = { "etc/istio/pod/annotations": 'traffic.sidecar.istio.io/excludeInterfaces="net1, net2"\n' };
   it.for([

@@ -66,16 +66,17 @@ const DEFAULT_ADDRESS = "istiod.istio-system.svc:15012";
 /** Reads environment, `sidecar.env` and what the kubelet wrote. Throws `EdgeError` for what cannot be read. */
 export async function readAgentConfig(host: AgentHost): Promise<AgentConfig> {
   const { baseDir } = host;
-  const env = await withSidecarEnv(baseDir, host.env);
-  const { settings, faults } = readAgentSettings(env);
+  const said = await withSidecarEnv(baseDir, host.env);
+  const { settings, faults } = readAgentSettings(said);
   const [fault] = faults;
   if (fault !== undefined) throw new EdgeError("usage", `${fault.name}: ${fault.message}`);
   const meshFile = await readMeshFile(resolve(baseDir, settings.meshConfig));
   const proxy = await readProxyConfig(settings.proxyConfig, meshFile);
+  const env = { ...proxy.nodeMetadata, ...said };
   const rules = { inPod: env.KUBERNETES_SERVICE_HOST !== undefined, serverName: settings.istiodSan, plaintext: proxy.plaintext };
   const isInjected = rules.inPod && env.PROXY_CONFIG !== undefined;
-  const said = settings.pilotAddress || settings.istioAddress || proxy.discoveryAddress;
-  const address = said || (isInjected || meshFile !== undefined || (await isMachine(baseDir, env)) ? DEFAULT_ADDRESS : "");
+  const named = settings.pilotAddress || settings.istioAddress || proxy.discoveryAddress;
+  const address = named || (isInjected || meshFile !== undefined || (await isMachine(baseDir, env)) ? DEFAULT_ADDRESS : "");
   const discovery = parseTargets(address, rules);
   const ca = settings.caAddress === "" ? discovery.filter(({ tls }) => tls) : parseTargets(settings.caAddress, { inPod: rules.inPod });
   const annotations = await podInfo(join(baseDir, "etc/istio/pod/annotations"));
@@ -87,7 +88,7 @@ export async function readAgentConfig(host: AgentHost): Promise<AgentConfig> {
     proxy,
     addresses: workloadAddresses(settings.instanceIp, host.interfaces, annotations[EXCLUDED_INTERFACES] ?? ""),
     discovery,
-    isAddressAssumed: said === "" && address !== "",
+    isAddressAssumed: named === "" && address !== "",
     ca,
     labels: await podInfo(join(baseDir, "etc/istio/pod/labels")),
     annotations,

@@ -1,5 +1,5 @@
 import { mkdir } from "node:fs/promises";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { type Clock, holdProcess } from "../base/clock.ts";
 import { EdgeError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
@@ -11,9 +11,9 @@ import { takeApart } from "./bootstrap/given-bootstrap.ts";
 import { localPart } from "./bootstrap/local-part.ts";
 import { createDialer, type Dialer } from "./dialer.ts";
 import { envoyFlags } from "./envoy-flags.ts";
-import { type EnvoyProcess, startEnvoy } from "./envoy-process.ts";
+import { type EnvoyOptions, type EnvoyProcess, startEnvoy } from "./envoy-process.ts";
 import { createEnvoySupervisor, type EnvoySupervisor } from "./envoy-supervisor.ts";
-import { findEnvoy } from "./find-envoy.ts";
+import { agentEnvoy } from "./find-envoy.ts";
 import { giveBackMemory } from "./give-back-memory.ts";
 import { writeGrpcBootstrap } from "./grpc-bootstrap.ts";
 import { signAtCa } from "./identity/ca-client.ts";
@@ -23,7 +23,7 @@ import { isServed } from "./local-socket.ts";
 import { type Metadata, type NodeIdentity, nodeBytes, nodeIdentity, serviceCluster } from "./node-identity.ts";
 import { openSockets } from "./open-sockets.ts";
 import { type AgentContext, PARTS } from "./parts.ts";
-import { readProxyConfig } from "./proxy-config.ts";
+import { type AgentProxyConfig, readProxyConfig } from "./proxy-config.ts";
 import { type StatusServer, startStatusServer } from "./status-server.ts";
 import { openLastGood } from "./xds/last-good.ts";
 import { createXdsProxy, type XdsProxy } from "./xds/xds-proxy.ts";
@@ -164,37 +164,46 @@ interface Supervised {
   readonly signal: AbortSignal;
 }
 
-function supervise(options: AgentOptions, { node, dialer, signal }: Supervised): EnvoySupervisor {
+/** What Envoy is started with, and the ProxyConfig that counts then. */
+interface StartWith {
+  readonly bootstrap: EnvoyOptions["bootstrap"];
+  readonly running: AgentProxyConfig;
+}
+
+/** A file of the user's own is run as it is, as in Istio; else the control plane's bootstrap, asked for once, with what is local. */
+function bootstrapsOf(options: AgentOptions, { node, dialer, signal }: Supervised): () => Promise<StartWith> {
+  const { config, clock, log } = options;
+  const { settings, proxy, paths, baseDir } = config;
+  if (proxy.customConfigFile !== "") return async () => ({ bootstrap: { file: resolve(baseDir, proxy.customConfigFile) }, running: proxy });
+  const kept = bootstrapFile(join(paths.lastGood, "bootstrap.pb"));
+  const builtIn = (): Promise<Uint8Array> => options.builtInBootstrap(node.metadata);
+  let asked: Promise<Uint8Array> | undefined;
+  return async () => {
+    asked ??= getBootstrap({ dialer, node: nodeBytes(node), kept, builtIn, clock, log }, signal);
+    const given = takeApart(await asked);
+    const running = given.proxyConfig === "" ? proxy : await readProxyConfig(given.proxyConfig);
+    const named = { ...node, cluster: serviceCluster({ ...running, otherwise: settings.serviceCluster }, node.metadata) };
+    const local = localPart({ node: named, adminPort: proxy.adminPort, xdsSocket: paths.xdsSocket, sdsSocket: paths.sdsSocket });
+    return { bootstrap: Buffer.concat([given.bootstrap, local]), running };
+  };
+}
+
+function supervise(options: AgentOptions, supervised: Supervised): EnvoySupervisor {
   const { config, clock, log } = options;
   const { settings, proxy, paths } = config;
   // Looked for at once: without one, nothing else is worth starting.
-  const binary = settings.disableEnvoy
-    ? ""
-    : findEnvoy({ ...config.env, ...(settings.envoyPath !== "" && { ENVOY_PATH: settings.envoyPath }) });
-  let bootstrap: Promise<Uint8Array> | undefined;
+  const binary = settings.disableEnvoy ? "" : agentEnvoy(config);
+  const bootstraps = bootstrapsOf(options, supervised);
   let running = proxy;
   const start = async (): Promise<EnvoyProcess> => {
-    bootstrap ??= getBootstrap(
-      {
-        dialer,
-        node: nodeBytes(node),
-        kept: bootstrapFile(join(paths.lastGood, "bootstrap.pb")),
-        builtIn: () => options.builtInBootstrap(node.metadata),
-        clock,
-        log,
-      },
-      signal,
-    );
-    const given = takeApart(await bootstrap);
-    if (given.proxyConfig !== "") running = await readProxyConfig(given.proxyConfig);
-    const named = { ...node, cluster: serviceCluster({ ...running, otherwise: settings.serviceCluster }, node.metadata) };
-    const local = localPart({ node: named, adminPort: proxy.adminPort, xdsSocket: paths.xdsSocket, sdsSocket: paths.sdsSocket });
+    const made = await bootstraps();
+    running = made.running;
     await mkdir(paths.work, { recursive: true, mode: 0o700 });
     return startEnvoy({
       binary,
       workDir: paths.work,
       name: "envoy",
-      bootstrap: Buffer.concat([given.bootstrap, local]),
+      bootstrap: made.bootstrap,
       adminPort: proxy.adminPort,
       clock,
       logLevel: settings.proxyLogLevel,

@@ -11,8 +11,8 @@ export interface EnvoyOptions {
   /** Directory for the bootstrap file and the log. */
   readonly workDir: string;
   readonly name: string;
-  /** Bootstrap as JSON text, or as a serialized message. */
-  readonly bootstrap: string | Uint8Array;
+  /** Bootstrap as JSON text, as a serialized message, or where one is that is run as it is. */
+  readonly bootstrap: string | Uint8Array | { readonly file: string };
   readonly adminPort: number;
   readonly clock: Clock;
   readonly logLevel?: string;
@@ -42,10 +42,8 @@ export interface EnvoyProcess {
 
 /** Starts one Envoy. It shares nothing with other Envoys on the machine: no hot restart, its own log. */
 export async function startEnvoy(options: EnvoyOptions): Promise<EnvoyProcess> {
-  const file = join(options.workDir, `${options.name}.bootstrap.${typeof options.bootstrap === "string" ? "json" : "pb"}`);
+  const file = await bootstrapIn(options);
   const logFile = join(options.workDir, `${options.name}.log`);
-  await writeFile(file, options.bootstrap, { mode: 0o600 });
-  if (options.launcher !== undefined) await chown(file, options.launcher.user, options.launcher.user);
   const drain = ["--drain-time-s", String(options.drainSeconds ?? 1)];
   const flags = ["-c", file, "--disable-hot-restart", "-l", options.logLevel ?? "warning", ...drain, ...(options.flags ?? [])];
   const [command = options.binary, ...words] = [...(options.launcher?.words ?? []), options.binary, ...flags];
@@ -68,6 +66,14 @@ export async function startEnvoy(options: EnvoyOptions): Promise<EnvoyProcess> {
       kill();
     },
   };
+}
+
+async function bootstrapIn({ bootstrap, workDir, name, launcher }: EnvoyOptions): Promise<string> {
+  if (typeof bootstrap === "object" && "file" in bootstrap) return bootstrap.file;
+  const file = join(workDir, `${name}.bootstrap.${typeof bootstrap === "string" ? "json" : "pb"}`);
+  await writeFile(file, bootstrap, { mode: 0o600 });
+  if (launcher !== undefined) await chown(file, launcher.user, launcher.user);
+  return file;
 }
 
 function spawnLogged(command: string, words: readonly string[], logFile: string): ChildProcess {

@@ -1,8 +1,9 @@
+import { existsSync } from "node:fs";
 import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { ENVOY_VERSION, findEnvoy } from "./find-envoy.ts";
+import { agentEnvoy, ENVOY_VERSION, findEnvoy } from "./find-envoy.ts";
 
 let dir: string;
 
@@ -34,6 +35,17 @@ describe("findEnvoy", () => {
   it("does not look further where ENVOY_PATH names nothing that can be run", async () => {
     await program("cache", "istio-ts", `envoy-${ENVOY_VERSION}`, "envoy");
     expect(() => findEnvoy({ XDG_CACHE_HOME: join(dir, "cache"), ENVOY_PATH: join(dir, "none") })).toThrow(/ENVOY_PATH names .*none/);
+  });
+
+  it("of an agent is what ENVOY_PATH names, then binaryPath of its ProxyConfig; Istio's default of that may be missing", async () => {
+    const [named, configured, onPath] = [await program("named"), await program("configured"), await program("bin", "envoy")];
+    const find = (envoyPath: string, binaryPath: string): string =>
+      agentEnvoy({ env: { PATH: join(dir, "bin") }, settings: { envoyPath }, proxy: { binaryPath } });
+    expect(find(named, configured)).toBe(named);
+    expect(find("", configured)).toBe(configured);
+    expect(find("", "")).toBe(onPath);
+    expect(find("", "/usr/local/bin/envoy")).toBe(existsSync("/usr/local/bin/envoy") ? "/usr/local/bin/envoy" : onPath);
+    expect(() => find("", join(dir, "none"))).toThrow(/binaryPath names .*none/);
   });
 
   it("says how to get one where there is none", () => {

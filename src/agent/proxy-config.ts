@@ -20,7 +20,12 @@ export interface AgentProxyConfig {
   readonly serviceCluster: string;
   readonly tracingServiceName: string;
   readonly interceptionMode: string;
+  /** Envoy; empty where nothing is said. */
   readonly binaryPath: string;
+  /** A bootstrap of the user's own, run as it is in place of the one that is made; empty where there is none. */
+  readonly customConfigFile: string;
+  /** Variables `ISTIO_META_*` of `proxyMetadata`: they are node metadata like those of the environment, which go before them. */
+  readonly nodeMetadata: Readonly<Record<string, string>>;
 }
 
 type Given = AgentProxyConfig["given"];
@@ -44,6 +49,8 @@ export async function readProxyConfig(text: string, below: Given = {}): Promise<
     tracingServiceName: read.text("tracingServiceName"),
     interceptionMode: read.text("interceptionMode"),
     binaryPath: read.text("binaryPath"),
+    customConfigFile: read.text("customConfigFile"),
+    nodeMetadata: metadataIn(given.proxyMetadata),
   };
 }
 
@@ -56,6 +63,12 @@ function merged(below: Given, above: Given): Given {
     ...above,
     ...(both && { proxyMetadata: { ...(below.proxyMetadata as Given), ...(above.proxyMetadata as Given) } }),
   };
+}
+
+function metadataIn(variables: StructValue | undefined): Readonly<Record<string, string>> {
+  if (typeof variables !== "object" || variables === null || Array.isArray(variables)) return {};
+  const entries = Object.entries(variables).filter(([name, value]) => name.startsWith("ISTIO_META_") && value !== null);
+  return Object.fromEntries(entries.map(([name, value]) => [name, String(value)]));
 }
 
 async function parse(text: string): Promise<Given> {

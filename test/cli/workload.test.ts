@@ -1,8 +1,11 @@
 import { execFileSync } from "node:child_process";
+import { once } from "node:events";
 import { mkdir, readFile, stat, writeFile } from "node:fs/promises";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
 import { load } from "js-yaml";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { parseEnv } from "../../src/agent/sidecar-env.ts";
 import { ensureJoinKey } from "../../src/authn/join-key.ts";
 import { tempDir } from "../support/cleanup.ts";
@@ -107,6 +110,81 @@ describe("istioctl x workload entry configure", () => {
     expect(await text("istio-token")).not.toBe(before);
   });
 
+  it("puts the group's annotations over the mesh's ProxyConfig, for its own agent and for Istio's", async () => {
+    const { home, run } = await site(
+      "defaultConfig: {concurrency: 4, statusPort: 15030, proxyMetadata: {ISTIO_META_TIER: mesh, SECRET_TTL: 2h}, readinessProbe: {tcpSocket: {port: 1}}}\n",
+    );
+    const annotated = GROUP.replace("namespace: shop}", "namespace: shop, annotations: {proxy.istio.io/config: 'concurrency: 3'}}").replace(
+      "{labels: {app: cart}}",
+      "{labels: {app: cart}, annotations: {proxy.istio.io/config: '{concurrency: 1, proxyMetadata: {ISTIO_META_TIER: group}}'}}",
+    );
+    await writeFile(join(home, "group.yaml"), annotated);
+    const words = ["entry", "configure", "-f", "group.yaml", "--ingressIP", "10.1.2.3", "--externalIP", "203.0.113.9"];
+    expect(await run(...words, "-o", "out")).toMatchObject({ status: 0 });
+    const env = parseEnv(await readFile(join(home, "out/cluster.env"), "utf8"));
+    expect(JSON.parse(env.PROXY_CONFIG ?? "")).toEqual({
+      concurrency: 1,
+      proxyMetadata: { ISTIO_META_TIER: "group" },
+      readinessProbe: expect.objectContaining({ periodSeconds: 5 }),
+    });
+    expect(env).toMatchObject({
+      ISTIO_META_TIER: "group",
+      SECRET_TTL: "2h",
+      ISTIO_LOCAL_EXCLUDE_PORTS: "22,15090,15021,15030",
+      INSTANCE_IP: "203.0.113.9",
+      REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION: "true",
+    });
+    const { defaultConfig } = load(await readFile(join(home, "out/mesh.yaml"), "utf8")) as { defaultConfig: Record<string, unknown> };
+    expect(defaultConfig).toEqual({
+      concurrency: 1,
+      statusPort: 15_030,
+      discoveryAddress: "istiod.istio-system.svc:15012",
+      meshId: "cluster.local",
+      proxyMetadata: expect.objectContaining({ ISTIO_META_TIER: "group", SECRET_TTL: "2h", ISTIO_META_WORKLOAD_NAME: "carts" }),
+      readinessProbe: expect.objectContaining({ periodSeconds: 5 }),
+    });
+    await writeFile(join(home, "group.yaml"), annotated.replace("concurrency: 1", "concurrency: many"));
+    expect(await run(...words, "-o", "again")).toMatchObject({
+      status: 1,
+      err: expect.stringContaining("proxy.istio.io/config: concurrency"),
+    });
+  });
+
+  it("finds istiod at a gateway's Service of the cluster", async () => {
+    const { home, run } = await site();
+    const services: Readonly<Record<string, object>> = {
+      "/api/v1/namespaces/istio-system/services/east": {
+        status: { loadBalancer: { ingress: [{ hostname: "x" }, { ip: "198.51.100.7" }] } },
+      },
+      "/api/v1/namespaces/edge/services/east": { spec: { externalIPs: ["198.51.100.8"] } },
+      "/api/v1/namespaces/istio-system/services/inner": { spec: {} },
+    };
+    const server = createServer((request, response) => {
+      const found = services[request.url ?? ""];
+      response.writeHead(found === undefined ? 404 : 200, { "content-type": "application/json" });
+      response.end(JSON.stringify(found === undefined ? { kind: "Status" } : { kind: "Service", metadata: { name: "east" }, ...found }));
+    }).listen(0, "127.0.0.1");
+    onTestFinished(() => void server.close());
+    await once(server, "listening");
+    const config = {
+      contexts: [{ name: "a", context: { cluster: "a", user: "a" } }],
+      "current-context": "a",
+      clusters: [{ name: "a", cluster: { server: `http://127.0.0.1:${(server.address() as AddressInfo).port}` } }],
+      users: [{ name: "a", user: {} }],
+    };
+    await writeFile(join(home, "kubeconfig"), JSON.stringify(config));
+    const configure = (service: string) =>
+      run("entry", "configure", "-f", "group.yaml", "--ingressService", service, "--kubeconfig", "kubeconfig", "-o", service);
+    for (const [service, address] of [
+      ["east", "198.51.100.7"],
+      ["east.edge", "198.51.100.8"],
+    ] as const) {
+      expect(await configure(service)).toMatchObject({ status: 0 });
+      expect(await readFile(join(home, service, "hosts"), "utf8")).toBe(`${address} istiod.istio-system.svc\n`);
+    }
+    expect(await configure("inner")).toMatchObject({ status: 1, err: expect.stringContaining("has no address outside of the cluster") });
+  });
+
   it("writes an archive that is unpacked in place", async () => {
     const { home, run } = await site();
     for (const name of ["join.tar", "join.tar.gz"]) {
@@ -127,6 +205,8 @@ describe("istioctl x workload entry configure", () => {
     [["-f", "group.yaml", "--name", "other", "-o", "x"], 1, "there is no WorkloadGroup other"],
     [["-f", "group.yaml", "-s", "admin", "-o", "x"], 2, 'have the service account "cart"'],
     [["-f", "group.yaml", "--address", "10.0.0.1", "--ingressIP", "10.0.0.2", "-o", "x"], 2, "give one"],
+    [["-f", "group.yaml", "--internalIP", "10.0.0.1", "--externalIP", "10.0.0.2", "-o", "x"], 2, "exclude each other"],
+    [["-f", "group.yaml", "--externalIP", "here", "-o", "x"], 2, "is no address"],
     [["-f", "group.yaml", "--tokenDuration", "1h", "-o", "x"], 2, "takes seconds"],
     [["-f", "bad.yaml", "-o", "x"], 1, "is not valid"],
   ] as const)("%j is refused, and nothing is written", async (words, status, message) => {

@@ -1,6 +1,6 @@
 import { writeFile } from "node:fs/promises";
 import { createServer, type ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, connect } from "node:net";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { systemClock } from "../../src/base/clock.ts";
@@ -183,6 +183,35 @@ describe("the Envoy of an agent", () => {
     expect(options).toMatchObject({ concurrency: 2, log_level: "error", component_log_level: "misc:off,rbac:debug" });
     expect(node.cluster).toBe("named");
     expect(node.id).toMatch(/~slow\.shop~shop\.svc\.example\.org$/);
+  });
+
+  it("runs a bootstrap of the user's own as it is, where ProxyConfig names one", async () => {
+    const [admin, port] = [await freePort(), await freePort()];
+    const file = join(await tempDir(), "own.yaml");
+    const address = (number: number): string => `address: {socket_address: {address: 127.0.0.1, port_value: ${number}}}`;
+    const filter = `{name: own, typed_config: {"@type": type.googleapis.com/envoy.extensions.filters.network.direct_response.v3.Config, response: {inline_string: mine}}}`;
+    await writeFile(
+      file,
+      `admin: {${address(admin)}}\nstatic_resources: {listeners: [{name: own, ${address(port)}, filter_chains: [{filters: [${filter}]}]}]}\n`,
+    );
+    const proxyConfig = { proxyAdminPort: admin, customConfigFile: file };
+    const issuer = createIssuer("https://id.example.com");
+    const istiod = await startIstiod({ files: { "mesh.yaml": meshBelieving(issuer) } });
+    const agent = await startAgentProcess({
+      name: "own",
+      address: "127.0.0.16",
+      istiod: `127.0.0.1:${istiod.securePort}`,
+      root: await rootOf(istiod),
+      token: tokenFor(issuer, "default"),
+      proxyConfig,
+      wait: false,
+    });
+    await listening(port);
+    const text = await new Promise<string>((resolve) => {
+      connect(port, "127.0.0.1").once("data", (bytes) => resolve(bytes.toString()));
+    });
+    expect(text).toBe("mine");
+    await eventually("the agent is ready", async () => (await fetch(`http://127.0.0.1:${agent.statusPort}/healthz/ready`)).ok);
   });
 
   it("runs without a bootstrap of the user's that cannot be read", async () => {

@@ -2,7 +2,7 @@ import { dirname } from "node:path";
 import { EdgeError, messageOf } from "../../base/errors.ts";
 import { isOn } from "../../base/go-bool.ts";
 import { readCertificates } from "../../pki/certificate.ts";
-import { ENVOY_VERSION, findEnvoy } from "../find-envoy.ts";
+import { agentEnvoy, ENVOY_VERSION } from "../find-envoy.ts";
 import { readEarlierCertificate } from "../identity/certificate-copies.ts";
 import { findIptables } from "../iptables/find-iptables.ts";
 import { findTrustRoots } from "../trust-roots.ts";
@@ -116,7 +116,7 @@ async function envoyFits({ config, run }: Patient): Promise<Finding> {
   const fix = `install Envoy ${ENVOY_VERSION} and name it in ENVOY_PATH`;
   let binary: string;
   try {
-    binary = findEnvoy({ ...config.env, ...(config.settings.envoyPath !== "" && { ENVOY_PATH: config.settings.envoyPath }) });
+    binary = agentEnvoy(config);
   } catch (error) {
     return { about, says: messageOf(error), fix: (error instanceof EdgeError && error.hint) || fix };
   }

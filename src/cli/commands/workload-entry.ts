@@ -12,9 +12,12 @@ import { type Arguments, usageError } from "../arguments.ts";
 import type { Command, Host } from "../command.ts";
 import { baseDirOf, ISTIOD_FLAGS } from "../istiod-client.ts";
 import { findGroup } from "../join/find-group.ts";
-import { BUNDLE_NAMES, type BundleFile, joinBundle } from "../join/join-bundle.ts";
+import { groupProxyConfig } from "../join/group-proxy-config.ts";
+import { ingressAddress } from "../join/ingress-address.ts";
+import { BUNDLE_NAMES, type BundleFile, type JoinBundleInput, joinBundle } from "../join/join-bundle.ts";
 import { obtainJoinToken } from "../join/obtain-token.ts";
 import { tarOf } from "../join/tar.ts";
+import { CLUSTER_FLAGS, withCluster } from "../kube-cluster.ts";
 
 const SECURE_PORT = 15_012;
 
@@ -48,9 +51,16 @@ export const workloadEntryCommand: Command = {
       about: "where the machine reaches istiod (default: this machine and the secure port of mesh.yaml)",
     },
     { name: "ingressIP", value: "ADDRESS", about: "the same as an address with port 15012, as Istio's flag" },
+    {
+      name: "ingressService",
+      value: "NAME[.NAMESPACE]",
+      about: "the same as where the cluster has this Service of a gateway from outside (--kubeconfig)",
+    },
     { name: "internalIP", value: "ADDRESS", about: "address of the machine in its network (default: its first)" },
+    { name: "externalIP", value: "ADDRESS", about: "address others reach it at where that is none of its own (behind NAT)" },
     { name: "capture-dns", value: "true|false", about: "the agent answers DNS of the machine (default: true)" },
     { name: "tokenDuration", value: "SECONDS", about: "how long the token in the bundle can be used (default: 3600)" },
+    ...CLUSTER_FLAGS,
     ...ISTIOD_FLAGS,
   ],
   outputs: ["text"],
@@ -89,7 +99,9 @@ async function bundleOf(args: Arguments, host: Host): Promise<readonly BundleFil
   const group = await findGroup(args, host);
   const serviceAccount = serviceAccountOf(group.spec.template?.serviceAccount ?? "", args);
   const captureDns = args.choice("capture-dns", ["true", "false"]) !== "false";
-  const istiod = istiodAddress(args, host, load.config);
+  const proxy = groupProxyConfig(mesh, group);
+  const address = machineAddress(args);
+  const istiod = await istiodAddress(args, host, load.config);
   const ttlMs = secondsOf(args.text("tokenDuration") ?? "3600") * 1_000;
   const { token, roots, trustDomain } = await obtainJoinToken({ namespace: group.namespace, serviceAccount, ttlMs }, args, host);
   if (roots === "") throw new EdgeError("not_found", "the roots of the mesh are not known here, and the machine could not verify istiod");
@@ -105,8 +117,18 @@ async function bundleOf(args: Arguments, host: Host): Promise<readonly BundleFil
     istioNamespace: settings.podNamespace,
     autoregister: args.has("autoregister"),
     captureDns,
-    address: args.text("internalIP"),
+    address,
+    proxy,
   });
+}
+
+function machineAddress(args: Arguments): JoinBundleInput["address"] {
+  const [internal, external] = [args.text("internalIP"), args.text("externalIP")];
+  if (internal !== undefined && external !== undefined) throw usageError("--internalIP and --externalIP exclude each other; give one");
+  const ip = internal ?? external;
+  if (ip !== undefined && isIP(ip) === 0)
+    throw usageError(`--${internal === undefined ? "externalIP" : "internalIP"}: ${JSON.stringify(ip)} is no address`);
+  return ip === undefined ? undefined : { ip, external: external !== undefined };
 }
 
 function serviceAccountOf(ofGroup: string, args: Arguments): string {
@@ -121,11 +143,17 @@ function secondsOf(text: string): number {
   return Number(text);
 }
 
-function istiodAddress(args: Arguments, host: Host, { process }: LoadedMesh): { readonly host: string; readonly port: number } {
+async function istiodAddress(args: Arguments, host: Host, { process, settings }: LoadedMesh): Promise<JoinBundleInput["istiod"]> {
   const ingress = args.text("ingressIP");
   const named = args.text("address");
+  const service = args.text("ingressService");
+  if ([ingress, named, service].filter((one) => one !== undefined).length > 1)
+    throw usageError("--ingressIP, --ingressService and --address say the same; give one");
+  if (service !== undefined) {
+    const found = await withCluster(args, host, (client) => ingressAddress(client, service, settings.podNamespace));
+    return { host: found, port: SECURE_PORT };
+  }
   if (ingress !== undefined) {
-    if (named !== undefined) throw usageError("--ingressIP and --address say the same; give one");
     if (isIP(ingress) === 0) throw usageError(`--ingressIP: ${JSON.stringify(ingress)} is no address`);
     return { host: ingress, port: SECURE_PORT };
   }

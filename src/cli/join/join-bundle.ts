@@ -4,6 +4,7 @@ import { dump } from "js-yaml";
 import { hostPort } from "../../base/address.ts";
 import type { ConfigObject } from "../../config/object.ts";
 import { ReadinessProbeSchema, type WorkloadGroup } from "../../gen/istio/networking/v1alpha3/workload_group_pb.js";
+import type { GroupProxyConfig } from "./group-proxy-config.ts";
 
 /** All that decides a join bundle. */
 export interface JoinBundleInput {
@@ -21,8 +22,9 @@ export interface JoinBundleInput {
   /** The machine registers itself when it connects. */
   readonly autoregister: boolean;
   readonly captureDns: boolean;
-  /** Address under which others reach the machine, where it is not its own first one. */
-  readonly address: string | undefined;
+  /** Address under which others reach the machine, where it is not its own first one; an external one is none of the machine's own. */
+  readonly address: { readonly ip: string; readonly external: boolean } | undefined;
+  readonly proxy: GroupProxyConfig;
 }
 
 /** Names of the files, to see what is there already. */
@@ -36,13 +38,13 @@ export interface BundleFile {
   readonly mode: number;
 }
 
-/** Ports of the machine that stay out of the mesh: ssh, so that a fault locks nobody out, and those of agent and Envoy. */
-const EXCLUDED_PORTS = "22,15090,15021,15020";
+/** Ports of the machine that stay out of the mesh: ssh, so that a fault locks nobody out, and those of Envoy; the agent's comes with them. */
+const EXCLUDED_PORTS: readonly number[] = [22, 15_090, 15_021];
 
 /** The files with which a machine joins, under the names of Istio's `workload entry configure`. */
 export function joinBundle(input: JoinBundleInput): readonly BundleFile[] {
   const metadata = proxyMetadata(input);
-  const environment = envText({ ...metadata, ...machineEnv(input) });
+  const environment = envText({ ...input.proxy.variables, ...metadata, ...machineEnv(input) });
   const mesh = dump({ defaultConfig: proxyConfig(input, metadata) }, { lineWidth: -1, sortKeys: true });
   return [
     { name: "cluster.env", place: "var/lib/istio/envoy/cluster.env", text: environment, mode: 0o644 },
@@ -52,6 +54,8 @@ export function joinBundle(input: JoinBundleInput): readonly BundleFile[] {
     { name: "hosts", place: "var/lib/istio/envoy/hosts", text: hostsText(input), mode: 0o644 },
   ];
 }
+
+const STATUS_PORT = 15_020;
 
 const serverName = ({ istioNamespace }: JoinBundleInput): string => `istiod.${istioNamespace}.svc`;
 
@@ -84,38 +88,42 @@ function proxyMetadata({ group, serviceAccount, trustDomain, clusterId, meshId, 
 
 /** What agent and interception on the machine are told. */
 function machineEnv(input: JoinBundleInput): Readonly<Record<string, string>> {
-  const { group, istiod, clusterId, address } = input;
+  const { group, istiod, clusterId, address, proxy } = input;
   const ports = Object.values(group.spec.template?.ports ?? {});
-  const probe = probeOf(input);
+  const own = { ...proxy.own, ...probeOf(input) };
   return {
     CLUSTER_ID: clusterId,
     ISTIO_ADDRESS: hostPort(istiod.host, istiod.port),
     ISTIOD_SAN: serverName(input),
     ISTIO_INBOUND_PORTS: ports.length === 0 ? "*" : ports.join(","),
-    ISTIO_LOCAL_EXCLUDE_PORTS: EXCLUDED_PORTS,
+    ISTIO_LOCAL_EXCLUDE_PORTS: [...new Set([...EXCLUDED_PORTS, proxy.statusPort || STATUS_PORT])].join(","),
     ISTIO_NAMESPACE: group.namespace,
     ISTIO_SERVICE: `${group.name}.${group.namespace}`,
     ISTIO_SERVICE_CIDR: "*",
     // The certificate outlives a restart of the machine: the token in the bundle is good for the first one only.
     OUTPUT_CERTS: "etc/certs",
-    ...(address !== undefined && { ISTIO_SVC_IP: address, INSTANCE_IP: address }),
-    ...(probe !== undefined && { PROXY_CONFIG: JSON.stringify({ readinessProbe: probe }) }),
+    ...(address !== undefined && { ISTIO_SVC_IP: address.ip, INSTANCE_IP: address.ip }),
+    // Nobody on the machine can be called at an address that is not the machine's.
+    ...(address?.external === true && { REWRITE_PROBE_LEGACY_LOCALHOST_DESTINATION: "true" }),
+    ...(Object.keys(own).length > 0 && { PROXY_CONFIG: JSON.stringify(own) }),
   };
 }
 
 function proxyConfig(input: JoinBundleInput, proxyMetadata: Readonly<Record<string, string>>): JsonObject {
-  const probe = probeOf(input);
+  const { whole, own, variables } = input.proxy;
   return {
-    discoveryAddress: `${serverName(input)}:${input.istiod.port}`,
+    ...whole,
+    // Under the name that its certificate is for, to which the bundle's `hosts` gives an address.
+    discoveryAddress: own.discoveryAddress ?? `${serverName(input)}:${input.istiod.port}`,
     meshId: input.meshId,
-    proxyMetadata: { ...proxyMetadata },
-    ...(probe !== undefined && { readinessProbe: probe }),
+    proxyMetadata: { ...variables, ...proxyMetadata },
+    ...probeOf(input),
   };
 }
 
-function probeOf({ group }: JoinBundleInput): JsonObject | undefined {
+function probeOf({ group }: JoinBundleInput): JsonObject {
   const { probe } = group.spec;
-  return probe === undefined ? undefined : (toJson(ReadinessProbeSchema, probe) as JsonObject);
+  return probe === undefined ? {} : { readinessProbe: toJson(ReadinessProbeSchema, probe) };
 }
 
 /** Lines that a shell and systemd read alike. */
