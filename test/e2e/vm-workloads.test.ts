@@ -4,11 +4,12 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
-import { startAgentProcess } from "../support/agent.ts";
+import { type AgentPorts, startBundledAgent } from "../support/agent.ts";
 import { CART_GROUP, CART_MEMBER, latestMembers, membersIn, watchCarts } from "../support/cart-machines.ts";
 import { tempDir } from "../support/cleanup.ts";
 import { askCertificate } from "../support/identity.ts";
 import { type Istiod, startIstiod } from "../support/istiod.ts";
+import { freePort } from "../support/ports.ts";
 import { openVmStream } from "../support/vm-agent.ts";
 import { eventually } from "../support/wait.ts";
 
@@ -137,9 +138,29 @@ describe("a machine that names a WorkloadGroup", () => {
   });
 });
 
+/** The group's own ProxyConfig: ports that nobody else on this machine has, and what shows that the rest of it counts. */
+const withProxyConfig = (group: string, { admin, status }: AgentPorts): string => {
+  const config = {
+    proxyAdminPort: admin,
+    statusPort: status,
+    concurrency: 1,
+    interceptionMode: "NONE",
+    proxyMetadata: { ISTIO_META_TIER: "group" },
+  };
+  return group
+    .replace(
+      "metadata: {labels: {app: cart}}",
+      `metadata: {labels: {app: cart}, annotations: {proxy.istio.io/config: '${JSON.stringify(config)}'}}`,
+    )
+    .replace("locality: r1/z1", "locality: r1/z1, network: vms");
+};
+
 describe("a join bundle", () => {
   it("is all a machine with the agent needs: it joins, registers and comes back without its token", async () => {
-    const istiod = await startIstiod({ files: { "conf/cart.yaml": CART_GROUP } });
+    const ports = { admin: await freePort(), status: await freePort(), readiness: await freePort(), prometheus: await freePort() };
+    const istiod = await startIstiod({
+      files: { "conf/cart.yaml": withProxyConfig(CART_GROUP, ports), "mesh.yaml": "trustDomain: mesh.test\n" },
+    });
     const bundle = ["entry", "configure", "--name", "carts", "-n", "shop", "--autoregister", "--internalIP", "127.0.0.1"];
     const told = await istioctl(istiod, [...bundle, "-o", "join.tar"]);
     expect(told).toContain("good for one machine");
@@ -158,16 +179,26 @@ describe("a join bundle", () => {
     await mkdir(home, { recursive: true });
     await run("tar", ["-xf", join(istiod.home, "join.tar"), "-C", home]);
     expect((await stat(join(home, "var/run/secrets/tokens/istio-token"))).mode & 0o777).toBe(0o600);
-    const agent = await startAgentProcess({
-      name: "vm-1",
-      serviceAccount: "cart",
-      address: "127.0.0.1",
-      istiod: `127.0.0.1:${istiod.securePort}`,
-      labels: { app: "cart" },
-      home,
-    });
+    const agent = await startBundledAgent({ home, ports, dnsPort: await freePort() });
     await eventually("it registered", async () => (await entriesOf(istiod)).length === 1);
-    expect((await entriesOf(istiod))[0]).toMatchObject({ metadata: { name: "carts-127.0.0.1" }, spec: { labels: { app: "cart" } } });
+    expect((await entriesOf(istiod))[0]).toMatchObject({
+      metadata: { name: "carts-127.0.0.1-vms", namespace: "shop" },
+      spec: { address: "127.0.0.1", labels: { app: "cart" }, serviceAccount: "cart", network: "vms" },
+    });
+    const { node, command_line_options: flags } = JSON.parse(await agent.admin("/server_info"));
+    expect(node.id).toMatch(/^sidecar~127\.0\.0\.1~[^~]+\.shop~shop\.svc\.cluster\.local$/);
+    expect(node.metadata).toMatchObject({
+      NAMESPACE: "shop",
+      SERVICE_ACCOUNT: "cart",
+      CLUSTER_ID: "Kubernetes",
+      MESH_ID: "mesh.test",
+      NETWORK: "vms",
+      WORKLOAD_NAME: "carts",
+      TIER: "group",
+      LABELS: { app: "cart", "service.istio.io/canonical-name": "cart", "service.istio.io/canonical-revision": "latest" },
+    });
+    expect(flags.concurrency).toBe(1);
+    expect(await agent.admin("/certs")).toContain("spiffe://mesh.test/ns/shop/sa/cart");
     await agent.stop();
     // As after a reboot: what was under /run is gone, the token with it.
     await rm(join(home, "var/run"), { recursive: true });

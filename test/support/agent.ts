@@ -78,6 +78,23 @@ export async function startAgentProcess(options: AgentRunOptions): Promise<Runni
   }
 }
 
+/** What an agent that has a join bundle is told besides: ports, of which those that ProxyConfig has stand in the bundle, and where Envoy is. */
+export interface BundledAgentOptions {
+  /** The directory in which the bundle was unpacked. */
+  readonly home: string;
+  readonly ports: AgentPorts;
+  readonly dnsPort: number;
+}
+
+/** Starts an agent that knows nothing but its join bundle, and waits until its Envoy is ready. */
+export async function startBundledAgent({ home, ports, dnsPort }: BundledAgentOptions): Promise<RunningAgent> {
+  const env = { ...ownPorts(ports), DNS_PROXY_ADDR: `127.0.0.1:${dnsPort}` };
+  const { agent } = agentAt(home, ports, { env, isBundled: true });
+  agent.start();
+  await agent.ready();
+  return agent;
+}
+
 async function findPorts({ findPort = freePort }: AgentRunOptions): Promise<AgentPorts> {
   return { admin: await findPort(), status: await findPort(), readiness: await findPort(), prometheus: await findPort() };
 }
@@ -90,7 +107,12 @@ interface PlacedAgent {
   hasLostPort(): boolean;
 }
 
-function agentAt(home: string, ports: AgentPorts, options: AgentRunOptions): PlacedAgent {
+/** How an agent is run: told who it is by its environment, or by a bundle alone. */
+type Placement =
+  | AgentRunOptions
+  | ({ readonly isBundled: true; readonly env: Readonly<Record<string, string>> } & Partial<AgentRunOptions>);
+
+function agentAt(home: string, ports: AgentPorts, options: Placement): PlacedAgent {
   const program = programOf(options, home, ports);
   const pages = pagesOf(ports, options.host);
   const envoyPid = async (): Promise<number> => Number(await readFile(join(home, "etc/istio/proxy/envoy.pid"), "utf8"));
@@ -128,8 +150,8 @@ interface AgentProgram extends Pick<RunningAgent, "start" | "stop" | "ended" | "
   status(): number | undefined;
 }
 
-function programOf(options: AgentRunOptions, home: string, ports: AgentPorts): AgentProgram {
-  const env = { ...process.env, ...environment(options, ports), ISTIO_HOME: home, ...options.env };
+function programOf(options: Placement, home: string, ports: AgentPorts): AgentProgram {
+  const env = { ...process.env, ...("isBundled" in options ? {} : environment(options, ports)), ISTIO_HOME: home, ...options.env };
   const user = String(PROXY_USER);
   const { host } = options;
   const enter = host === undefined ? [] : [...host.enter, "setpriv", "--reuid", user, "--regid", user, "--clear-groups"];
@@ -187,7 +209,7 @@ function pagesOf(ports: AgentPorts, host: MeshHost | undefined): AgentPages {
   };
 }
 
-interface AgentPorts {
+export interface AgentPorts {
   readonly admin: number;
   readonly status: number;
   readonly readiness: number;
@@ -208,13 +230,17 @@ function environment(options: AgentRunOptions, ports: AgentPorts): Record<string
       terminationDrainDuration: "1s",
       ...options.proxyConfig,
     }),
-    ENVOY_STATUS_PORT: String(ports.readiness),
-    ENVOY_PROMETHEUS_PORT: String(ports.prometheus),
-    ENVOY_PATH: findEnvoy(process.env),
+    ...ownPorts(ports),
     ISTIO_META_INTERCEPTION_MODE: "NONE",
     ISTIO_METAJSON_LABELS: JSON.stringify(options.labels ?? {}),
   };
 }
+
+const ownPorts = (ports: AgentPorts): Record<string, string> => ({
+  ENVOY_STATUS_PORT: String(ports.readiness),
+  ENVOY_PROMETHEUS_PORT: String(ports.prometheus),
+  ENVOY_PATH: findEnvoy(process.env),
+});
 
 /** Makes a directory and all that is in it somebody's. */
 async function giveTo(directory: string, user: number): Promise<void> {
