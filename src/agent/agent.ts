@@ -18,12 +18,14 @@ import { giveBackMemory } from "./give-back-memory.ts";
 import { writeGrpcBootstrap } from "./grpc-bootstrap.ts";
 import { signAtCa } from "./identity/ca-client.ts";
 import { copyCertificates, hasCopies, readEarlierCertificate } from "./identity/certificate-copies.ts";
+import { countSigning } from "./identity/count-signing.ts";
 import { createWorkloadIdentity, type WorkloadIdentity } from "./identity/workload-identity.ts";
 import { isServed } from "./local-socket.ts";
 import { type Metadata, type NodeIdentity, nodeBytes, nodeIdentity, serviceCluster } from "./node-identity.ts";
 import { openSockets } from "./open-sockets.ts";
 import { type AgentContext, PARTS } from "./parts.ts";
 import { type AgentProxyConfig, readProxyConfig } from "./proxy-config.ts";
+import type { AgentMetric } from "./status/agent-metrics.ts";
 import { type StatusServer, startStatusServer } from "./status-server.ts";
 import { openLastGood } from "./xds/last-good.ts";
 import { createXdsProxy, type XdsProxy } from "./xds/xds-proxy.ts";
@@ -56,12 +58,14 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     });
   const spire = await isServed(paths.sdsSocket);
   const [stop, now, end] = [new AbortController(), new AbortController(), new AbortController()];
-  const identity = await makeIdentity(options);
+  const metrics: AgentMetric[] = [];
+  const identity = await makeIdentity(options, metrics);
   const node = nodeIdentity({ ...config, hasIdentity: spire || config.ca.length > 0 });
-  const context = contextOf(options, { node, identity, signal: end.signal, xds: () => xds });
+  const context = contextOf(options, { node, identity, metrics, signal: end.signal, xds: () => xds });
   const dialer = createDialer({ ...dialOptions(options, identity), targets: config.discovery, namedRoots: config.settings.xdsRoots });
   const lastGood = openLastGood({ directory: paths.lastGood, nodeId: node.id, clock, log });
   const xds: XdsProxy = createXdsProxy({ dialer, lastGood, uplink: context, passed: giveBackMemory(clock), clock, log });
+  metrics.push(...xds.metrics);
   for (const part of PARTS) await part(context);
   const supervisor = supervise(options, { node, dialer, signal: stop.signal });
   addReadiness(context, supervisor);
@@ -94,7 +98,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   return { stop: () => (stop.signal.aborted ? now.abort() : stop.abort()), done: run() };
 }
 
-interface ContextParts extends Pick<AgentContext, "node" | "identity" | "signal"> {
+interface ContextParts extends Pick<AgentContext, "node" | "identity" | "metrics" | "signal"> {
   /** Made after the context, which tells it what to ask for. */
   xds(): XdsProxy;
 }
@@ -111,7 +115,6 @@ const contextOf = ({ config, clock, log }: AgentOptions, { xds, ...parts }: Cont
   filters: new Map(),
   routes: [],
   checks: [],
-  metrics: [],
   admin: (path) => askAdmin(config.proxy.adminPort, path),
 });
 
@@ -122,16 +125,19 @@ const dialOptions = ({ config, clock }: AgentOptions, credentials: WorkloadIdent
   clock,
 });
 
-async function makeIdentity(options: AgentOptions): Promise<WorkloadIdentity> {
+async function makeIdentity(options: AgentOptions, metrics: AgentMetric[]): Promise<WorkloadIdentity> {
   const { config, clock, log } = options;
   const { settings, paths } = config;
   const earlier = paths.certificates === undefined ? undefined : await readEarlierCertificate(paths.certificates, clock);
+  const signer = config.env.ISTIO_META_CERT_SIGNER ?? "";
+  const signing = countSigning((csr, ttlMs) => signAtCa(dialer, { csr, ttlMs, signer }), clock);
+  metrics.push(...signing.metrics);
   const identity: WorkloadIdentity = createWorkloadIdentity({
     spiffeId: `spiffe://${settings.trustDomain}/ns/${settings.podNamespace}/sa/${settings.serviceAccount}`,
     ttlMs: settings.secretTtlMs,
     renewAt: settings.renewAt,
     jitter: settings.renewJitter,
-    sign: (csr, ttlMs) => signAtCa(dialer, { csr, ttlMs, signer: config.env.ISTIO_META_CERT_SIGNER ?? "" }),
+    sign: signing.sign,
     ...(earlier !== undefined && { earlier }),
     clock,
     log,
@@ -236,7 +242,13 @@ function addEnd({ routes }: AgentContext, stop: AbortController): void {
 }
 
 /** `/healthz/ready`: Envoy has its first configuration, and no part of the agent objects. */
-function addReadiness({ routes, checks, config }: AgentContext, supervisor: EnvoySupervisor): void {
+function addReadiness({ routes, checks, config, metrics }: AgentContext, supervisor: EnvoySupervisor): void {
+  let readyAfter: number | undefined;
+  metrics.push({
+    name: "startup_duration_seconds",
+    type: "gauge",
+    values: () => (readyAfter === undefined ? [] : [{ value: readyAfter }]),
+  });
   if (!config.settings.disableEnvoy)
     checks.push(async () => ((await supervisor.ready()) ? undefined : "Envoy does not have its first configuration"));
   routes.push({
@@ -246,6 +258,7 @@ function addReadiness({ routes, checks, config }: AgentContext, supervisor: Envo
         const reason = await check();
         if (reason !== undefined) return void response.writeHead(503, { "content-type": "text/plain" }).end(`${reason}\n`);
       }
+      readyAfter ??= process.uptime();
       response.writeHead(200, { "content-type": "text/plain" }).end("ready\n");
     },
   });

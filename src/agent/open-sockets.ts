@@ -38,7 +38,7 @@ export async function openSockets({ config, clock, log, xds, identity, dialer, s
     log.info({ socket: paths.sdsSocket }, "certificates come from the SDS server that is there already");
     return opened;
   }
-  const passOn = (stream: Parameters<typeof serveSecrets>[0]) => passThrough(stream, dialer, log);
+  const passOn = (stream: Parameters<typeof serveSecrets>[0]) => passThrough(stream, { dialer, log });
   const secrets = createGrpcServer({
     accept: (stream) => serveSecrets(stream, { store, passOn, log }),
     discoveryPaths: { [SECRETS_METHOD]: "sotw", [DELTA_SECRETS_METHOD]: "delta" },

@@ -93,6 +93,25 @@ describe("what an agent answers beside Envoy", () => {
     expect(metrics).toMatch(/\nistio_agent_cert_expiry_seconds\{resource_name="default"\} \d+/);
     expect(metrics).toMatch(/\napp_orders_total 7\n$/);
     expect(metrics).not.toMatch(/envoy_istio_/);
+    const counted = async (name: string): Promise<number> => {
+      const text = await page("/stats/prometheus");
+      return Number(
+        text
+          .split("\n")
+          .find((line) => line.startsWith(`istio_agent_${name} `))
+          ?.slice(name.length + 13),
+      );
+    };
+    expect(await counted("startup_duration_seconds")).toBeGreaterThan(0);
+    expect(await counted("xds_proxy_requests")).toBeGreaterThan(4);
+    expect(await counted("xds_proxy_responses")).toBeGreaterThan(2);
+    expect(await counted('num_outgoing_requests{request_type="csr"}')).toBe(1);
+    expect(await counted('num_failed_outgoing_requests{request_type="csr"}')).toBe(0);
+    expect(await counted('num_outgoing_retries{request_type="csr"}')).toBe(0);
+    expect(await counted('outgoing_latency{request_type="csr"}')).toBeGreaterThan(0);
+    expect(await counted('envoy_connection_terminations{type="cancelled"}')).toBe(0);
+    expect(await counted("istiod_connection_failures")).toBe(0);
+    expect(await counted("wasm_config_conversion_duration_count")).toBe(0);
 
     const resolver = new Resolver({ timeout: 10_000, tries: 1 });
     resolver.setServers([`127.0.0.1:${dnsPort}`]);
@@ -101,12 +120,22 @@ describe("what an agent answers beside Envoy", () => {
     expect(await resolver.resolve4(CART_HOST)).toEqual(["240.0.0.7"]);
     expect(await resolver.resolve4("any.wild.example.com")).toEqual(["240.0.0.8"]);
     await expect(resolver.resolve6(CART_HOST)).rejects.toMatchObject({ code: "ENODATA" });
+    const forwarded = await counted("dns_upstream_requests_total");
+    await resolver.resolve4("www.outside.invalid").catch(() => {});
+    expect(await counted("dns_upstream_requests_total")).toBe(forwarded + 1);
+    expect(await counted("dns_upstream_request_duration_seconds_count")).toBe(forwarded + 1);
+    expect(await counted('dns_upstream_request_duration_seconds_bucket{le="+Inf"}')).toBe(forwarded + 1);
     await istiod.write("conf/cart.yaml", CONFIG(servicePort).replace("240.0.0.7", "240.0.0.9"));
     await eventually("the new address is known", async () => (await resolver.resolve4(CART_HOST))[0] === "240.0.0.9");
 
     const kept = join(agent.home, "var/lib/istio/envoy/last-good/names.pb");
     await eventually("it is on disk", async () => (await readFile(kept)).includes("240.0.0.9"));
+    process.kill(await agent.envoyPid(), "SIGKILL");
+    await eventually("Envoy's end is counted", async () => (await counted('envoy_connection_terminations{type="cancelled"}')) > 0);
+    await agent.ready();
     await istiod.stop();
+    await eventually("the end of the stream is counted", async () => (await counted('istiod_connection_terminations{type="error"}')) > 0);
+    await eventually("calls that nobody answers are counted", async () => (await counted("istiod_connection_failures")) > 1);
     await agent.stop("SIGKILL");
     agent.start();
     await agent.ready();

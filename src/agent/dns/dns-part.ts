@@ -5,15 +5,18 @@ import { bodyOfResource } from "../../wire/delta-frames.ts";
 import { NAME_TABLE_TYPE } from "../../wire/type-urls.ts";
 import { bootstrapFile } from "../bootstrap/bootstrap-file.ts";
 import type { AgentContext, AgentPart } from "../parts.ts";
+import { Histogram } from "../status/histogram.ts";
 import { startDnsServer } from "./dns-server.ts";
 import { buildLookup, domainOf, type NameLookup, type NamePlace, readNameTable } from "./name-table.ts";
 import { type ResolvConf, readResolvConf } from "./resolv-conf.ts";
 import { createResolver, type DnsCounts } from "./resolver.ts";
-import { createUpstream } from "./upstream.ts";
+import { createUpstream, type Upstream } from "./upstream.ts";
 
 const DNS_SERVER_PORT = 53;
 const MOST_QUESTIONS = 512;
 const REREAD_MS = 5_000;
+/** Seconds, as Istio counts them. */
+const DURATION_BOUNDS = [0.001, 0.005, 0.01, 0.1, 1, 5];
 
 /** Answers for names on 15053, where that is asked for. */
 export const dnsProxy: AgentPart = async (context) => {
@@ -27,13 +30,22 @@ export const dnsProxy: AgentPart = async (context) => {
     search: (await resolvConf()).search[0] ?? "",
   });
   const counts: DnsCounts = { requests: 0, forwarded: 0, failed: 0 };
-  const upstream = createUpstream({
+  const durations = new Histogram(DURATION_BOUNDS);
+  const asked = createUpstream({
     servers: async () => (await resolvConf()).servers.map((address) => ({ address, port: DNS_SERVER_PORT })),
     clock,
     timeoutMs: config.settings.dnsTimeoutMs,
     parallel: config.settings.dnsParallel,
     atMost: MOST_QUESTIONS,
   });
+  const upstream: Upstream = {
+    async ask(query, transport) {
+      const began = clock.monotonic();
+      const answer = await asked.ask(query, transport);
+      durations.observe((clock.monotonic() - began) / 1_000);
+      return answer;
+    },
+  };
   const resolve = createResolver({ lookup, upstream, counts, random: Math.random });
   const server = await startDnsServer({ addresses, port, resolve, log });
   signal.addEventListener("abort", () => server.close(), { once: true });
@@ -42,6 +54,7 @@ export const dnsProxy: AgentPart = async (context) => {
     { name: "dns_requests_total", type: "counter", values: () => [{ value: counts.requests }] },
     { name: "dns_upstream_requests_total", type: "counter", values: () => [{ value: counts.forwarded }] },
     { name: "dns_upstream_failures_total", type: "counter", values: () => [{ value: counts.failed }] },
+    durations.metric("dns_upstream_request_duration_seconds"),
   );
 };
 

@@ -2,8 +2,13 @@
 export interface AgentMetric {
   /** Without the prefix that all of them have. */
   readonly name: string;
-  readonly type: "counter" | "gauge";
-  values(): readonly { readonly labels?: Readonly<Record<string, string>>; readonly value: number }[];
+  readonly type: "counter" | "gauge" | "histogram";
+  values(): readonly {
+    /** Which number of a histogram it is. */
+    readonly of?: "_bucket" | "_sum" | "_count";
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly value: number;
+  }[];
 }
 
 const PREFIX = "istio_agent_";
@@ -17,7 +22,9 @@ export function agentMetricsText(metrics: readonly AgentMetric[], openMetrics: b
     .map(({ name, type, values }) => {
       const isCounter = openMetrics && type === "counter";
       const family = `${PREFIX}${isCounter ? name.replace(/_total$/, "") : name}`;
-      const lines = values().map(({ labels, value }) => `${PREFIX}${name}${labels === undefined ? "" : labelText(labels)} ${value}\n`);
+      const lines = values().map(
+        ({ of = "", labels, value }) => `${PREFIX}${name}${of}${labels === undefined ? "" : labelText(labels)} ${value}\n`,
+      );
       return `# TYPE ${family} ${isCounter && !name.endsWith("_total") ? "unknown" : type}\n${lines.join("")}`;
     })
     .join("");

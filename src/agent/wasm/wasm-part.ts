@@ -6,10 +6,14 @@ import { bodyOfResource, type DeltaResource } from "../../wire/delta-frames.ts";
 import { rewriteFields } from "../../wire/rewrite-fields.ts";
 import { EXTENSION_CONFIG_TYPE } from "../../wire/type-urls.ts";
 import type { AgentContext, AgentPart } from "../parts.ts";
+import { Histogram } from "../status/histogram.ts";
 import type { SendLater } from "../xds/uplink.ts";
 import { findModule } from "./fetch-module.ts";
 import { type ModuleStore, openModuleStore } from "./module-store.ts";
 import { type RemoteModule, readRemoteModule, standIn, withLocalModule } from "./remote-module.ts";
+
+/** Milliseconds, as Istio counts them: 1 up to 16384. */
+const DURATION_BOUNDS = Array.from({ length: 15 }, (_, power) => 2 ** power);
 
 /** `resources` of a `DeltaDiscoveryResponse`. */
 const RESOURCES = 2;
@@ -33,6 +37,7 @@ export const wasmModules: AgentPart = async (context) => {
     fetches: { success: 0, download_failure: 0, checksum_mismatched: 0 },
     conversions: { success: 0, no_remote_load: 0, fetch_failure: 0 },
   };
+  const durations = new Histogram(DURATION_BOUNDS);
   const insecureHosts = new Set(settings.wasmInsecureRegistries.split(",").map((host) => host.trim()));
   const blockedRanges = rangesIn(settings.wasmBlockedRanges);
   if (typeof blockedRanges === "string")
@@ -66,7 +71,9 @@ export const wasmModules: AgentPart = async (context) => {
   });
   filters.set(EXTENSION_CONFIG_TYPE, async ({ resources, removed }, bytes, later) => {
     for (const name of removed) modules.forget(name);
+    const began = clock.monotonic();
     const changed = (await Promise.all(resources.map((resource) => modules.change(resource, later)))).values();
+    durations.observe(clock.monotonic() - began);
     return rewriteFields(bytes, (field, part) => (field === RESOURCES ? changed.next().value : part));
   });
   const purge = (): void => {
@@ -82,6 +89,7 @@ export const wasmModules: AgentPart = async (context) => {
     { name: "wasm_cache_lookup_count", type: "counter", values: labelled(counts.lookups, "hit") },
     { name: "wasm_remote_fetch_count", type: "counter", values: labelled(counts.fetches, "result") },
     { name: "wasm_config_conversion_count", type: "counter", values: labelled(counts.conversions, "result") },
+    durations.metric("wasm_config_conversion_duration"),
   );
 };
 

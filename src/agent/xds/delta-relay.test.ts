@@ -20,6 +20,7 @@ import type { Connection } from "../dialer.ts";
 import { DeltaRelay } from "./delta-relay.ts";
 import { type LastGood, openLastGood } from "./last-good.ts";
 import type { ResponseFilter, Uplink } from "./uplink.ts";
+import { createXdsCounts, type XdsCounts, xdsMetrics } from "./xds-counts.ts";
 
 /** A stream to a control plane that the test plays. */
 interface Upstream {
@@ -28,10 +29,12 @@ interface Upstream {
   take(): void;
   answer(response: Omit<Parameters<typeof deltaResponseBytes>[0], "removed">): void;
   breakOff(): void;
+  end(): void;
 }
 
 interface Rig {
   readonly clock: ManualClock;
+  readonly counts: XdsCounts;
   readonly relay: DeltaRelay;
   readonly upstreams: Upstream[];
   /** What reached Envoy. */
@@ -53,6 +56,7 @@ const NODE = Buffer.from("node");
 
 async function startRig(uplink: Partial<Uplink> = {}, kept?: LastGood): Promise<Rig> {
   const clock = manualClock();
+  const counts = createXdsCounts();
   const upstreams: Upstream[] = [];
   const avoided: string[] = [];
   const told: (string | undefined)[] = [];
@@ -71,6 +75,7 @@ async function startRig(uplink: Partial<Uplink> = {}, kept?: LastGood): Promise<
       lastGood,
       uplink: whole,
       own: new Map(whole.subscriptions.map((subscription) => [subscription.typeUrl, { subscription, held: new Map() }])),
+      counts,
       clock,
       log: silentLog,
       passed() {},
@@ -83,6 +88,7 @@ async function startRig(uplink: Partial<Uplink> = {}, kept?: LastGood): Promise<
   };
   const rig: Rig = {
     clock,
+    counts,
     relay,
     upstreams,
     received,
@@ -107,6 +113,7 @@ function play(upstreams: Upstream[], events: ClientCallEvents): { send(bytes: Ui
     take: () => events.taken?.(),
     answer: (response) => events.message(deltaResponseBytes({ ...response, removed: [] })),
     breakOff: () => events.ended(new GrpcError(14, "lost")),
+    end: () => events.ended(undefined),
   });
   return { send: (bytes) => void heard.push(readDeltaRequest(bytes)), cancel() {} };
 }
@@ -350,5 +357,29 @@ describe("the agent's own part of the stream", () => {
     expect(asked(rig.upstreams[1])).toEqual(["shop/10.0.0.1,shop/10.0.0.2"]);
     const [again] = rig.upstreams[1]?.heard.filter(({ typeUrl }) => typeUrl === PEER_TYPE) ?? [];
     expect([...(again?.initialVersions ?? [])]).toEqual([["shop/10.0.0.1", "v1"]]);
+  });
+
+  it("counts messages and ends of streams under Istio's names", async () => {
+    const rig = await startRig();
+    rig.unreachable = true;
+    rig.say({ typeUrl: CLUSTER_TYPE, node: NODE });
+    await rig.pass(0);
+    rig.unreachable = false;
+    await rig.pass(1_000);
+    rig.upstreams[0]?.answer({ typeUrl: CLUSTER_TYPE, nonce: "1", resources: [resource("a", "1")] });
+    rig.say({ typeUrl: CLUSTER_TYPE, nonce: "1" });
+    rig.upstreams[0]?.breakOff();
+    await rig.pass(1_000);
+    rig.upstreams[1]?.end();
+    await rig.pass(0);
+    rig.relay.ended();
+    const values = xdsMetrics(rig.counts).map(({ name, type, values: read }) => [name, type, ...read()]);
+    expect(values).toEqual([
+      ["istiod_connection_failures", "counter", { value: 1 }],
+      ["istiod_connection_terminations", "counter", { labels: { type: "cancelled" }, value: 1 }, { labels: { type: "error" }, value: 1 }],
+      ["envoy_connection_terminations", "counter", { labels: { type: "cancelled" }, value: 1 }, { labels: { type: "error" }, value: 0 }],
+      ["xds_proxy_requests", "counter", { value: 2 }],
+      ["xds_proxy_responses", "counter", { value: 1 }],
+    ]);
   });
 });

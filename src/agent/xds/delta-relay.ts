@@ -20,6 +20,7 @@ import { sentenceOf } from "../identity/workload-identity.ts";
 import type { LastGood } from "./last-good.ts";
 import { TypeState } from "./type-state.ts";
 import type { AgentSubscription, Uplink } from "./uplink.ts";
+import { counted, noteEnd, type XdsCounts } from "./xds-counts.ts";
 
 export interface RelayDeps {
   readonly dialer: Dialer;
@@ -27,6 +28,7 @@ export interface RelayDeps {
   readonly uplink: Uplink;
   /** Types the agent wants for itself. What it has of them outlives a stream. */
   readonly own: ReadonlyMap<string, OwnType>;
+  readonly counts: XdsCounts;
   readonly clock: Clock;
   readonly log: Log;
   /** Told of the size of each message. */
@@ -86,6 +88,7 @@ export class DeltaRelay implements DiscoveryStreamEvents {
   /** A request of Envoy's. */
   message(bytes: Uint8Array): void {
     const request = readDeltaRequest(bytes);
+    this.#deps.counts.requests += 1;
     this.#node ??= request.node;
     const type = this.#types.get(request.typeUrl) ?? new TypeState(request.typeUrl);
     this.#types.set(request.typeUrl, type);
@@ -108,6 +111,7 @@ export class DeltaRelay implements DiscoveryStreamEvents {
   }
 
   ended(): void {
+    noteEnd(this.#deps.counts.envoy, undefined);
     this.#abort.abort();
     this.#upstream?.call.cancel();
     this.#upstream?.connection.channel.close();
@@ -171,8 +175,8 @@ export class DeltaRelay implements DiscoveryStreamEvents {
 
   /** One upstream stream from its opening to its end; rejects where it ends otherwise than by itself. */
   async #session(signal: AbortSignal): Promise<void> {
-    const { dialer, clock } = this.#deps;
-    const connection = await dialer.dial();
+    const { dialer, clock, counts } = this.#deps;
+    const connection = await counted(counts, dialer.dial());
     const { promise: over, resolve, reject } = Promise.withResolvers<void>();
     if (signal.aborted) return connection.channel.close();
     this.#streams += 1;
@@ -180,7 +184,11 @@ export class DeltaRelay implements DiscoveryStreamEvents {
     const events = {
       taken: (): void => this.#isTaken(id),
       message: (bytes: Buffer): void => this.#take(id, bytes),
-      ended: (error: GrpcError | undefined): void => (error === undefined ? resolve() : reject(error)),
+      ended: (error: GrpcError | undefined): void => {
+        noteEnd(counts.istiod, error);
+        if (error === undefined) resolve();
+        else reject(error);
+      },
     };
     const call = connection.channel.open(DELTA_METHOD, connection.headers, events);
     const upstream: Upstream = { id, connection, call, opened: new Set(), introduced: false, taken: false, answered: false };
@@ -226,6 +234,7 @@ export class DeltaRelay implements DiscoveryStreamEvents {
     this.#isTaken(id);
     const response = readDeltaResponse(bytes);
     this.#deps.passed(bytes.length);
+    this.#deps.counts.responses += 1;
     upstream.answered = true;
     this.#offline = false;
     const own = this.#deps.own.get(response.typeUrl);

@@ -5,14 +5,22 @@ import { DELTA_METHOD, SOTW_METHOD } from "../../wire/grpc-server.ts";
 import { GRPC_STATUS } from "../../wire/grpc-status.ts";
 import type { Connection, Dialer } from "../dialer.ts";
 import { sentenceOf } from "../identity/workload-identity.ts";
+import { counted, createXdsCounts, noteEnd, type XdsCounts } from "./xds-counts.ts";
 
 const MOST_WAITING = 64;
+
+export interface PassingDeps {
+  readonly dialer: Dialer;
+  readonly log: Log;
+  /** Where the stream counts; streams for secrets do so nowhere. */
+  readonly counts?: XdsCounts;
+}
 
 /**
  * Joins a stream with one of the control plane, byte for byte, from its first message to the end of either: for clients that speak
  * state-of-the-world xDS, and for secrets that are not the agent's. The client connects again by itself.
  */
-export function passThrough(stream: DiscoveryStream, dialer: Dialer, log: Log): DiscoveryStreamEvents {
+export function passThrough(stream: DiscoveryStream, { dialer, log, counts = createXdsCounts() }: PassingDeps): DiscoveryStreamEvents {
   const waiting: Uint8Array[] = [];
   let call: ClientCall | undefined;
   let connection: Connection | undefined;
@@ -25,23 +33,31 @@ export function passThrough(stream: DiscoveryStream, dialer: Dialer, log: Log): 
     stream.close(GRPC_STATUS.UNAVAILABLE, error === undefined ? "the control plane ended the stream" : sentenceOf(error));
   };
   const start = async (): Promise<void> => {
-    connection = await dialer.dial();
+    connection = await counted(counts, dialer.dial());
     if (!open) return connection.channel.close();
     const path = stream.variant === "delta" ? DELTA_METHOD : SOTW_METHOD;
     call = connection.channel.open(path, connection.headers, {
-      message: (bytes) => stream.send([bytes], () => {}),
-      ended: end,
+      message(bytes) {
+        counts.responses += 1;
+        stream.send([bytes], () => {});
+      },
+      ended(error) {
+        noteEnd(counts.istiod, error);
+        end(error);
+      },
     });
     for (const bytes of waiting.splice(0)) call.send(bytes);
   };
   start().catch(end);
   return {
     message(bytes) {
+      counts.requests += 1;
       if (call !== undefined) call.send(bytes);
       else if (waiting.length < MOST_WAITING) waiting.push(Buffer.from(bytes));
       else end(new GrpcError(GRPC_STATUS.RESOURCE_EXHAUSTED, "too much was said before the control plane answered"));
     },
     ended() {
+      noteEnd(counts.envoy, undefined);
       open = false;
       call?.cancel();
       connection?.channel.close();

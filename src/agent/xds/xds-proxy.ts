@@ -1,7 +1,9 @@
 import type { DeltaRequestParts } from "../../wire/delta-frames.ts";
 import type { DiscoveryStream, DiscoveryStreamEvents } from "../../wire/discovery-stream.ts";
+import type { AgentMetric } from "../status/agent-metrics.ts";
 import { DeltaRelay, type OwnType, type RelayDeps } from "./delta-relay.ts";
 import { passThrough } from "./pass-through.ts";
+import { createXdsCounts, xdsMetrics } from "./xds-counts.ts";
 
 /** Serves configuration to the Envoy beside us. */
 export interface XdsProxy {
@@ -12,12 +14,15 @@ export interface XdsProxy {
   announce(): void;
   /** Says something on every stream that there is now (that it wants more of a type, for example). */
   say(request: Omit<DeltaRequestParts, "node">): void;
+  /** What became of its streams. */
+  readonly metrics: readonly AgentMetric[];
 }
 
 /** One stream to the control plane for each of Envoy's; delta ones outlive a control plane that goes away. */
-export function createXdsProxy(deps: Omit<RelayDeps, "connected" | "own">): XdsProxy {
+export function createXdsProxy(deps: Omit<RelayDeps, "connected" | "own" | "counts">): XdsProxy {
   const relays = new Set<DeltaRelay>();
   const own = new Map<string, OwnType>();
+  const counts = createXdsCounts();
   let connectedTo: string | undefined;
   const connected = (address: string | undefined): void => {
     if (address !== undefined && address !== connectedTo) deps.log.info({ address }, "configuration comes from the control plane");
@@ -26,7 +31,7 @@ export function createXdsProxy(deps: Omit<RelayDeps, "connected" | "own">): XdsP
   const open = (stream: Pick<DiscoveryStream, "send">): DeltaRelay => {
     for (const subscription of deps.uplink.subscriptions)
       if (!own.has(subscription.typeUrl)) own.set(subscription.typeUrl, { subscription, held: new Map() });
-    const relay = new DeltaRelay(stream, { ...deps, own, connected });
+    const relay = new DeltaRelay(stream, { ...deps, own, counts, connected });
     relays.add(relay);
     return relay;
   };
@@ -35,8 +40,9 @@ export function createXdsProxy(deps: Omit<RelayDeps, "connected" | "own">): XdsP
     relay.ended();
   };
   return {
+    metrics: xdsMetrics(counts),
     accept(stream) {
-      if (stream.variant === "sotw") return passThrough(stream, deps.dialer, deps.log);
+      if (stream.variant === "sotw") return passThrough(stream, { ...deps, counts });
       const relay = open(stream);
       return { message: (bytes) => relay.message(bytes), ended: () => close(relay) };
     },
