@@ -185,7 +185,7 @@ describe("an Envoy's configuration stream", () => {
     rig.unreachable = true;
     rig.upstreams[0]?.breakOff();
     for (let tries = 0; tries < 10; tries++) await rig.pass(15_000);
-    expect(rig.received.map(names)).toEqual([["a@1"], ["b@1"]]);
+    await expect.poll(() => rig.received.map(names)).toEqual([["a@1"], ["b@1"]]);
     rig.unreachable = false;
     await rig.pass(15_000);
     rig.upstreams[1]?.take();
