@@ -6,6 +6,7 @@ import { bodyOfResource, type DeltaResource } from "../../wire/delta-frames.ts";
 import { rewriteFields } from "../../wire/rewrite-fields.ts";
 import { EXTENSION_CONFIG_TYPE } from "../../wire/type-urls.ts";
 import type { AgentContext, AgentPart } from "../parts.ts";
+import type { AgentMetric } from "../status/agent-metrics.ts";
 import { Histogram } from "../status/histogram.ts";
 import type { SendLater } from "../xds/uplink.ts";
 import { findModule } from "./fetch-module.ts";
@@ -82,16 +83,19 @@ export const wasmModules: AgentPart = async (context) => {
     clock.after(settings.wasmPurgeMs, purge);
   };
   clock.after(settings.wasmPurgeMs, purge);
+  metrics.push(...moduleMetrics(counts, () => size), durations.metric("wasm_config_conversion_duration"));
+};
+
+function moduleMetrics(counts: Counts, entries: () => number): readonly AgentMetric[] {
   const labelled = (values: Readonly<Record<string, number>>, label: string) => () =>
     Object.entries(values).map(([name, value]) => ({ labels: { [label]: name }, value }));
-  metrics.push(
-    { name: "wasm_cache_entries", type: "gauge", values: () => [{ value: size }] },
+  return [
+    { name: "wasm_cache_entries", type: "gauge", values: () => [{ value: entries() }] },
     { name: "wasm_cache_lookup_count", type: "counter", values: labelled(counts.lookups, "hit") },
     { name: "wasm_remote_fetch_count", type: "counter", values: labelled(counts.fetches, "result") },
     { name: "wasm_config_conversion_count", type: "counter", values: labelled(counts.conversions, "result") },
-    durations.metric("wasm_config_conversion_duration"),
-  );
-};
+  ];
+}
 
 function noteEvent({ lookups, fetches }: Counts, event: Parameters<Parameters<typeof openModuleStore>[0]["note"]>[0]): void {
   if (event === "hit") lookups.true += 1;
