@@ -100,7 +100,7 @@ describe("two workloads with agents", () => {
 });
 
 describe("certificates", () => {
-  // AGENT_ROTATION_SECONDS=180 runs it as long as the promise is about; certificates then live for a minute.
+  // As long as the promise is about, and on machines of their own: agent-rotation.test.ts. AGENT_ROTATION_SECONDS=180 runs this one as long.
   const seconds = Number(process.env.AGENT_ROTATION_SECONDS ?? 36);
   const ttl = seconds > 60 ? 60 : 12;
   it(`that live for ${ttl} s are replaced for ${seconds} s without a request noticing`, { timeout: (seconds + 240) * 1_000 }, async () => {

@@ -38,8 +38,15 @@ const ISTIOD_PORT = 15_012;
 export const peerAuthentication = (mode: "STRICT" | "PERMISSIVE"): string =>
   `{apiVersion: security.istio.io/v1, kind: PeerAuthentication, metadata: {name: default, namespace: shop}, spec: {mtls: {mode: ${mode}}}}\n`;
 
+export interface HostMeshOptions {
+  /** More configuration. */
+  readonly config?: string;
+  /** More variables of the agents. */
+  readonly env?: Readonly<Record<string, string>>;
+}
+
 /** Starts it with a strict service, in `conf/peers.yaml`. Resolves when the client has been answered. */
-export async function startHostMesh(): Promise<HostMesh> {
+export async function startHostMesh({ config, env = {} }: HostMeshOptions = {}): Promise<HostMesh> {
   const issuer = createIssuer("https://id.example.com");
   const hosts = await startHosts(["client", "web"]);
   const istiod = await startIstiod({
@@ -47,6 +54,7 @@ export async function startHostMesh(): Promise<HostMesh> {
       "mesh.yaml": meshBelieving(issuer),
       "conf/web.yaml": webConfig(hosts.web, hosts.client),
       "conf/peers.yaml": peerAuthentication("STRICT"),
+      ...(config !== undefined && { "conf/more.yaml": config }),
     },
   });
   const shared = await tempDir();
@@ -66,7 +74,7 @@ export async function startHostMesh(): Promise<HostMesh> {
       token: tokenFor(issuer, name),
       labels: { app: name },
       host: hosts[name],
-      env: { ENVOY_PATH: envoy, ISTIO_META_INTERCEPTION_MODE: "REDIRECT" },
+      env: { ENVOY_PATH: envoy, ISTIO_META_INTERCEPTION_MODE: "REDIRECT", ...env },
     });
   };
   const [client, web] = await Promise.all([startAgent("client"), startAgent("web")]);

@@ -1,5 +1,5 @@
 import { onTestFinished } from "vitest";
-import { type Call, call } from "./calls.ts";
+import { type Answer, type Call, call } from "./calls.ts";
 import { eventually } from "./wait.ts";
 
 /** Requests that go on all the time, to show that an event disturbed nobody. */
@@ -10,14 +10,14 @@ export interface Traffic {
   stop(): Promise<readonly string[]>;
 }
 
-/** Calls without pause, one request after the other. */
-export function keepCalling(target: Call): Traffic {
+/** Calls without pause, one request after the other; from this machine, unless `via` says how else. */
+export function keepCalling(target: Call, via: (target: Call) => Promise<Answer> = call): Traffic {
   const failures: string[] = [];
   let good = 0;
   let stopped = false;
   const loop = (async () => {
     while (!stopped) {
-      const answer = await call(target).catch((error: unknown) => String(error));
+      const answer = await via(target).catch((error: unknown) => String(error));
       if (typeof answer !== "string" && answer.status === 200) good += 1;
       else failures.push(typeof answer === "string" ? answer : `status ${answer.status}: ${answer.body}`);
     }
