@@ -37,6 +37,8 @@ export interface IstiodOptions {
   /** Files below etc/istio, e.g. `conf/shop.yaml` or `mesh.yaml`. */
   readonly files?: Readonly<Record<string, string>>;
   readonly env?: Readonly<Record<string, string>>;
+  /** A cgroup that it runs in. */
+  readonly cgroup?: string;
   /** Its base directory, where there is one already. */
   readonly home?: string;
   /** Called as soon as the process runs, with what it wrote to stderr so far. */
@@ -170,7 +172,8 @@ function programOf(options: IstiodOptions, { home, grpcPort, securePort, httpPor
   let child: ChildProcess | undefined;
   return {
     spawn() {
-      const started = spawn(process.execPath, args, { env, cwd: home, stdio: ["ignore", "pipe", "pipe"] });
+      const [command = "", ...rest] = [...(options.cgroup === undefined ? [] : inCgroup(options.cgroup)), process.execPath, ...args];
+      const started = spawn(command, rest, { env, cwd: home, stdio: ["ignore", "pipe", "pipe"] });
       for (const name of ["stdout", "stderr"] as const) {
         started[name].on("data", (chunk: Buffer) => {
           written[name] += chunk.toString();
@@ -190,6 +193,9 @@ function programOf(options: IstiodOptions, { home, grpcPort, securePort, httpPor
     said: () => written.stdout,
   };
 }
+
+/** What runs a command in a cgroup, as the same process. */
+const inCgroup = (dir: string): readonly string[] => ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', dir];
 
 function sumSamples(text: string, name: string, labels: string): number {
   const samples = text.split("\n").filter((line) => (line.startsWith(`${name}{`) || line.startsWith(`${name} `)) && line.includes(labels));
