@@ -70,10 +70,10 @@ export const withCluster = (report: string, machine: Machine, table: readonly st
 
 /** The same for the pictures of how costs grow, each with the power of the size by which it does. */
 export function withGrowth(report: string, machine: Machine, curves: readonly Measurement[]): string {
-  const rows = curves.map(({ value, limit, details: { axis, cost } }) => {
-    const [by, what] = [String(axis), String(cost)];
-    const verdict = limit !== undefined && value > limit ? ": **more than linear**" : "";
-    return `| ${what} | ${by} | ${round(value)}${verdict} | ![${what} by ${by}](docs/plots/${plotFile({ axis: by, cost: what })}) |`;
+  const rows = curves.map(({ value, limit, details: { axis, cost, error } }) => {
+    const [by, what, chance] = [String(axis), String(cost), Number(error)];
+    const verdict = limit !== undefined && value - chance > limit ? ": **more than linear**" : "";
+    return `| ${what} | ${by} | ${round(value)} ± ${round(chance)}${verdict} | ![${what} by ${by}](docs/plots/${plotFile({ axis: by, cost: what })}) |`;
   });
   return withTable(report, GROWTH, [measuredOn(machine), "", "| cost | by | power | |", "| --- | --- | --- | --- |", ...rows]);
 }

@@ -6,7 +6,7 @@ import { parseArgs } from "node:util";
 import { clusterImpossible } from "../test/cluster/start-cluster.ts";
 import { FULL_CLUSTER, measureCluster, QUICK_CLUSTER } from "./cluster.ts";
 import { measureGeneration } from "./generation.ts";
-import { measureGrowth } from "./growth.ts";
+import { FULL_GROWTH, growthFaults, measureGrowth, QUICK_GROWTH } from "./growth.ts";
 import { type Emit, jsonLine, type Measurement } from "./measurement.ts";
 import { comparedLine, comparedTable, comparePeer, FULL_PEER, QUICK_PEER } from "./peer.ts";
 import { compareOverTls, overTlsLine, overTlsTable } from "./peer-tls.ts";
@@ -27,8 +27,8 @@ const HELP = `usage: node bench/run.ts [--quick] [--only start|generation|stream
        node bench/run.ts --peer CMD|none [--write]
        node bench/run.ts --cluster [--quick] [--peer CMD] [--write]
        node bench/run.ts --tls [--quick] [--peer CMD] [--write]
-       node bench/run.ts --growth [--write]
-       node bench/run.ts --profile [--write]
+       node bench/run.ts --growth [--quick] [--write]
+       node bench/run.ts --profile [--quick] [--write]
        node bench/run.ts --soak MINUTES
   --quick   a small scene, one turn each: shows that the bench works, measures nothing worth keeping
   --only    one group of measurements
@@ -38,7 +38,8 @@ const HELP = `usage: node bench/run.ts [--quick] [--only start|generation|stream
   --tls     the same over TLS with a token for each workload, beside ours in plaintext. CMD also serves over TLS on PORTBASE+12, with its root in
             DIRECTORY/root-cert.pem, and takes NAMESPACE:ACCOUNT for a token
   --cluster the same beside a real API server (needs \`node tools/setup.mjs cluster\`): CMD reads the cluster of DIRECTORY/kubeconfig
-  --growth  how costs grow with the number of services, endpoints, proxies and changes; --write makes pictures of it
+  --growth  how costs grow with the number of services, endpoints, proxies and changes a second; --write makes pictures of it. Ends with status 1 if one
+            grows faster than linearly
   --profile where the processor and the memory go in each kind of work, by folder
   --soak    changes, reconnects, proxies that stop reading and rude clients for so long; says whether memory, handles and results stay level,
             and ends with status 1 if something grows`;
@@ -102,7 +103,7 @@ async function main(args: readonly string[]): Promise<number> {
   if (values.cluster === true) return inCluster(values.peer === "none" ? undefined : values.peer, { quick, write });
   if (values.tls === true) return comparedOverTls(values.peer === "none" ? undefined : values.peer, { quick, write });
   if (values.peer !== undefined) return compared(values.peer, write);
-  if (values.growth === true) return growth(emit, write);
+  if (values.growth === true) return growth(emit, { quick, write });
   if (values.profile === true) {
     await profileSession(generationShape(extent), { pace: extent.churn, emit });
     if (write) await writeFile(REPORT, withProfile(await readFile(REPORT, "utf8"), machine, results));
@@ -119,18 +120,21 @@ async function main(args: readonly string[]): Promise<number> {
   return 0;
 }
 
-async function growth(emit: Emit, write: boolean): Promise<number> {
+async function growth(emit: Emit, { quick, write }: { readonly quick: boolean; readonly write: boolean }): Promise<number> {
   const machine = describeMachine();
   const measured: Measurement[] = [];
-  const curves = await measureGrowth((one) => {
+  const curves = await measureGrowth(quick ? QUICK_GROWTH : FULL_GROWTH, (one) => {
     measured.push(one);
     emit(one);
   });
-  if (!write) return 0;
-  await mkdir(PLOTS, { recursive: true });
-  for (const curve of curves) await writeFile(join(PLOTS, plotFile(curve)), plot(curve));
-  await writeFile(REPORT, withGrowth(await readFile(REPORT, "utf8"), machine, measured));
-  return 0;
+  if (write) {
+    await mkdir(PLOTS, { recursive: true });
+    for (const curve of curves) await writeFile(join(PLOTS, plotFile(curve)), plot(curve));
+    await writeFile(REPORT, withGrowth(await readFile(REPORT, "utf8"), machine, measured));
+  }
+  // What a small scene shows is no growth.
+  const faults = quick ? [] : growthFaults(curves);
+  return faults.length === 0 ? 0 : say(faults.join("\n"), 1);
 }
 
 /** Small enough that a minute has many rounds. */

@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { describe, it } from "vitest";
-import { type Sample, slope, soak, soakDoubts, soakFaults, trend } from "../../bench/soak.ts";
+import { type Sample, soak, soakDoubts, soakFaults } from "../../bench/soak.ts";
+import { slope, trend } from "../../bench/trend.ts";
 
 const SECONDS = 12;
 const ROUNDS = 6;

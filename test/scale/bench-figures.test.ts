@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:net";
 import { describe, it } from "vitest";
-import { exponent } from "../../bench/growth.ts";
+import { growthFaults, growthOf } from "../../bench/growth.ts";
 import { listeningProcess } from "../../bench/listening-process.ts";
 import { comparedTable } from "../../bench/peer.ts";
 import { compare, FIGURES, type Figure, type Run, type RunName } from "../../bench/peer-figures.ts";
@@ -77,7 +77,24 @@ describe("figures over TLS", () => {
 describe("growth", () => {
   it("is the power of the size", () => {
     const by = (power: number) => [1, 2, 4, 8].map((x) => [x, 3 * x ** power] as const);
-    for (const power of [0, 0.5, 1, 2]) assert.ok(Math.abs(exponent(by(power)) - power) < 1e-9, `${power}`);
+    for (const power of [0, 0.5, 1, 2]) assert.ok(Math.abs(growthOf(by(power)).power - power) < 1e-9, `${power}`);
+  });
+
+  it("is a fault where it is more than linear and that is no chance", () => {
+    const curve = (points: readonly (readonly [number, number])[]) => [{ axis: "services", cost: "CPU of a change", unit: "ms", points }];
+    assert.deepEqual(growthFaults(curve([1, 2, 4, 8].map((x) => [x, 10 * x]))), []);
+    assert.match(
+      growthFaults(curve([1, 2, 4, 8].map((x) => [x, 10 * x ** 2])))[0] ?? "",
+      /^CPU of a change grows with services to the power of 2.00/,
+    );
+    const scattered = [
+      [1, 10],
+      [2, 90],
+      [4, 20],
+      [8, 400],
+    ] as const;
+    assert.ok(growthOf(scattered).power > 1.15);
+    assert.deepEqual(growthFaults(curve(scattered)), []);
   });
 
   it("is drawn with every point, in a file named after it", () => {
