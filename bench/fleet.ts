@@ -87,6 +87,11 @@ export class Fleet {
     return this.#clients.length;
   }
 
+  /** Why one of them lost its stream, if one has. */
+  get lost(): string | undefined {
+    return this.#failure;
+  }
+
   /** Clients that have all they need. */
   get served(): number {
     return this.#clients.filter(({ readyAt }) => readyAt !== undefined).length;

@@ -25,6 +25,8 @@ export interface Inspector {
   cpu(work: () => Promise<void>): Promise<Spent>;
   /** The same for what was allocated, garbage included. */
   allocations(work: () => Promise<void>): Promise<Spent>;
+  /** Collects all garbage there is. */
+  collect(): Promise<void>;
   /** Lets a process go on that was started with `--inspect-wait` and waits to be looked into. */
   release(): Promise<void>;
   close(): void;
@@ -68,6 +70,7 @@ export async function inspect(port: number): Promise<Inspector> {
       await work();
       return sizesIn((await ask("HeapProfiler.stopSampling")) as HeapAnswer);
     },
+    collect: async () => void (await ask("HeapProfiler.collectGarbage")),
     release: async () => void (await ask("Runtime.runIfWaitingForDebugger")),
     close: () => socket.close(),
   };

@@ -48,6 +48,7 @@ export function describeMachine(): Machine {
 }
 
 const PROFILE: Place = { begin: "<!-- profile: written by `npm run bench -- --profile --write` -->", end: "<!-- end of profile -->" };
+const SOAK: Place = { begin: "<!-- soak: written by `npm run bench -- --soak 30 --write` -->", end: "<!-- end of soak -->" };
 const GROWTH: Place = { begin: "<!-- growth: written by `npm run bench -- --growth --write` -->", end: "<!-- end of growth -->" };
 
 /** The report with its table replaced by these results. All else in it is left alone. */
@@ -76,6 +77,17 @@ export function withGrowth(report: string, machine: Machine, curves: readonly Me
     return `| ${what} | ${by} | ${round(value)} ± ${round(chance)}${verdict} | ![${what} by ${by}](docs/plots/${plotFile({ axis: by, cost: what })}) |`;
   });
   return withTable(report, GROWTH, [measuredOn(machine), "", "| cost | by | power | |", "| --- | --- | --- | --- |", ...rows]);
+}
+
+/** The same for what develops how in a soak: by so much an hour, with the standard error. */
+export function withSoak(report: string, machine: Machine, watched: readonly Measurement[]): string {
+  const rows = watched.map(({ bench, value, unit, limit, details: { rounds, seconds, error, first, p50, last, cut, verdict } }) => {
+    const [from, middle, to] = [first, p50, last].map((one) => round(Number(one)));
+    const growth = `**${round(value)} ± ${round(Number(error))} ${unit}**`;
+    return `| ${bench} | ${growth} | ${limit} ${unit} | ${verdict} | minutes ${round(Number(seconds) / 60)}, rounds ${rounds}, first ${from}, p50 ${middle}, last ${to}, cut ${cut} |`;
+  });
+  const head = ["| what | grows by | level up to | verdict | how it came about |", "| --- | --- | --- | --- | --- |"];
+  return withTable(report, SOAK, [measuredOn(machine), "", ...head, ...rows]);
 }
 
 /** The same for where time and memory go. */

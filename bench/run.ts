@@ -12,7 +12,7 @@ import { comparedLine, comparedTable, comparePeer, FULL_PEER, QUICK_PEER } from 
 import { compareOverTls, overTlsLine, overTlsTable } from "./peer-tls.ts";
 import { plot, plotFile } from "./plot.ts";
 import { profileSession } from "./profile.ts";
-import { describeMachine, withCluster, withComparison, withGrowth, withOverTls, withProfile, withResults } from "./report.ts";
+import { describeMachine, withCluster, withComparison, withGrowth, withOverTls, withProfile, withResults, withSoak } from "./report.ts";
 import { measureRestart } from "./restart.ts";
 import { type Extent, FULL, QUICK } from "./shapes.ts";
 import { measureSigning } from "./signing.ts";
@@ -29,7 +29,7 @@ const HELP = `usage: node bench/run.ts [--quick] [--only start|generation|stream
        node bench/run.ts --tls [--quick] [--peer CMD] [--write]
        node bench/run.ts --growth [--quick] [--write]
        node bench/run.ts --profile [--quick] [--write]
-       node bench/run.ts --soak MINUTES
+       node bench/run.ts --soak MINUTES [--write]
   --quick   a small scene, one turn each: shows that the bench works, measures nothing worth keeping
   --only    one group of measurements
   --write   put the results into BENCHMARKS.md
@@ -41,7 +41,7 @@ const HELP = `usage: node bench/run.ts [--quick] [--only start|generation|stream
   --growth  how costs grow with the number of services, endpoints, proxies and changes a second; --write makes pictures of it. Ends with status 1 if one
             grows faster than linearly
   --profile where the processor and the memory go in each kind of work, by folder
-  --soak    changes, reconnects, proxies that stop reading and rude clients for so long; says whether memory, handles and results stay level,
+  --soak    changes, reconnects, proxies that stop reading or hardly read, and rude clients for so long; says whether memory, handles and results stay level,
             and ends with status 1 if something grows`;
 
 type Group = "start" | "generation" | "streams" | "large" | "restart" | "tls" | "signing";
@@ -109,12 +109,7 @@ async function main(args: readonly string[]): Promise<number> {
     if (write) await writeFile(REPORT, withProfile(await readFile(REPORT, "utf8"), machine, results));
     return 0;
   }
-  if (values.soak !== undefined) {
-    const samples = await soak({ shape: SOAK_SHAPE, seconds: Number(values.soak) * 60, emit });
-    const [faults, doubts] = [soakFaults(samples), soakDoubts(samples)];
-    const level = doubts.length === 0 ? "level: nothing stays behind" : `level, but too short to tell of ${doubts.join(", ")}`;
-    return say(faults.length === 0 ? level : faults.join("\n"), faults.length === 0 ? 0 : 1);
-  }
+  if (values.soak !== undefined) return soaked(Number(values.soak), emit, write);
   for (const [name, measure] of Object.entries(GROUPS)) if (only === undefined || only === name) await measure(extent, emit);
   if (write) await writeFile(REPORT, withResults(await readFile(REPORT, "utf8"), machine, results));
   return 0;
@@ -139,6 +134,23 @@ async function growth(emit: Emit, { quick, write }: { readonly quick: boolean; r
 
 /** Small enough that a minute has many rounds. */
 const SOAK_SHAPE = { services: 200, endpoints: 5, virtualServices: 50, destinationRules: 50, namespaces: 10, proxies: 60, classes: 10 };
+
+async function soaked(minutes: number, emit: Emit, write: boolean): Promise<number> {
+  const machine = describeMachine();
+  const measured: Measurement[] = [];
+  const samples = await soak({
+    shape: SOAK_SHAPE,
+    seconds: minutes * 60,
+    emit(one) {
+      measured.push(one);
+      emit(one);
+    },
+  });
+  if (write) await writeFile(REPORT, withSoak(await readFile(REPORT, "utf8"), machine, measured));
+  const [faults, doubts] = [soakFaults(samples), soakDoubts(samples)];
+  const level = doubts.length === 0 ? "level: nothing stays behind" : `level, but too short to tell of ${doubts.join(", ")}`;
+  return say(faults.length === 0 ? level : faults.join("\n"), faults.length === 0 ? 0 : 1);
+}
 
 async function compared(peer: string, write: boolean): Promise<number> {
   const machine = describeMachine();

@@ -4,7 +4,9 @@ import { connect, type Socket } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { systemClock } from "../src/base/clock.ts";
+import { freePort } from "../test/support/ports.ts";
 import { Fleet, reachesAll } from "./fleet.ts";
+import { type Inspector, inspect } from "./inspector.ts";
 import { type Emit, type Measurement, quantile, round } from "./measurement.ts";
 import { memoryMb } from "./process-usage.ts";
 import { endpointEdit, replaceFile, routeEdit, type SceneShape, sceneProxies, writeScene } from "./scene.ts";
@@ -16,6 +18,8 @@ export interface SoakOptions {
   readonly seconds: number;
   /** On a slow machine it takes longer, so that there are so many rounds. */
   readonly leastRounds?: number;
+  /** Collects all garbage before each sample, so that even a short soak tells what stays in the heap. */
+  readonly collects?: boolean;
   readonly emit: Emit;
 }
 
@@ -28,6 +32,8 @@ export interface Sample {
   readonly handles: number;
   readonly nodes: number;
   readonly edges: number;
+  /** Streams that the server has cut so far because they did not take what they were sent. */
+  readonly cut: number;
 }
 
 interface Soak {
@@ -36,8 +42,13 @@ interface Soak {
   readonly server: MeasuredServer;
   readonly fleet: Fleet;
   readonly rude: Set<Socket>;
-  /** Proxies that were served and then stopped reading; the oldest are left to the server to find out. */
+  /** Proxies that were served and then stopped reading; those of some rounds ago go by themselves. */
   readonly deaf: Fleet[];
+  /** The same, which stay until the server cuts them: these take nothing, … */
+  readonly stuck: Fleet[];
+  /** … and these a few bytes at a time. */
+  readonly slow: Fleet[];
+  readonly inspector: Inspector | undefined;
 }
 
 interface Watched {
@@ -61,8 +72,14 @@ const REPLACED = 5;
 const RUDE = 5;
 /** Proxies that stop reading in each round, and for how many rounds they are left alone. */
 const DEAF = 2;
-const DEAF_ROUNDS = 3;
-const SMALL_WINDOW = 65_535;
+const DEAF_ROUNDS = 1;
+/** Less than a response takes: what such a proxy is sent stays with the server. */
+const SMALL_WINDOW = 4_096;
+/** What those who are not quite deaf take, and how often. */
+const TRICKLE_BYTES = 64;
+const TRICKLE_MS = 100;
+/** Whoever has not taken a response by then is cut. */
+const SEND_TIMEOUT_S = 3;
 const WARM_UP = 0.3;
 const SETTLE_MS = 250;
 
@@ -70,37 +87,49 @@ const SETTLE_MS = 250;
  * Churn without end: routes and endpoints change, proxies come back or stop reading, strangers send garbage or say nothing. What the server holds is
  * sampled in each round, in the same state of the mesh, so that anything that stays behind shows.
  */
-export async function soak({ shape, seconds, leastRounds = 1, emit }: SoakOptions): Promise<readonly Sample[]> {
+export async function soak({ shape, seconds, leastRounds = 1, collects = false, emit }: SoakOptions): Promise<readonly Sample[]> {
   const home = await mkdtemp(join(tmpdir(), "soak-"));
   await writeScene(home, shape);
-  const server = await startServer(home);
+  const port = collects ? await freePort() : undefined;
+  const server = await startServer(home, {
+    PILOT_XDS_SEND_TIMEOUT: `${SEND_TIMEOUT_S}s`,
+    ...(port !== undefined && { NODE_OPTIONS: `--inspect=127.0.0.1:${port}` }),
+  });
   const fleet = new Fleet(server.grpcPort);
-  const running: Soak = { shape, home, server, fleet, rude: new Set(), deaf: [] };
+  const inspector = port === undefined ? undefined : await inspect(port);
+  const running: Soak = { shape, home, server, fleet, rude: new Set(), deaf: [], stuck: [], slow: [], inspector };
   const samples: Sample[] = [];
+  const stopTrickling = trickle(running.slow);
   try {
     await fleet.connect(sceneProxies(shape));
     const start = systemClock.monotonic();
     for (let round = 1; round <= leastRounds || systemClock.monotonic() - start < seconds * 1000; round++) {
       await churn(running, round);
-      samples.push({ seconds: (systemClock.monotonic() - start) / 1000, ...(await sample(server)) });
+      samples.push({ seconds: (systemClock.monotonic() - start) / 1000, ...(await sample(running)) });
     }
     report(samples, { shape, seconds, emit });
     return samples;
   } finally {
+    stopTrickling();
+    inspector?.close();
     for (const socket of running.rude) socket.destroy();
-    for (const one of running.deaf) one.close();
+    for (const one of [...running.deaf, ...running.stuck, ...running.slow]) one.close();
     fleet.close();
     await server.stop();
     await rm(home, { recursive: true, force: true });
   }
 }
 
-async function churn({ shape, home, server, fleet, rude, deaf }: Soak, round: number): Promise<void> {
-  const listeners = new Fleet(server.grpcPort, { window: SMALL_WINDOW });
-  await listeners.connect(sceneProxies(shape).slice(0, DEAF));
-  listeners.stall();
-  deaf.push(listeners);
+async function churn({ shape, home, server, fleet, rude, deaf, stuck, slow }: Soak, round: number): Promise<void> {
+  for (const group of [deaf, stuck, slow]) {
+    const listeners = new Fleet(server.grpcPort, { window: SMALL_WINDOW });
+    await listeners.connect(sceneProxies(shape).slice(0, DEAF));
+    listeners.stall();
+    group.push(listeners);
+  }
   if (deaf.length > DEAF_ROUNDS) deaf.shift()?.close();
+  // Those whom the server has cut have nothing left to close.
+  for (const group of [stuck, slow]) group.splice(0, group.length, ...group.filter(({ lost }) => lost === undefined));
   for (const edit of [routeEdit(round), endpointEdit(round)]) {
     await fleet.observe(await replaceFile(home, edit), reachesAll(edit));
   }
@@ -108,6 +137,20 @@ async function churn({ shape, home, server, fleet, rude, deaf }: Soak, round: nu
   rude.clear();
   for (let i = 0; i < RUDE; i++) rude.add(rudeClient(server.grpcPort, i));
   await fleet.replace(REPLACED);
+}
+
+/** Has all of them take a few bytes now and then. Gives what ends it. */
+function trickle(groups: readonly Fleet[]): () => void {
+  let over = false;
+  const again = (): void => {
+    if (over) return;
+    for (const group of groups) group.trickle(TRICKLE_BYTES);
+    systemClock.after(TRICKLE_MS, again);
+  };
+  again();
+  return () => {
+    over = true;
+  };
 }
 
 const PREFACE = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -122,16 +165,23 @@ function rudeClient(port: number, kind: number): Socket {
   return socket;
 }
 
-async function sample({ pid, metricsUrl }: MeasuredServer): Promise<Omit<Sample, "seconds">> {
+async function sample({ server: { pid, metricsUrl }, inspector }: Soak): Promise<Omit<Sample, "seconds">> {
   const handles = await settledHandles(pid);
+  if (inspector !== undefined) {
+    await inspector.collect();
+    // It is told of a collection a little later.
+    await systemClock.sleep(SETTLE_MS);
+  }
   const text = await (await fetch(metricsUrl)).text();
   const metric = (name: string): number => Number(new RegExp(`^${name} (\\S+)`, "m").exec(text)?.[1] ?? Number.NaN);
   return {
     rssMb: memoryMb(pid).rss,
-    heapMb: metric("istiod_heap_live_bytes") / (1024 * 1024),
+    // 0 is what a server says that has not collected its garbage yet.
+    heapMb: metric("istiod_heap_live_bytes") / (1024 * 1024) || Number.NaN,
     handles,
     nodes: metric("istiod_engine_nodes"),
     edges: metric("istiod_engine_edges"),
+    cut: metric("pilot_xds_write_timeout"),
   };
 }
 
@@ -153,6 +203,7 @@ function report(samples: readonly Sample[], { shape, seconds, emit }: SoakOption
     const details = {
       ...{ services: shape.services, streams: shape.proxies, seconds, rounds: samples.length },
       ...{ error, first: values[0] ?? 0, p50: quantile(values, 0.5), last: values.at(-1) ?? 0, verdict },
+      cut: samples.at(-1)?.cut ?? 0,
     };
     emit({ bench, value, unit, limit, details });
   }
@@ -162,6 +213,7 @@ function report(samples: readonly Sample[], { shape, seconds, emit }: SoakOption
 export function soakFaults(samples: readonly Sample[]): readonly string[] {
   return WATCHED.flatMap((watched) => {
     const { slope: value, error, verdict } = judge(levelOf(samples), watched);
+    if (verdict === "not measured") return [`${watched.bench}: was not measured`];
     if (verdict !== "grows") return [];
     return [`${watched.bench}: grows by ${round(value)} ± ${round(error)} ${watched.unit}; ${watched.limit} would be level`];
   });
@@ -171,12 +223,13 @@ export function soakFaults(samples: readonly Sample[]): readonly string[] {
 export const soakDoubts = (samples: readonly Sample[]): readonly string[] =>
   WATCHED.filter((watched) => judge(levelOf(samples), watched).verdict === "too short to tell").map(({ bench }) => bench);
 
-type Verdict = "level" | "grows" | "too short to tell";
+type Verdict = "level" | "grows" | "too short to tell" | "not measured";
 
 /** What could be chance is not held against anybody, nor what a process does in its first minutes. */
 function judge(level: readonly Sample[], { limit, of, seconds }: Watched): { slope: number; error: number; verdict: Verdict } {
   const found = trend(level.map((sample) => [sample.seconds / 3600, of(sample)]));
   const lasted = (level.at(-1)?.seconds ?? 0) - (level[0]?.seconds ?? 0);
+  if (!Number.isFinite(found.slope)) return { ...found, verdict: "not measured" };
   const grows = found.slope - 2 * found.error > limit;
   return { ...found, verdict: !grows ? "level" : lasted < seconds ? "too short to tell" : "grows" };
 }

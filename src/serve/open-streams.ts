@@ -71,7 +71,7 @@ export async function openStreams(given: StreamsOptions): Promise<OpenedStreams>
     metrics: metrics.xds,
     names,
     receipts,
-    settings: { admittedPerSecond: settings.admittedPerSecond },
+    settings: { admittedPerSecond: settings.admittedPerSecond, sendTimeoutMs: settings.xdsSendTimeoutMs },
     pushed(summary) {
       lastPush = summary;
       logRound(log, summary);

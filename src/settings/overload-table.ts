@@ -10,6 +10,13 @@ export const OVERLOAD_SETTINGS = {
     about:
       "Proxies let in within a second when many come at once; the others wait. 0 lets in as many as can be served, which is found out while they are; Istio guesses it from the number of processors.",
   },
+  xdsSendTimeoutMs: {
+    env: "PILOT_XDS_SEND_TIMEOUT",
+    type: "duration",
+    default: "5m",
+    restart: true,
+    about: "How long a proxy may take over one response. Whoever has not taken all of it by then is cut and may come again.",
+  },
   memoryLimitBytes: {
     env: "ISTIO_MEMORY_LIMIT_BYTES",
     type: "int",
