@@ -6,7 +6,7 @@ import { type Cluster, startCluster } from "../test/cluster/start-cluster.ts";
 import { type ClusterShape, clusterClasses, clusterProxies, clusterSceneMb, slicePatch, writeClusterScene } from "./cluster-scene.ts";
 import { type Contestant, startOurs, startPeer } from "./contestant.ts";
 import { Fleet, reachesAll } from "./fleet.ts";
-import { median, quantile } from "./measurement.ts";
+import { median, quantile, tellRaw } from "./measurement.ts";
 import { type Compared, compared, type Goal } from "./peer-figures.ts";
 import { cpuMs, forgetPeak, memoryMb } from "./process-usage.ts";
 import { foundLoadClient, type LoadClient, loadClient } from "./xdsload.ts";
@@ -86,7 +86,9 @@ export async function measureCluster(
     const size: Compared = { scenario: "objects to read, as JSON", unit: "MB", ours: await clusterSceneMb(cluster) };
     const match = { cluster, extent, client, work };
     const own = await runOne({ ...match, start: () => startBeside(cluster, work) });
+    tellRaw({ who: "ours", run: "cluster", ...own });
     const other = command === undefined ? undefined : await runOne({ ...match, start: () => startOther(command, cluster, work) });
+    if (other !== undefined) tellRaw({ who: "peer", run: "cluster", ...other });
     const rows = [size, ...FIGURES.map(({ read, ...goal }) => compared(goal, read(own), other && read(other)))];
     for (const row of rows) told(row);
     return rows;

@@ -1,65 +1,94 @@
 import { join } from "node:path";
+import { tellRaw } from "./measurement.ts";
 import type { Compared, Run, RunName } from "./peer-figures.ts";
 import type { LoadClient, LoadLine } from "./xdsload.ts";
 
 /** How many times what a bare server needs for the same bytes ours may take. */
 const FLOOR_TIMES = 1.5;
 
-/** A row that has a floor: what ours took, and what it sent for it. */
+/** A row that has a floor: what ours took, how long the last proxy waited for it where that says something, and what it sent for it. */
 interface Floored {
   readonly scenario: string;
   readonly run: RunName;
   readonly mode: string;
   cpu(line: LoadLine): number | undefined;
+  last?(line: LoadLine): number | undefined;
   sent(line: LoadLine): { readonly messages: number; readonly bytes: number } | undefined;
 }
 
-const change = { cpu: (line: LoadLine) => line.srv_cpu_s_per_change, sent: (line: LoadLine) => line.iterations?.at(-1)?.received?.total };
+const change = {
+  cpu: (line: LoadLine) => line.srv_cpu_s_per_change,
+  last: (line: LoadLine) => line.median_last_ms,
+  sent: (line: LoadLine) => line.iterations?.at(-1)?.received?.total,
+};
 
 /** Rows in which something is sent; the others have no floor. */
-const FLOORED: readonly Floored[] = [
+export const FLOORED: readonly Floored[] = [
   {
     scenario: "all proxies initialised",
     run: "plain",
     mode: "init",
     cpu: (line) => line.srv_cpu_until_init_s,
+    last: (line) => line.init_total_ms,
     sent: (line) => line.received?.total,
   },
   { scenario: "route change", run: "plain", mode: "route-change", ...change },
   { scenario: "route change, VHDS", run: "vhds", mode: "route-change", ...change },
   { scenario: "endpoint change", run: "plain", mode: "endpoint-change", ...change },
   { scenario: "change for 10 of 500", run: "plain", mode: "noop-change", ...change },
+  // When the last proxy has it depends on when the last change was made.
+  {
+    scenario: "5 changes a second for 10 s",
+    run: "plain",
+    mode: "churn",
+    cpu: (line) => line.srv_cpu_s,
+    sent: (line) => line.received?.total,
+  },
 ];
 
 /** What a server that only sends bytes needs for those that ours sent, to as many clients. */
 export async function floors(client: LoadClient, ours: ReadonlyMap<RunName, Run>, proxies: number): Promise<readonly Compared[]> {
   const rows: Compared[] = [];
-  for (const { scenario, run, mode, cpu, sent } of FLOORED) {
-    const line = ours.get(run)?.lines.get(mode);
-    const mine = line && cpu(line);
-    const all = line && sent(line);
-    if (mine === undefined || all === undefined) continue;
+  for (const floored of FLOORED) {
+    const line = ours.get(floored.run)?.lines.get(floored.mode);
+    const all = line && floored.sent(line);
+    if (line === undefined || all === undefined || all.messages === 0) continue;
     const clients = Math.min(proxies, all.messages);
     const messages = Math.max(1, Math.round(all.messages / clients));
     const bytes = Math.round(all.bytes / clients / messages);
     const args = ["--proxies", String(clients), "--bytes", String(bytes), "--messages", String(messages), "--node", process.execPath];
-    const [floor] = await client.run("floor", [...args, "--script", join(client.restartScript, "../floor.mjs"), "--label", mode]);
-    if (floor?.server === undefined) continue;
-    const { send_cpu_s, accept_cpu_s } = floor.server;
-    rows.push(againstFloor(scenario, mine, mode === "init" ? send_cpu_s + accept_cpu_s : send_cpu_s));
+    const script = ["--script", join(client.restartScript, "../floor.mjs"), "--label", floored.mode];
+    const [floor] = await client.run("floor", [...args, ...script], (said) => tellRaw({ who: "floor", run: floored.run, ...said }));
+    if (floor !== undefined) rows.push(...againstFloor(floored, line, floor));
   }
   return rows;
 }
 
-function againstFloor(scenario: string, ours: number, needed: number): Compared {
+/** The rows of one floor: CPU, and the time to the last proxy where there is one. */
+export function againstFloor({ scenario, mode, cpu, last }: Floored, line: LoadLine, floor: LoadLine): readonly Compared[] {
+  if (floor.server === undefined) return [];
+  const { send_cpu_s, accept_cpu_s, send_wall_s } = floor.server;
+  const init = mode === "init";
+  // Proxies that connect are waited for from their first connection on, those that are there from the first byte to the last acknowledgement.
+  const needed = init ? floor.all_received?.last_ms : send_wall_s * 1000;
+  return [
+    ...row(`${scenario}, ours against the floor`, {
+      unit: "CPU s of the floor",
+      ours: cpu(line),
+      needed: init ? send_cpu_s + accept_cpu_s : send_cpu_s,
+    }),
+    ...row(`${scenario} to the last proxy, ours against the floor`, { unit: "ms of the floor", ours: last?.(line), needed }),
+  ];
+}
+
+interface AgainstFloor {
+  readonly unit: Compared["unit"];
+  readonly ours: number | undefined;
+  readonly needed: number | undefined;
+}
+
+function row(scenario: string, { unit, ours, needed }: AgainstFloor): readonly Compared[] {
+  if (ours === undefined || needed === undefined || needed === 0) return [];
   const ratio = ours / needed;
-  return {
-    scenario: `${scenario}, ours against the floor`,
-    unit: "CPU s of the floor",
-    ours,
-    peer: needed,
-    ratio,
-    goal: `at most ${FLOOR_TIMES}×`,
-    ok: ratio <= FLOOR_TIMES,
-  };
+  return [{ scenario, unit, ours, peer: needed, ratio, goal: `at most ${FLOOR_TIMES}×`, ok: ratio <= FLOOR_TIMES }];
 }

@@ -37,3 +37,6 @@ export const round = (value: number): number => (Math.abs(value) >= 100 ? Math.r
 
 const rounded = (details: Measurement["details"]): Measurement["details"] =>
   Object.fromEntries(Object.entries(details).map(([name, value]) => [name, typeof value === "number" ? round(value) : value]));
+
+/** Says what was measured as soon as it is known, beside the rows that are made of it: a run that fails late loses nothing. */
+export const tellRaw = (line: object): void => void process.stderr.write(`${JSON.stringify(line)}\n`);

@@ -82,7 +82,7 @@ function resentMb({ resent }: LoadLine): number {
 /** A figure of both, and whether ours is where it should be. */
 export interface Compared {
   readonly scenario: string;
-  readonly unit: Goal["unit"] | "CPU s of the floor";
+  readonly unit: Goal["unit"] | "CPU s of the floor" | "ms of the floor";
   readonly ours: number;
   readonly peer?: number;
   readonly ratio?: number;

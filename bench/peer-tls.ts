@@ -36,10 +36,12 @@ export async function compareOverTls(
   const work = mkdtempSync(join(tmpdir(), "bench-tls-"));
   const names: readonly RunName[] = ["plain", "vhds", "restart"];
   try {
-    const plaintext = await runAll(names, { client, extent, work, start: startOurs });
-    const ours = await runAll(names, { client, extent, work, ...believingTokens(extent) });
+    const plaintext = await runAll(names, { who: "ours in plaintext", client, extent, work, start: startOurs });
+    const ours = await runAll(names, { who: "ours", client, extent, work, ...believingTokens(extent) });
     const peer: Runs =
-      command === undefined ? new Map() : await runAll(["plain", "restart"], { client, extent, work, ...believingTexts(command) });
+      command === undefined
+        ? new Map()
+        : await runAll(["plain", "restart"], { who: "peer", client, extent, work, ...believingTexts(command) });
     const rows = FIGURES.filter(({ scenario }) => !BEFORE_CONNECTIONS.includes(scenario)).flatMap(
       (figure) => overTls(figure, { plaintext, ours, peer }) ?? [],
     );

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Contestant, startOurs, startPeer } from "./contestant.ts";
 import { floors } from "./floors.ts";
-import { round } from "./measurement.ts";
+import { round, tellRaw } from "./measurement.ts";
 import { type Compared, compare, FIGURES, type Run, type RunName } from "./peer-figures.ts";
 import { type LoadClient, type LoadLine, type LoadShape, loadClient } from "./xdsload.ts";
 
@@ -11,17 +11,21 @@ import { type LoadClient, type LoadLine, type LoadShape, loadClient } from "./xd
 export interface PeerExtent {
   readonly scene: LoadShape;
   readonly restarted: LoadShape;
+  /** A restart takes less than a second, into which whatever else the machine does falls or not: of so many counts the one in the middle. */
+  readonly restarts: number;
 }
 
 export const FULL_PEER: PeerExtent = {
   scene: { services: 1000, endpoints: 10, virtualServices: 200, destinationRules: 200, namespaces: 50, proxies: 500, classes: 50 },
   restarted: { services: 500, endpoints: 5, virtualServices: 100, destinationRules: 100, namespaces: 20, proxies: 200, classes: 20 },
+  restarts: 5,
 };
 
 /** Just large enough that every row has something to measure. */
 export const QUICK_PEER: PeerExtent = {
   scene: { services: 40, endpoints: 3, virtualServices: 8, destinationRules: 8, namespaces: 4, proxies: 20, classes: 4 },
   restarted: { services: 20, endpoints: 2, virtualServices: 4, destinationRules: 4, namespaces: 2, proxies: 8, classes: 2 },
+  restarts: 1,
 };
 
 const MODES = {
@@ -39,10 +43,10 @@ export async function comparePeer(
   const client = loadClient();
   const work = mkdtempSync(join(tmpdir(), "bench-peer-"));
   try {
-    const ours = await runAll(["plain", "vhds", "restart"], { client, extent, work, start: startOurs });
+    const ours = await runAll(["plain", "vhds", "restart"], { who: "ours", client, extent, work, start: startOurs });
     const start = (scene: string, directory: string) => startPeer(command ?? "", scene, directory);
     const peer: ReadonlyMap<RunName, Run> =
-      command === undefined ? new Map() : await runAll(["plain", "restart"], { client, extent, work, start });
+      command === undefined ? new Map() : await runAll(["plain", "restart"], { who: "peer", client, extent, work, start });
     const rows = [...FIGURES.flatMap((figure) => compare(figure, ours, peer) ?? []), ...(await floors(client, ours, extent.scene.proxies))];
     for (const row of rows) told(row);
     return rows;
@@ -53,6 +57,8 @@ export async function comparePeer(
 
 /** One contestant and what it is measured in. */
 export interface Match {
+  /** What it is called in what is told while it is measured. */
+  readonly who: string;
   readonly client: LoadClient;
   readonly extent: PeerExtent;
   readonly work: string;
@@ -68,19 +74,16 @@ export async function runAll(names: readonly RunName[], match: Match): Promise<R
   return runs;
 }
 
-/** A restart takes less than a second, into which whatever else the machine does falls or not: of so many counts the one in the middle. */
-const RESTARTS = 5;
-
 async function middleRestart(match: Match): Promise<Run> {
   const runs: Run[] = [];
-  while (runs.length < RESTARTS) runs.push(await runOne("restart", match));
+  while (runs.length < match.extent.restarts) runs.push(await runOne("restart", match));
   const cpu = (run: Run): number => run.lines.get("restart")?.srv_cpu_s ?? 0;
-  return runs.toSorted((a, b) => cpu(a) - cpu(b))[Math.floor(RESTARTS / 2)] as Run;
+  return runs.toSorted((a, b) => cpu(a) - cpu(b))[Math.floor(runs.length / 2)] as Run;
 }
 
 const inPlaintext = ({ grpcPort }: Contestant): readonly string[] => ["--address", `127.0.0.1:${grpcPort}`];
 
-async function runOne(name: RunName, { client, extent, work, start, calls = inPlaintext }: Match): Promise<Run> {
+async function runOne(name: RunName, { who, client, extent, work, start, calls = inPlaintext }: Match): Promise<Run> {
   const directory = mkdtempSync(join(work, `${name}-`));
   const shape = name === "restart" ? extent.restarted : extent.scene;
   const scene = join(directory, "scene");
@@ -88,14 +91,17 @@ async function runOne(name: RunName, { client, extent, work, start, calls = inPl
   client.generate(scene, shape);
   const contestant = await start(scene, directory);
   try {
-    const lines = await client.run("run", [
+    const ready = { readyMs: contestant.readyMs, rssMb: contestant.rssAtReadyMb };
+    tellRaw({ who, run: name, mode: "start", ...ready });
+    const flags = [
       ...calls(contestant, { scene, work: directory }),
       ...["--gen", scene, "--pid-file", contestant.pidFile],
       ...["--proxies", String(shape.proxies), "--classes", String(shape.classes), "--mode", MODES[name]],
       ...(name === "vhds" ? ["--vhds"] : []),
       ...(name === "restart" ? ["--restart-cmd", `${client.restartScript} ${contestant.pidFile} ${contestant.readyUrl}`] : []),
-    ]);
-    return { lines: byMode(lines), start: { readyMs: contestant.readyMs, rssMb: contestant.rssAtReadyMb } };
+    ];
+    const lines = await client.run("run", flags, (line) => tellRaw({ who, run: name, ...line }));
+    return { lines: byMode(lines), start: ready };
   } finally {
     await contestant.stop();
   }

@@ -24,7 +24,7 @@ import { measureTls } from "./tls.ts";
 const REPORT = join(import.meta.dirname, "../BENCHMARKS.md");
 const PLOTS = join(import.meta.dirname, "../docs/plots");
 const HELP = `usage: node bench/run.ts [--quick] [--only start|generation|streams|large|restart|tls|signing] [--write]
-       node bench/run.ts --peer CMD|none [--write]
+       node bench/run.ts --peer CMD|none [--quick] [--write]
        node bench/run.ts --cluster [--quick] [--peer CMD] [--write]
        node bench/run.ts --tls [--quick] [--peer CMD] [--write]
        node bench/run.ts --growth [--quick] [--write]
@@ -34,7 +34,7 @@ const HELP = `usage: node bench/run.ts [--quick] [--only start|generation|stream
   --only    one group of measurements
   --write   put the results into BENCHMARKS.md
   --peer    compare with another control plane, driven by the load client of ../shared/tools (needs Go). CMD DIRECTORY PORTBASE serves
-            DIRECTORY/config in plaintext on PORTBASE+10 and answers 200 on PORTBASE+80/ready; "none" measures ours alone in the same way
+            DIRECTORY/config in plaintext on PORTBASE+10 and answers 200 on PORTBASE+80/ready; "none" measures ours alone in the same way. What the client says is told on stderr as it comes
   --tls     the same over TLS with a token for each workload, beside ours in plaintext. CMD also serves over TLS on PORTBASE+12, with its root in
             DIRECTORY/root-cert.pem, and takes NAMESPACE:ACCOUNT for a token
   --cluster the same beside a real API server (needs \`node tools/setup.mjs cluster\`): CMD reads the cluster of DIRECTORY/kubeconfig
@@ -102,7 +102,7 @@ async function main(args: readonly string[]): Promise<number> {
   await warmUp();
   if (values.cluster === true) return inCluster(values.peer === "none" ? undefined : values.peer, { quick, write });
   if (values.tls === true) return comparedOverTls(values.peer === "none" ? undefined : values.peer, { quick, write });
-  if (values.peer !== undefined) return compared(values.peer, write);
+  if (values.peer !== undefined) return compared(values.peer, { quick, write });
   if (values.growth === true) return growth(emit, { quick, write });
   if (values.profile === true) {
     await profileSession(generationShape(extent), { pace: extent.churn, emit });
@@ -152,9 +152,11 @@ async function soaked(minutes: number, emit: Emit, write: boolean): Promise<numb
   return say(faults.length === 0 ? level : faults.join("\n"), faults.length === 0 ? 0 : 1);
 }
 
-async function compared(peer: string, write: boolean): Promise<number> {
+async function compared(peer: string, { quick, write }: { readonly quick: boolean; readonly write: boolean }): Promise<number> {
   const machine = describeMachine();
-  const rows = await comparePeer(peer === "none" ? undefined : peer, FULL_PEER, (row) => process.stdout.write(`${comparedLine(row)}\n`));
+  const rows = await comparePeer(peer === "none" ? undefined : peer, quick ? QUICK_PEER : FULL_PEER, (row) =>
+    process.stdout.write(`${comparedLine(row)}\n`),
+  );
   if (write) await writeFile(REPORT, withComparison(await readFile(REPORT, "utf8"), machine, comparedTable(rows)));
   return 0;
 }

@@ -39,7 +39,12 @@ export interface LoadLine {
   readonly received?: { readonly total?: Received };
   readonly served?: Spread;
   readonly other_busy_cores?: number;
-  readonly server?: { readonly send_cpu_s: number; readonly accept_cpu_s: number; readonly rss_peak_mb: number };
+  readonly server?: {
+    readonly send_cpu_s: number;
+    readonly send_wall_s: number;
+    readonly accept_cpu_s: number;
+    readonly rss_peak_mb: number;
+  };
   readonly all_received?: Spread;
   readonly csr_per_s?: number;
   readonly srv_cpu_ms_per_csr?: number;

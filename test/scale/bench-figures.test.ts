@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { createServer } from "node:net";
 import { describe, it } from "vitest";
+import { againstFloor, FLOORED } from "../../bench/floors.ts";
 import { growthFaults, growthOf } from "../../bench/growth.ts";
 import { listeningProcess } from "../../bench/listening-process.ts";
 import { comparedTable } from "../../bench/peer.ts";
@@ -50,6 +51,26 @@ describe("figures beside a peer", () => {
   it("are told as missed in the table", () => {
     const row = compare(figure("all proxies initialised", "CPU s"), ours, peer);
     assert.ok(row !== undefined && comparedTable([row]).at(-1)?.includes("10×: **missed**"));
+  });
+});
+
+describe("floors", () => {
+  const floored = (mode: string) => FLOORED.find((one) => one.mode === mode) ?? assert.fail(mode);
+  const server = { send_cpu_s: 1, send_wall_s: 0.1, accept_cpu_s: 0.5, rss_peak_mb: 1 };
+  const floor = { mode: "floor", server, all_received: { n: 1, last_ms: 1_000 } };
+
+  it("are of CPU and of the time to the last proxy", () => {
+    const ratios = (mode: string, line: LoadLine) =>
+      againstFloor(floored(mode), line, floor).map(({ unit, ratio, ok }) => [unit, ratio, ok]);
+    assert.deepEqual(ratios("init", { mode: "init", srv_cpu_until_init_s: 3, init_total_ms: 1_200 }), [
+      ["CPU s of the floor", 2, false],
+      ["ms of the floor", 1.2, true],
+    ]);
+    assert.deepEqual(ratios("route-change", { mode: "route-change", srv_cpu_s_per_change: 1, median_last_ms: 200 }), [
+      ["CPU s of the floor", 1, true],
+      ["ms of the floor", 2, false],
+    ]);
+    assert.deepEqual(ratios("churn", { mode: "churn", srv_cpu_s: 1.25 }), [["CPU s of the floor", 1.25, true]]);
   });
 });
 
