@@ -2,8 +2,11 @@ import { readFile, stat } from "node:fs/promises";
 import { isAbsolute, join, resolve } from "node:path";
 import { canonicalAddress, isIp } from "../base/address.ts";
 import { EdgeError } from "../base/errors.ts";
+import { type KeyKind, RSA_BITS } from "../pki/keys.ts";
 import type { AgentSettings } from "../settings/agent-table.ts";
 import { readAgentSettings } from "../settings/read-settings.ts";
+import type { CallHeaders } from "../wire/grpc-channel.ts";
+import { callHeaders } from "./call-headers.ts";
 import { parseTargets, type Target } from "./control-plane-address.ts";
 import { readMeshFile } from "./mesh-file.ts";
 import type { AgentProxyType } from "./node-identity.ts";
@@ -43,6 +46,9 @@ export interface AgentConfig extends AgentHost {
   readonly isAddressAssumed: boolean;
   /** Where certificates are signed; empty: nowhere. */
   readonly ca: readonly Target[];
+  readonly keyKind: KeyKind;
+  /** Headers of the user's for calls. */
+  readonly headers: { readonly xds: CallHeaders; readonly ca: CallHeaders };
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   readonly paths: AgentPaths;
@@ -54,7 +60,7 @@ export interface AgentPaths {
   readonly xdsSocket: string;
   readonly sdsSocket: string;
   readonly lastGood: string;
-  /** Undefined where no copies are asked for. */
+  /** Where the certificate lies in files: copies of ours, or, with FILE_MOUNTED_CERTS, what others put there. Undefined where no copies are asked for. */
   readonly certificates: string | undefined;
   /** What gRPC libraries read. */
   readonly grpcBootstrap: string;
@@ -70,6 +76,8 @@ export async function readAgentConfig(host: AgentHost): Promise<AgentConfig> {
   const { settings, faults } = readAgentSettings(said);
   const [fault] = faults;
   if (fault !== undefined) throw new EdgeError("usage", `${fault.name}: ${fault.message}`);
+  if (settings.fileMountedCerts && settings.provisionedCerts !== "")
+    throw new EdgeError("usage", "FILE_MOUNTED_CERTS and PROV_CERT exclude each other");
   const meshFile = await readMeshFile(resolve(baseDir, settings.meshConfig));
   const proxy = await readProxyConfig(settings.proxyConfig, meshFile);
   const env = { ...proxy.nodeMetadata, ...said };
@@ -78,7 +86,7 @@ export async function readAgentConfig(host: AgentHost): Promise<AgentConfig> {
   const named = settings.pilotAddress || settings.istioAddress || proxy.discoveryAddress;
   const address = named || (isInjected || meshFile !== undefined || (await isMachine(baseDir, env)) ? DEFAULT_ADDRESS : "");
   const discovery = parseTargets(address, rules);
-  const ca = settings.caAddress === "" ? discovery.filter(({ tls }) => tls) : parseTargets(settings.caAddress, { inPod: rules.inPod });
+  const ca = caOf(discovery, settings, rules.inPod);
   const annotations = await podInfo(join(baseDir, "etc/istio/pod/annotations"));
   return {
     ...host,
@@ -90,6 +98,8 @@ export async function readAgentConfig(host: AgentHost): Promise<AgentConfig> {
     discovery,
     isAddressAssumed: named === "" && address !== "",
     ca,
+    keyKind: keyKindOf(settings),
+    headers: { xds: callHeaders(env, "XDS_HEADER_"), ca: callHeaders(env, "CA_HEADER_") },
     labels: await podInfo(join(baseDir, "etc/istio/pod/labels")),
     annotations,
     paths: pathsOf(baseDir, settings, rules.inPod),
@@ -106,6 +116,19 @@ function workloadAddresses(instanceIp: string, interfaces: readonly InterfaceAdd
   const leftOut = new Set(excluded.split(",").map((name) => name.trim()));
   const own = interfaces.filter((one) => !leftOut.has(one.interface)).map(({ address }) => address);
   return [...new Set([...(isIp(instanceIp) ? [instanceIp] : []), ...own].map(canonicalAddress))];
+}
+
+/** Where certificates are signed: where xDS comes from, unless another place is named; nowhere where they lie in files. */
+function caOf(discovery: readonly Target[], settings: AgentSettings, inPod: boolean): readonly Target[] {
+  if (settings.fileMountedCerts) return [];
+  return settings.caAddress === "" ? discovery.filter(({ tls }) => tls) : parseTargets(settings.caAddress, { inPod });
+}
+
+/** What its key is to be: as Istio's variables say, which prefer RSA only where its size is given. */
+function keyKindOf({ rsaBits, eccAlgorithm, eccCurve }: AgentSettings): KeyKind {
+  if (rsaBits === undefined || eccAlgorithm !== undefined) return eccCurve === "P384" ? "P-384" : "P-256";
+  if (rsaBits >= RSA_BITS.least && rsaBits <= RSA_BITS.most) return `RSA-${rsaBits}`;
+  throw new EdgeError("usage", `WORKLOAD_RSA_KEY_SIZE: RSA keys have ${RSA_BITS.least} to ${RSA_BITS.most} bits`);
 }
 
 /** Whether the machine was told to join a mesh: then it is no control plane, even where nothing says whose mesh. */
@@ -125,12 +148,13 @@ const isFile = (path: string): Promise<boolean> =>
 function pathsOf(baseDir: string, settings: AgentSettings, inPod: boolean): AgentPaths {
   const work = join(baseDir, "etc/istio/proxy");
   const given = (path: string): string => (isAbsolute(path) ? path : join(baseDir, path));
+  const copies = settings.fileMountedCerts ? "etc/certs" : settings.outputCerts;
   return {
     work,
     xdsSocket: join(work, "XDS"),
     sdsSocket: join(baseDir, "var/run/secrets/workload-spiffe-uds", settings.identitySocket),
     lastGood: join(baseDir, `var/lib/istio/${inPod ? "data" : "envoy"}/last-good`),
-    certificates: settings.outputCerts === "" ? undefined : given(settings.outputCerts),
+    certificates: copies === "" ? undefined : given(copies),
     grpcBootstrap: given(settings.grpcBootstrap),
   };
 }

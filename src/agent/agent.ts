@@ -19,7 +19,7 @@ import { writeGrpcBootstrap } from "./grpc-bootstrap.ts";
 import { signAtCa } from "./identity/ca-client.ts";
 import { copyCertificates, hasCopies, readEarlierCertificate } from "./identity/certificate-copies.ts";
 import { countSigning } from "./identity/count-signing.ts";
-import { createWorkloadIdentity, type WorkloadIdentity } from "./identity/workload-identity.ts";
+import { type CertificateSource, createWorkloadIdentity, type WorkloadIdentity } from "./identity/workload-identity.ts";
 import { isServed } from "./local-socket.ts";
 import { type Metadata, type NodeIdentity, nodeBytes, nodeIdentity, serviceCluster } from "./node-identity.ts";
 import { openSockets } from "./open-sockets.ts";
@@ -60,9 +60,10 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   const [stop, now, end] = [new AbortController(), new AbortController(), new AbortController()];
   const metrics: AgentMetric[] = [];
   const identity = await makeIdentity(options, metrics);
-  const node = nodeIdentity({ ...config, hasIdentity: spire || config.ca.length > 0 });
+  const node = nodeIdentity({ ...config, hasIdentity: spire || hasCertificates(config) });
   const context = contextOf(options, { node, identity, metrics, signal: end.signal, xds: () => xds });
-  const dialer = createDialer({ ...dialOptions(options, identity), targets: config.discovery, namedRoots: config.settings.xdsRoots });
+  const way = { targets: config.discovery, namedRoots: config.settings.xdsRoots, headers: config.headers.xds };
+  const dialer = createDialer({ ...dialOptions(options, identity), ...way });
   const lastGood = openLastGood({ directory: paths.lastGood, nodeId: node.id, clock, log });
   const xds: XdsProxy = createXdsProxy({ dialer, lastGood, uplink: context, passed: giveBackMemory(clock), clock, log });
   metrics.push(...xds.metrics);
@@ -81,7 +82,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     throw error;
   });
   const letGo = holdProcess();
-  if (!spire && config.ca.length > 0) void identity.run(end.signal);
+  if (!spire && hasCertificates(config)) void identity.run(end.signal);
   const run = async (): Promise<void> => {
     try {
       if (config.settings.disableEnvoy)
@@ -118,12 +119,20 @@ const contextOf = ({ config, clock, log }: AgentOptions, { xds, ...parts }: Cont
   admin: (path) => askAdmin(config.proxy.adminPort, path),
 });
 
-const dialOptions = ({ config, clock }: AgentOptions, credentials: WorkloadIdentity) => ({
-  baseDir: config.baseDir,
-  clusterId: config.env.ISTIO_META_CLUSTER_ID || config.settings.clusterId,
-  credentials,
-  clock,
-});
+function dialOptions({ config, clock }: AgentOptions, credentials: WorkloadIdentity) {
+  const { baseDir, settings } = config;
+  const directory = resolve(baseDir, settings.provisionedCerts);
+  return {
+    baseDir,
+    clusterId: config.env.ISTIO_META_CLUSTER_ID || settings.clusterId,
+    credentials,
+    ...(settings.provisionedCerts !== "" && { provisioned: () => readEarlierCertificate(directory, clock) }),
+    clock,
+  };
+}
+
+/** Somebody signs certificates, or they lie in files. */
+const hasCertificates = ({ ca, settings }: AgentConfig): boolean => ca.length > 0 || settings.fileMountedCerts;
 
 async function makeIdentity(options: AgentOptions, metrics: AgentMetric[]): Promise<WorkloadIdentity> {
   const { config, clock, log } = options;
@@ -132,19 +141,29 @@ async function makeIdentity(options: AgentOptions, metrics: AgentMetric[]): Prom
   const signer = config.env.ISTIO_META_CERT_SIGNER ?? "";
   const signing = countSigning((csr, ttlMs) => signAtCa(dialer, { csr, ttlMs, signer }), clock);
   metrics.push(...signing.metrics);
+  const source = settings.fileMountedCerts ? await mounted(options) : undefined;
   const identity: WorkloadIdentity = createWorkloadIdentity({
     spiffeId: `spiffe://${settings.trustDomain}/ns/${settings.podNamespace}/sa/${settings.serviceAccount}`,
     ttlMs: settings.secretTtlMs,
     renewAt: settings.renewAt,
     jitter: settings.renewJitter,
     sign: signing.sign,
+    keyKind: config.keyKind,
+    ...(source !== undefined && { source }),
     ...(earlier !== undefined && { earlier }),
     clock,
     log,
   });
-  const dialer = createDialer({ ...dialOptions(options, identity), targets: config.ca, namedRoots: settings.caRoots || settings.xdsRoots });
-  if (paths.certificates !== undefined) copyCertificates(identity, { directory: paths.certificates, forAll: config.inPod, log });
+  const way = { targets: config.ca, namedRoots: settings.caRoots || settings.xdsRoots, headers: config.headers.ca };
+  const dialer = createDialer({ ...dialOptions(options, identity), ...way });
+  if (paths.certificates !== undefined && !settings.fileMountedCerts)
+    copyCertificates(identity, { directory: paths.certificates, forAll: config.inPod, log });
   return identity;
+}
+
+async function mounted({ config: { paths }, clock }: AgentOptions): Promise<CertificateSource | undefined> {
+  const { mountedCertificates } = await import("./identity/mounted-certificates.ts");
+  return paths.certificates === undefined ? undefined : mountedCertificates(paths.certificates, clock);
 }
 
 /**

@@ -6,6 +6,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { tempDir } from "../../test/support/cleanup.ts";
 import { freePort } from "../../test/support/ports.ts";
 import { systemClock } from "../base/clock.ts";
+import { callHeaders } from "./call-headers.ts";
 import { createDialer } from "./dialer.ts";
 
 /** A replica that takes connections; what it answers is nobody's concern here. */
@@ -15,6 +16,20 @@ async function replica(): Promise<{ readonly port: number; end(): void }> {
   onTestFinished(() => void server.close());
   return { port: (server.address() as AddressInfo).port, end: () => void server.close() };
 }
+
+it("sends headers of the user's, never over its own, and no credentials where they can be read", async () => {
+  const { port } = await replica();
+  const targets = [{ host: "127.0.0.1", port, tls: false, serverName: "" }];
+  const env = { XDS_HEADER_Tenant: "a", XDS_HEADER_CLUSTERID: "b", XDS_HEADER_AUTHORIZATION: "c", CA_HEADER_X: "d" };
+  const credentials = { certificate: () => undefined, roots: () => "" };
+  const options = { baseDir: "/nowhere", targets, namedRoots: "", clusterId: "mine", credentials, clock: systemClock };
+  const { channel, headers } = await createDialer({ ...options, headers: callHeaders(env, "XDS_HEADER_") }).dial();
+  channel.close();
+  expect(headers).toEqual({ tenant: "a", clusterid: "mine" });
+  for (const name of ["XDS_HEADER_", "XDS_HEADER_te", "XDS_HEADER_grpc-timeout", "XDS_HEADER_:path"])
+    expect(() => callHeaders({ [name]: "x" }, "XDS_HEADER_"), name).toThrow("names no header that can be sent");
+  expect(() => callHeaders({ XDS_HEADER_a: "x\r\ny" }, "XDS_HEADER_")).toThrow("printable");
+});
 
 it("goes to the next address after one that does not answer, or was found to be of no use, and to that one only once for it", async () => {
   const [one, two, nobody] = [await replica(), await replica(), await freePort()];

@@ -27,6 +27,10 @@ export interface DialerOptions {
   readonly namedRoots: string;
   readonly clusterId: string;
   readonly credentials: Credentials;
+  /** What is shown and trusted while there is no certificate. */
+  provisioned?(): Promise<{ readonly certificate: ClientCertificate; readonly roots: string } | undefined>;
+  /** Headers of the user's on every call; ours count where names are the same. */
+  readonly headers?: CallHeaders;
   readonly clock: Clock;
 }
 
@@ -67,18 +71,23 @@ export function createDialer(options: DialerOptions): Dialer {
   };
 }
 
-async function connect(target: Target, { baseDir, namedRoots, credentials, clusterId, clock }: DialerOptions): Promise<Connection> {
+async function connect(target: Target, options: DialerOptions): Promise<Connection> {
+  const { baseDir, namedRoots, credentials, clusterId, clock } = options;
   const address = addressOf(target);
-  const headers: Record<string, string> = { clusterid: clusterId };
+  const headers: Record<string, string> = { ...options.headers, clusterid: clusterId };
   if (!target.tls) {
+    delete headers.authorization;
     const channel = await openGrpcChannel({ to: target, clock }).catch((error: unknown) => unreachable(address, error));
     return { channel, headers, address };
   }
-  const roots = await findTrustRoots({ baseDir, named: namedRoots, target, learned: credentials.roots() });
+  const own = credentials.certificate();
+  const provisioned = own === undefined ? await options.provisioned?.() : undefined;
+  const learned = credentials.roots() || provisioned?.roots || "";
+  const roots = await findTrustRoots({ baseDir, named: namedRoots, target, learned });
   // A token travels only where it cannot be read on the way.
   const token = await readWorkloadToken(baseDir);
   if (token !== undefined) headers.authorization = `Bearer ${token.reveal()}`;
-  const client = credentials.certificate();
+  const client = own ?? provisioned?.certificate;
   if (token === undefined && client === undefined)
     throw new EdgeError("file_unreadable", "there is neither a token nor a certificate to show to the control plane", {
       hint: "a token for audience istio-ca belongs in var/run/secrets/tokens/istio-token",

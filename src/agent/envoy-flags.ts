@@ -11,7 +11,7 @@ export async function envoyFlags({ settings, env, addresses }: AgentConfig, prox
   const override = settings.bootstrapOverride === "" ? undefined : await readOverride(settings.bootstrapOverride, env.HOST_IP ?? "", log);
   const onlyIpv6 = addresses.length > 0 && addresses.every((address) => address.includes(":"));
   return [
-    "--skip-deprecated-logs",
+    ...(settings.skipDeprecatedLogs ? ["--skip-deprecated-logs"] : []),
     // Clients learn of the end as soon as it begins.
     ...["--drain-strategy", "immediate"],
     ...["--local-address-ip-version", onlyIpv6 ? "v6" : "v4"],

@@ -12,6 +12,7 @@ import { systemClock } from "../base/clock.ts";
 import { EdgeError, messageOf } from "../base/errors.ts";
 import { createLog } from "../base/log.ts";
 import { ISTIO_API_VERSION, VERSION } from "../serve/generate-settings.ts";
+import { ignoredAgentVariables } from "../settings/ignored-agent-variables.ts";
 import { baseDirOf, unknownSettings } from "../settings/read-settings.ts";
 
 const HELP = `istio-agent: runs beside a workload: its certificate, its Envoy and Envoy's configuration
@@ -61,7 +62,8 @@ async function run(type: AgentProxyType, flags: Readonly<Record<string, string>>
   const config = await readAgentConfig(hostOf(type, flags));
   if (config.discovery.length === 0) return runStandalone();
   const log = createLog({ scope: "istio-agent", level: config.settings.logLevel, json: config.settings.logJson });
-  for (const name of unknownSettings(config.env)) log.info({ name }, "environment variable is not known and ignored");
+  const ignored = [...unknownSettings(config.env), ...ignoredAgentVariables(config.env)].sort();
+  if (ignored.length > 0) log.info({ names: ignored.join(", ") }, "environment variables are not honoured and are ignored");
   if (config.isAddressAssumed)
     log.info(
       { address: config.discovery.map(addressOf).join() },

@@ -4,7 +4,7 @@ import { messageOf } from "../base/errors.ts";
 import { OID } from "./oids.ts";
 
 /** Kinds of keys we make. */
-export type KeyKind = "P-256" | "RSA-2048";
+export type KeyKind = "P-256" | "P-384" | `RSA-${number}`;
 
 export interface KeyPair {
   readonly privateKey: KeyObject;
@@ -15,10 +15,13 @@ const generate = promisify(generateKeyPair);
 
 /** A fresh key pair, made off the main thread. */
 export const generateKeys = (kind: KeyKind): Promise<KeyPair> =>
-  kind === "P-256" ? generate("ec", { namedCurve: "P-256" }) : generate("rsa", { modulusLength: 2048 });
+  kind === "P-256" || kind === "P-384"
+    ? generate("ec", { namedCurve: kind })
+    : generate("rsa", { modulusLength: Number(kind.slice("RSA-".length)) });
 
 const CURVES: Readonly<Record<string, string>> = { prime256v1: "P-256", secp384r1: "P-384", secp521r1: "P-521" };
-const RSA_BITS = { least: 2048, most: 8192 } as const;
+/** Sizes of RSA keys that are neither too weak nor too costly. */
+export const RSA_BITS = { least: 2048, most: 8192 } as const;
 const LARGEST_EXPONENT = 2n ** 32n;
 
 /** Why a public key is not accepted: too weak, or so large that using it would cost us. Undefined where it is. Ask before any use of a stranger's key. */

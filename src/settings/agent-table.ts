@@ -124,6 +124,34 @@ export const AGENT_SETTINGS = {
     default: "",
     about: "Directory to keep copies of certificate, key and roots in (`etc/certs`); empty means none.",
   },
+  fileMountedCerts: {
+    env: "FILE_MOUNTED_CERTS",
+    type: "bool",
+    default: "false",
+    about:
+      "The workload's certificate comes from files that others keep fresh (`cert-chain.pem`, `key.pem`, `root-cert.pem` in `etc/certs`), and no CA is asked.",
+  },
+  provisionedCerts: {
+    env: "PROV_CERT",
+    type: "string",
+    default: "",
+    about: "Directory with such files that are shown to istiod and CA before there is a certificate of the CA's; Envoy never gets them.",
+  },
+  eccAlgorithm: {
+    env: "ECC_SIGNATURE_ALGORITHM",
+    type: "choice",
+    choices: ["ECDSA"],
+    default: undefined,
+    about: "ECDSA asks for elliptic-curve keys, which workloads have here anyway unless WORKLOAD_RSA_KEY_SIZE says otherwise.",
+  },
+  eccCurve: { env: "ECC_CURVE", type: "choice", choices: ["P256", "P384"], default: "P256", about: "Curve of such keys." },
+  rsaBits: {
+    env: "WORKLOAD_RSA_KEY_SIZE",
+    type: "int",
+    default: undefined,
+    about: "Size of the workload's RSA keys, 2048 to 8192. Where it is set and ECC_SIGNATURE_ALGORITHM is not, keys are RSA.",
+  },
+  pkcs8Keys: { env: "PKCS8_KEY", type: "bool", default: "true", about: "Accepted: keys are always written as PKCS#8." },
   identitySocket: {
     env: "WORKLOAD_IDENTITY_SOCKET_FILE",
     type: "string",
@@ -240,6 +268,12 @@ export const AGENT_SETTINGS = {
     about: "Largest Wasm module, packed or not, in bytes.",
   },
   ...PROXY_SETTINGS,
+  skipDeprecatedLogs: {
+    env: "ENVOY_SKIP_DEPRECATED_LOGS",
+    type: "bool",
+    default: "true",
+    about: "Envoy does not log that something in its configuration is deprecated.",
+  },
   disableEnvoy: { env: "DISABLE_ENVOY", type: "bool", default: "false", about: "Serve certificates and xDS, but run no Envoy." },
   grpcBootstrap: {
     env: "GRPC_XDS_BOOTSTRAP",

@@ -63,4 +63,4 @@ export async function readEarlierCertificate(directory: string, clock: Pick<Cloc
   }
 }
 
-type EarlierCertificate = NonNullable<IdentityOptions["earlier"]>;
+export type EarlierCertificate = NonNullable<IdentityOptions["earlier"]>;

@@ -31,6 +31,7 @@ function startRig(options: Partial<IdentityOptions> = {}, clock: ManualClock = m
   const shared = {
     spiffeId: "spiffe://cluster.local/ns/shop/sa/web",
     ttlMs: LIFE_MS,
+    keyKind: "P-256" as const,
     renewAt: 0.5,
     jitter: 0,
     clock,
@@ -101,7 +102,14 @@ describe("a workload's identity", () => {
       if (waits.length === 10) end.abort();
     };
     const fault = new EdgeError("control_plane_unreachable", "not today");
-    const options = { spiffeId: "spiffe://cluster.local/ns/shop/sa/web", ttlMs: LIFE_MS, renewAt: 0.5, jitter: 0, log: silentLog };
+    const options = {
+      spiffeId: "spiffe://cluster.local/ns/shop/sa/web",
+      ttlMs: LIFE_MS,
+      renewAt: 0.5,
+      jitter: 0,
+      log: silentLog,
+      keyKind: "P-256" as const,
+    };
     await createWorkloadIdentity({ ...options, clock: { ...manualClock(), sleep }, sign: () => Promise.reject(fault) }).run(end.signal);
     for (const [index, ms] of waits.entries()) {
       const most = Math.min(250 * 2 ** index, 30_000);

@@ -5,7 +5,7 @@ import { EdgeError, messageOf } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { Secret } from "../../base/secret.ts";
 import { buildCsr } from "../../pki/csr.ts";
-import { generateKeys, privateKeyPem } from "../../pki/keys.ts";
+import { generateKeys, type KeyKind, privateKeyPem } from "../../pki/keys.ts";
 import { readPem, writePem } from "../../pki/pem.ts";
 import type { ClientCertificate, Credentials } from "../dialer.ts";
 import type { SignedChain } from "./ca-client.ts";
@@ -26,12 +26,21 @@ export interface IdentityOptions {
   /** Share of its life that is left when a certificate is renewed, and how far that may be moved at random. */
   readonly renewAt: number;
   readonly jitter: number;
+  readonly keyKind: KeyKind;
   sign(csr: string, ttlMs: number): Promise<SignedChain>;
+  /** Who brings certificates, where no CA is asked for them. */
+  readonly source?: CertificateSource;
   /** A certificate of an earlier run with the roots it came with: used until there is a new one. */
   readonly earlier?: { readonly certificate: ClientCertificate; readonly roots: string };
   readonly clock: Clock;
   readonly log: Log;
 }
+
+/** Gives certificates with their roots, or says what is wrong with them, until the signal ends. */
+export type CertificateSource = (
+  give: { take(certificate: ClientCertificate, roots: string): void; fail(fault: string): void },
+  signal: AbortSignal,
+) => Promise<void>;
 
 /** The identity of the workload: its certificate and the roots of the mesh, both kept fresh. */
 export interface WorkloadIdentity extends Credentials {
@@ -63,11 +72,18 @@ export function createWorkloadIdentity(options: IdentityOptions): WorkloadIdenti
   const tell = (): void => {
     for (const changed of followers) changed();
   };
+  const fail = (what: string, more: object = {}): void => {
+    fault = what;
+    log.warn({ ...more, ...(current !== undefined && { ends: new Date(current.endsAt).toISOString() }) }, what);
+  };
   const renew = async (): Promise<void> => {
-    const keys = await generateKeys("P-256");
+    const keys = await generateKeys(options.keyKind);
     const signed = await options.sign(buildCsr(keys, options.spiffeId), options.ttlMs);
-    current = certificateOf({ chain: signed.chain, key: new Secret(privateKeyPem(keys.privateKey)) }, clock.now());
-    signedRoots = signed.roots;
+    take({ chain: signed.chain, key: new Secret(privateKeyPem(keys.privateKey)) }, signed.roots);
+  };
+  const take = (certificate: ClientCertificate, roots: string): void => {
+    current = certificateOf(certificate, clock.now());
+    signedRoots = roots;
     fault = undefined;
     const { name, serial, endsAt } = current;
     log.info({ name, serial, ends: new Date(endsAt).toISOString() }, "the workload has a certificate");
@@ -93,6 +109,7 @@ export function createWorkloadIdentity(options: IdentityOptions): WorkloadIdenti
       if (joinRoots([signedRoots, ...anchors]) !== before) tell();
     },
     async run(signal) {
+      if (options.source !== undefined) return options.source({ take, fail }, signal);
       while (!signal.aborted) {
         try {
           await renew();
@@ -103,8 +120,7 @@ export function createWorkloadIdentity(options: IdentityOptions): WorkloadIdenti
         } catch (error) {
           if (signal.aborted) return;
           const delay = backOff.next();
-          fault = sentenceOf(error);
-          log.warn({ retryMs: Math.round(delay), ...(current !== undefined && { ends: new Date(current.endsAt).toISOString() }) }, fault);
+          fail(sentenceOf(error), { retryMs: Math.round(delay) });
           await clock.sleep(delay, signal).catch(() => {});
         }
       }
