@@ -149,22 +149,27 @@ describe("merged metrics", () => {
   });
 });
 
+const NO_PORTS = { status: 0, others: [] };
+
 describe("annotations of Prometheus", () => {
   it("say where the application's metrics are", () => {
-    assert.deepEqual(readScrapeTargets("", []), []);
-    assert.deepEqual(readScrapeTargets('{"scrape":"true"}', []), [{ port: 80, path: "/metrics" }]);
-    assert.deepEqual(readScrapeTargets('{"scrape":"false","port":"9090"}', []), []);
-    assert.deepEqual(readScrapeTargets('{"scrape":"true","port":"9090","path":"m"}', []), [{ port: 9090, path: "/m" }]);
-    assert.deepEqual(readScrapeTargets('{"targets":[{"port":"1","path":""},{"port":"2","path":"/x"}]}', []), [
+    const targets = (json: string): readonly ScrapeTarget[] => readScrapeTargets(json, NO_PORTS).targets;
+    assert.deepEqual(targets(""), []);
+    assert.deepEqual(targets('{"scrape":"true"}'), [{ port: 80, path: "/metrics" }]);
+    assert.deepEqual(targets('{"scrape":"false","port":"9090"}'), []);
+    assert.deepEqual(targets('{"scrape":"true","port":"9090","path":"m"}'), [{ port: 9090, path: "/m" }]);
+    assert.deepEqual(targets('{"targets":[{"port":"1","path":""},{"port":"2","path":"/x"}]}'), [
       { port: 1, path: "/metrics" },
       { port: 2, path: "/x" },
     ]);
   });
 
   it("never mean the agent or the proxy", () => {
-    for (const port of ["15020", "15090", "015020", "999"])
-      assert.throws(() => readScrapeTargets(JSON.stringify({ port }), [999]), /proxy's or its agent's/);
-    assert.throws(() => readScrapeTargets('{"port":"http"}', []), /no port/);
-    assert.throws(() => readScrapeTargets("{", []), /cannot be used/);
+    const read = (given: unknown) => readScrapeTargets(JSON.stringify(given), { status: 999, others: [998] });
+    for (const port of ["15020", "015020", "999"]) assert.throws(() => read({ port }), /proxy's or its agent's/);
+    for (const port of ["15020", "15090", "998"]) assert.throws(() => read({ targets: [{ port }] }), /proxy's or its agent's/);
+    for (const port of ["15090", "998", "15021"]) assert.deepEqual(read({ port }), { targets: [], leftOut: Number(port) });
+    assert.throws(() => read({ port: "http" }), /no port/);
+    assert.throws(() => readScrapeTargets("{", NO_PORTS), /cannot be used/);
   });
 });

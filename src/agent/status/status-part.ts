@@ -6,7 +6,7 @@ import { readAppProbes } from "./app-probes.ts";
 import { createMergedMetrics } from "./merged-metrics.ts";
 import { probeTarget } from "./probe-target.ts";
 import { runProbe } from "./run-probe.ts";
-import { readScrapeTargets } from "./scrape-config.ts";
+import { readScrapeTargets, type ScrapePlan } from "./scrape-config.ts";
 
 const PAGES = ["/stats/prometheus", "/metrics"] as const;
 
@@ -31,7 +31,14 @@ function addProbes(context: AgentContext): void {
 
 function addMetrics({ config, node, clock, log, routes, metrics, identity, subscriptions, say }: AgentContext): void {
   const { settings, proxy } = config;
-  const ownPorts = [proxy.statusPort, proxy.adminPort, settings.envoyPrometheusPort, settings.envoyStatusPort];
+  const ownPorts = { status: proxy.statusPort, others: [proxy.adminPort, settings.envoyPrometheusPort, settings.envoyStatusPort] };
+  // A gateway's port may be reached from outside, and it has no application.
+  const application: ScrapePlan = config.type === "sidecar" ? readScrapeTargets(settings.prometheusAnnotations, ownPorts) : { targets: [] };
+  if (application.leftOut !== undefined)
+    log.warn(
+      { port: application.leftOut },
+      "prometheus.io/port names a port of the proxy: the proxy's metrics are merged anyway, the application's are not known",
+    );
   const envoy = { port: settings.envoyPrometheusPort || proxy.adminPort, path: "/stats/prometheus" };
   const peers = createPeers({ clock, say });
   subscriptions.push(peers.subscription);
@@ -46,8 +53,7 @@ function addMetrics({ config, node, clock, log, routes, metrics, identity, subsc
   const standard = createStandardMetrics({ peers, self });
   const merged = createMergedMetrics({
     envoy: settings.disableEnvoy || !settings.mergeEnvoyStats ? undefined : envoy,
-    // A gateway's port may be reached from outside, and it has no application.
-    application: config.type === "sidecar" ? readScrapeTargets(settings.prometheusAnnotations, ownPorts) : [],
+    application: application.targets,
     metrics,
     standard,
     clock,
