@@ -34,6 +34,10 @@ describe("applying rules", () => {
       restores(ran).map((words) => words.includes("--test")),
       [true, true],
     );
+    assert.deepEqual(
+      ran.filter((words) => words.startsWith("ip ")),
+      [],
+    );
   });
 
   it("takes the one family back where the other fails", async () => {
@@ -48,6 +52,18 @@ describe("applying rules", () => {
     };
     await assert.rejects(applyInterception(OPTIONS, { run: remembering, families: FAMILIES }), /ip6tables-restore failed/);
     assert.equal(restores(ran).at(-1), "iptables-restore --noflush -w 30 < 2 rules");
+  });
+
+  it("takes back what it added where routes cannot be made", async () => {
+    const transparent = interceptOptions(readFlags(["-m", "TPROXY"], {}), { env: {}, resolvers: [], proxyUser: "1337" });
+    const { run, ran } = machine({ "ip -6 route replace local default dev lo table 133": { status: 2 } });
+    await assert.rejects(applyInterception(transparent, { run, families: FAMILIES }), /ip -6 route replace/);
+    assert.deepEqual(
+      restores(ran).filter((words) => !words.includes("--test")),
+      [],
+    );
+    assert.ok(ran.includes("ip -4 route del local default dev lo table 133"));
+    assert.ok(ran.includes("ip -6 address del ::6/128 dev lo"));
   });
 
   it("takes what works of the variants, and says what is missing", async () => {

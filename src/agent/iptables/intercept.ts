@@ -19,9 +19,14 @@ const LOCK_SECONDS = "30";
 /** Puts the rules in force. What is there already stays, and what of ours is there and not wanted goes. Gives whether anything was changed. */
 export async function applyInterception(options: InterceptOptions, deps: InterceptDeps): Promise<boolean> {
   const changes = await Promise.all(deps.families.map(async (family) => changeFor(deps, family, interceptRules(options, family))));
-  for (const family of deps.families) await addRoutes(deps.run, options, family);
   const needed = changes.filter(({ text }) => text !== "");
+  // Before anything else: where rules cannot be, routes and addresses are not left behind.
   for (const change of needed) await make(deps.run, change, ["--test"]);
+  await addAllRoutes(
+    options,
+    deps,
+    changes.some(({ hadRules }) => hadRules),
+  );
   try {
     for (const change of needed) await make(deps.run, change);
   } catch (error) {
@@ -30,6 +35,16 @@ export async function applyInterception(options: InterceptOptions, deps: Interce
     throw error;
   }
   return needed.length > 0;
+}
+
+/** All routes or none; those that rules in force may need are left alone. */
+async function addAllRoutes(options: InterceptOptions, { run, families }: InterceptDeps, mayBeNeeded: boolean): Promise<void> {
+  try {
+    for (const family of families) await addRoutes(run, options, family);
+  } catch (error) {
+    if (!mayBeNeeded) for (const family of families) await removeRoutes(run, options, family);
+    throw error;
+  }
 }
 
 /** Removes every rule, chain, route and address of ours, in both families. Gives whether there were rules. */
@@ -56,6 +71,8 @@ interface Change {
   readonly restore: string;
   /** Empty where nothing is to be done. */
   readonly text: string;
+  /** There are rules of ours already. */
+  readonly hadRules: boolean;
 }
 
 async function changeFor({ run, binary }: InterceptDeps, family: Family, wanted: readonly TableRules[]): Promise<Change> {
@@ -63,7 +80,7 @@ async function changeFor({ run, binary }: InterceptDeps, family: Family, wanted:
   if (typeof found === "string")
     throw new EdgeError("interception_failed", found, { hint: "it takes root (CAP_NET_ADMIN) and the package iptables" });
   const { restore, inForce } = found;
-  return { restore, text: sameRules(wanted, inForce) ? "" : restoreText(wanted, inForce) };
+  return { restore, hadRules: inForce.length > 0, text: sameRules(wanted, inForce) ? "" : restoreText(wanted, inForce) };
 }
 
 async function make(run: RunTool, { restore, text }: Change, flags: readonly string[] = []): Promise<void> {
