@@ -12,7 +12,7 @@ import { localPart } from "./bootstrap/local-part.ts";
 import { createDialer, type Dialer } from "./dialer.ts";
 import { envoyFlags } from "./envoy-flags.ts";
 import { type EnvoyOptions, type EnvoyProcess, startEnvoy } from "./envoy-process.ts";
-import { createEnvoySupervisor, type EnvoySupervisor } from "./envoy-supervisor.ts";
+import { createEnvoySupervisor, type EnvoySupervisor, observedPorts } from "./envoy-supervisor.ts";
 import { agentEnvoy } from "./find-envoy.ts";
 import { giveBackMemory } from "./give-back-memory.ts";
 import { writeGrpcBootstrap } from "./grpc-bootstrap.ts";
@@ -237,7 +237,6 @@ function supervise(options: AgentOptions, supervised: Supervised): EnvoySupervis
       flags: await envoyFlags(config, running, log),
     });
   };
-  const ignoredPorts = [settings.envoyStatusPort, settings.envoyPrometheusPort];
   return createEnvoySupervisor({
     start,
     adminPort: proxy.adminPort,
@@ -247,7 +246,7 @@ function supervise(options: AgentOptions, supervised: Supervised): EnvoySupervis
       get forMs() {
         return settings.drainSeconds === undefined ? running.terminationDrainMs : settings.drainSeconds * 1_000;
       },
-      untilIdle: settings.exitOnZero ? { leastMs: settings.minimumDrainMs, ignoredPorts } : undefined,
+      untilIdle: settings.exitOnZero ? { leastMs: settings.minimumDrainMs, ignoredPorts: observedPorts(settings) } : undefined,
     },
     clock,
     log,

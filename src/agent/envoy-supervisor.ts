@@ -3,6 +3,7 @@ import { BackOff } from "../base/back-off.ts";
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
+import type { AgentSettings } from "../settings/agent-table.ts";
 import { askAdmin } from "./admin-client.ts";
 import type { EnvoyProcess } from "./envoy-process.ts";
 
@@ -134,6 +135,14 @@ async function untilIdle(plan: NonNullable<DrainPlan["untilIdle"]>, { adminPort,
   )
     await clock.sleep(LOOK_MS, now);
 }
+
+type ObservedPort = "envoyStatusPort" | "envoyPrometheusPort" | "secureMetricsPort" | "secureMergedMetricsPort";
+
+/** Ports on which a proxy is looked at: who calls there is no client of the workload. */
+export const observedPorts = (settings: Pick<AgentSettings, ObservedPort>): readonly number[] =>
+  [settings.envoyStatusPort, settings.envoyPrometheusPort, settings.secureMetricsPort, settings.secureMergedMetricsPort].filter(
+    (port) => port !== 0,
+  );
 
 const ACTIVE = /^listener\.(.+)\.downstream_cx_active: (\d+)$/;
 

@@ -1,7 +1,9 @@
 import { Resolver } from "node:dns/promises";
+import { once } from "node:events";
 import { readFile } from "node:fs/promises";
 import { createServer } from "node:http";
 import { join } from "node:path";
+import { connect } from "node:tls";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { startAgentProcess } from "../support/agent.ts";
 import { CART_HOST, meshBelieving, tokenFor } from "../support/agent-mesh.ts";
@@ -146,14 +148,19 @@ describe("what an agent answers beside Envoy", () => {
     const issuer = createIssuer("https://id.example.com");
     const istiod = await startIstiod({ files: { "mesh.yaml": meshBelieving(issuer) } });
     const [envoyPort, mergedPort] = [await freePort(), await freePort()];
-    await startAgentProcess({
+    const agent = await startAgentProcess({
       name: "web",
       address: ADDRESS,
       serviceAccount: "web",
       istiod: `127.0.0.1:${istiod.securePort}`,
       root: await rootOf(istiod),
       token: tokenFor(issuer, "web"),
-      env: { ENVOY_SECURE_METRICS_PORT: String(envoyPort), ENVOY_SECURE_MERGED_METRICS_PORT: String(mergedPort) },
+      env: {
+        ENVOY_SECURE_METRICS_PORT: String(envoyPort),
+        ENVOY_SECURE_MERGED_METRICS_PORT: String(mergedPort),
+        EXIT_ON_ZERO_ACTIVE_CONNECTIONS: "true",
+        MINIMUM_DRAIN_DURATION: "100ms",
+      },
     });
     const { key, chain } = await askCertificate(istiod, { token: tokenFor(issuer, "prometheus") });
     const scrape = (port: number, path: string, shown: { readonly key?: string; readonly cert?: string }) =>
@@ -170,5 +177,15 @@ describe("what an agent answers beside Envoy", () => {
       await expect(scrape(port, "/stats/prometheus", {})).rejects.toThrow();
       await expect(fetch(`http://127.0.0.1:${port}/stats/prometheus`)).rejects.toThrow();
     }
+    // Who scrapes is no client: the end does not wait for connections that stay open.
+    for (const port of [envoyPort, mergedPort]) {
+      const socket = connect({ port, host: "127.0.0.1", rejectUnauthorized: false, ...known });
+      socket.on("error", () => {});
+      onTestFinished(() => void socket.destroy());
+      await once(socket, "secureConnect");
+    }
+    let status: number | null | undefined;
+    void agent.stop().then((code) => (status = code));
+    await eventually("the agent has ended", () => status === 0);
   });
 });
