@@ -59,6 +59,8 @@ export interface AgentPaths {
   readonly work: string;
   readonly xdsSocket: string;
   readonly sdsSocket: string;
+  /** The agent's socket for secrets where somebody else has that one. */
+  readonly filesSocket: string;
   readonly lastGood: string;
   /** Where the certificate lies in files: copies of ours, or, with FILE_MOUNTED_CERTS, what others put there. Undefined where no copies are asked for. */
   readonly certificates: string | undefined;
@@ -153,6 +155,7 @@ function pathsOf(baseDir: string, settings: AgentSettings, inPod: boolean): Agen
     work,
     xdsSocket: join(work, "XDS"),
     sdsSocket: join(baseDir, "var/run/secrets/workload-spiffe-uds", settings.identitySocket),
+    filesSocket: join(work, "SDS"),
     lastGood: join(baseDir, `var/lib/istio/${inPod ? "data" : "envoy"}/last-good`),
     certificates: copies === "" ? undefined : given(copies),
     grpcBootstrap: given(settings.grpcBootstrap),

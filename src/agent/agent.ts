@@ -23,6 +23,7 @@ import { type CertificateSource, createWorkloadIdentity, type WorkloadIdentity }
 import { isServed } from "./local-socket.ts";
 import { type Metadata, type NodeIdentity, nodeBytes, nodeIdentity, serviceCluster } from "./node-identity.ts";
 import { openSockets } from "./open-sockets.ts";
+import { hasOtherServer } from "./other-sds-server.ts";
 import { type AgentContext, PARTS } from "./parts.ts";
 import { type AgentProxyConfig, readProxyConfig } from "./proxy-config.ts";
 import type { AgentMetric } from "./status/agent-metrics.ts";
@@ -56,7 +57,8 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     throw new EdgeError("port_taken", `an agent runs here already: ${paths.xdsSocket} is served`, {
       hint: "each needs an ISTIO_HOME of its own",
     });
-  const spire = await isServed(paths.sdsSocket);
+  const spire = await hasOtherServer(config, clock, log);
+  const hasOwnIdentity = !spire && hasCertificates(config);
   const [stop, now, end] = [new AbortController(), new AbortController(), new AbortController()];
   const metrics: AgentMetric[] = [];
   const identity = await makeIdentity(options, metrics);
@@ -68,12 +70,12 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   const xds: XdsProxy = createXdsProxy({ dialer, lastGood, uplink: context, passed: giveBackMemory(clock), clock, log });
   metrics.push(...xds.metrics);
   for (const part of PARTS) await part(context);
-  const supervisor = supervise(options, { node, dialer, signal: stop.signal });
+  const supervisor = supervise(options, { node, dialer, sdsSocket: spire ? paths.filesSocket : paths.sdsSocket, signal: stop.signal });
   addReadiness(context, supervisor);
   addEnd(context, stop);
   const servers = await openSockets({ config, clock, log, xds: xds.accept, identity, dialer, spire });
   const begin = async (): Promise<StatusServer> => {
-    await serveGrpc(context, xds);
+    await serveGrpc(context, xds, hasOwnIdentity);
     return startStatusServer(config.proxy.statusPort, context.routes, log);
   };
   const status = await begin().catch(async (error: unknown) => {
@@ -82,7 +84,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     throw error;
   });
   const letGo = holdProcess();
-  if (!spire && hasCertificates(config)) void identity.run(end.signal);
+  if (hasOwnIdentity) void identity.run(end.signal);
   const run = async (): Promise<void> => {
     try {
       if (config.settings.disableEnvoy)
@@ -170,13 +172,13 @@ async function mounted({ config: { paths }, clock }: AgentOptions): Promise<Cert
  * What applications need whose gRPC library speaks xDS itself. Where there is no Envoy the agent asks for itself what it adds to Envoy's stream (roots of the mesh, names),
  * and is ready when the files are there that such a library would not look at again for a while.
  */
-async function serveGrpc({ config, node, identity, checks, signal }: AgentContext, xds: XdsProxy): Promise<void> {
-  const { paths, settings, discovery, ca } = config;
+async function serveGrpc({ config, node, identity, checks, signal }: AgentContext, xds: XdsProxy, hasOwnIdentity: boolean): Promise<void> {
+  const { paths, settings, discovery } = config;
   const { certificates } = paths;
   await writeGrpcBootstrap(paths.grpcBootstrap, { node, xdsSocket: paths.xdsSocket, certificates });
   if (!settings.disableEnvoy) return;
   if (discovery.length > 0) xds.standAlone(nodeBytes(node), signal);
-  if (certificates !== undefined && ca.length > 0)
+  if (certificates !== undefined && hasOwnIdentity)
     checks.push(async () =>
       identity.current !== undefined && (await hasCopies(certificates)) ? undefined : "the workload's certificate has not come",
     );
@@ -185,6 +187,8 @@ async function serveGrpc({ config, node, identity, checks, signal }: AgentContex
 interface Supervised {
   readonly node: NodeIdentity;
   readonly dialer: Dialer;
+  /** Where Envoy asks for secrets. */
+  readonly sdsSocket: string;
   /** Ends the wait for a bootstrap. */
   readonly signal: AbortSignal;
 }
@@ -196,7 +200,7 @@ interface StartWith {
 }
 
 /** A file of the user's own is run as it is, as in Istio; else the control plane's bootstrap, asked for once, with what is local. */
-function bootstrapsOf(options: AgentOptions, { node, dialer, signal }: Supervised): () => Promise<StartWith> {
+function bootstrapsOf(options: AgentOptions, { node, dialer, sdsSocket, signal }: Supervised): () => Promise<StartWith> {
   const { config, clock, log } = options;
   const { settings, proxy, paths, baseDir } = config;
   if (proxy.customConfigFile !== "") return async () => ({ bootstrap: { file: resolve(baseDir, proxy.customConfigFile) }, running: proxy });
@@ -208,7 +212,7 @@ function bootstrapsOf(options: AgentOptions, { node, dialer, signal }: Supervise
     const given = takeApart(await asked);
     const running = given.proxyConfig === "" ? proxy : await readProxyConfig(given.proxyConfig);
     const named = { ...node, cluster: serviceCluster({ ...running, otherwise: settings.serviceCluster }, node.metadata) };
-    const local = localPart({ node: named, adminPort: proxy.adminPort, xdsSocket: paths.xdsSocket, sdsSocket: paths.sdsSocket });
+    const local = localPart({ node: named, adminPort: proxy.adminPort, xdsSocket: paths.xdsSocket, sdsSocket });
     return { bootstrap: Buffer.concat([given.bootstrap, local]), running };
   };
 }

@@ -157,7 +157,7 @@ export const AGENT_SETTINGS = {
     type: "string",
     default: "socket",
     about:
-      "File name of the SDS socket under `var/run/secrets/workload-spiffe-uds`. If somebody (SPIRE) serves there already, that is used.",
+      "File name of the SDS socket under `var/run/secrets/workload-spiffe-uds`. If somebody (SPIRE) serves there already, that is used; one of another name than the default must be served.",
   },
   envoyStatusPort: {
     env: "ENVOY_STATUS_PORT",

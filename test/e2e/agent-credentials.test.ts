@@ -2,20 +2,18 @@ import { X509Certificate } from "node:crypto";
 import { readFile, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
-import { prepareSocket } from "../../src/agent/local-socket.ts";
-import { serveSecrets } from "../../src/agent/sds/sds-stream.ts";
 import { certificateSecret, rootsSecret } from "../../src/agent/sds/secret-bytes.ts";
 import { systemClock } from "../../src/base/clock.ts";
-import { silentLog } from "../../src/base/log.ts";
 import { Secret } from "../../src/base/secret.ts";
 import { makeCa } from "../../src/ca/ca-fixture.ts";
-import { createGrpcServer, SECRETS_METHOD } from "../../src/wire/grpc-server.ts";
 import { type AgentRunOptions, type RunningAgent, startAgentProcess } from "../support/agent.ts";
 import { meshBelieving, tokenFor } from "../support/agent-mesh.ts";
+import { createCertificateIssuer, writePair } from "../support/certificates.ts";
 import { tempDir } from "../support/cleanup.ts";
 import { askCertificate, rootOf } from "../support/identity.ts";
 import { type Istiod, startIstiod } from "../support/istiod.ts";
 import { freePort } from "../support/ports.ts";
+import { startSdsServer } from "../support/sds-server.ts";
 import { createIssuer } from "../support/tokens.ts";
 import { eventually, says } from "../support/wait.ts";
 
@@ -32,8 +30,8 @@ spec:
   ingress: [{port: {number: ${port}, name: http, protocol: HTTP}, bind: 127.0.0.1, defaultEndpoint: "127.0.0.1:9"}]
 `;
 
-const startMesh = async (): Promise<Istiod> =>
-  startIstiod({ files: { "mesh.yaml": meshBelieving(issuer), "conf/web.yaml": INGRESS(await freePort()) } });
+const startMesh = async (more: Readonly<Record<string, string>> = {}): Promise<Istiod> =>
+  startIstiod({ files: { "mesh.yaml": meshBelieving(issuer), "conf/web.yaml": INGRESS(await freePort()), ...more } });
 
 async function agentOf(istiod: Istiod, options: Partial<AgentRunOptions> = {}): Promise<RunningAgent> {
   return startAgentProcess({
@@ -104,37 +102,49 @@ describe("what an agent shows of itself", () => {
   });
 });
 
+/** A service outside that wants the workload to show a certificate from files. */
+const FILES = (certificate: string, key: string): string => `
+apiVersion: networking.istio.io/v1
+kind: ServiceEntry
+metadata: {name: bank, namespace: shop}
+spec:
+  hosts: [bank.example.com]
+  location: MESH_EXTERNAL
+  resolution: STATIC
+  ports: [{number: 81, name: http, protocol: HTTP}]
+  endpoints: [{address: 127.0.0.1, ports: {http: 9}}]
+---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: bank, namespace: shop}
+spec:
+  host: bank.example.com
+  trafficPolicy: {tls: {mode: MUTUAL, clientCertificate: ${certificate}, privateKey: ${key}, caCertificates: ${certificate}}}
+`;
+
 describe("an SDS server that is there already", () => {
-  it("is used instead: the agent makes no key", async () => {
-    const istiod = await startMesh();
+  it("is used instead: the agent makes no key, and serves files", async () => {
     const home = await tempDir();
-    const socket = join(home, "var/run/secrets/workload-spiffe-uds/socket");
+    const files = await (await createCertificateIssuer("bank")).issue("DNS:web.example.com");
+    const { certFile, keyFile } = await writePair(files);
+    const istiod = await startMesh({ "conf/bank.yaml": FILES(certFile, keyFile) });
     const signed = await askCertificate(istiod, { token: tokenFor(issuer, "web") });
-    await prepareSocket(socket);
     const secrets = new Map([
       ["default", certificateSecret("default", signed.chain.join(""), new Secret(signed.key))],
       ["ROOTCA", rootsSecret("ROOTCA", signed.roots)],
     ]);
-    const store = {
-      owns: () => true,
-      watch(name: string, changed: (secret: { bytes: Buffer; version: string }) => void) {
-        changed({ bytes: secrets.get(name) ?? Buffer.alloc(0), version: "1" });
-        return () => {};
-      },
-    };
-    const spire = createGrpcServer({
-      accept: (stream) => serveSecrets(stream, { store, log: silentLog, passOn: () => ({ message() {}, ended() {} }) }),
-      discoveryPaths: { [SECRETS_METHOD]: "sotw" },
-      healthy: () => true,
-      clock: systemClock,
-    });
-    await spire.listen(`unix:${socket}`);
+    const spire = await startSdsServer(join(home, "var/run/secrets/workload-spiffe-uds/socket"), secrets);
     const agent = await agentOf(istiod, { home });
     await says(agent, "certificates come from the SDS server that is there already");
-    expect(await agent.admin("/certs")).toContain("spiffe://cluster.local/ns/shop/sa/web");
+    const certificates = await eventually("Envoy has the certificate of the files", async () => {
+      const page = await agent.admin("/certs");
+      return page.includes(new X509Certificate(files.cert).serialNumber.toLowerCase()) && page;
+    });
+    expect(certificates).toContain("spiffe://cluster.local/ns/shop/sa/web");
+    expect(certificates).toContain(new X509Certificate(signed.roots).serialNumber.toLowerCase());
     expect(await istiod.metric("citadel_server_csr_count")).toBe(1);
+    expect(new Set(spire.asked)).toEqual(new Set(["default", "ROOTCA"]));
     await agent.stop();
-    await spire.drain(0);
   });
 });
 

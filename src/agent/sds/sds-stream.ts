@@ -8,8 +8,8 @@ import type { SecretStore, ServedSecret } from "./secret-store.ts";
 
 export interface SdsStreamOptions {
   readonly store: SecretStore;
-  /** Takes over a stream that asks for names which are not ours. */
-  passOn(stream: DiscoveryStream): DiscoveryStreamEvents;
+  /** Takes over a stream that asks for these names, which are not ours. */
+  passOn(stream: DiscoveryStream, names: readonly string[]): DiscoveryStreamEvents;
   readonly log: Log;
 }
 
@@ -54,7 +54,7 @@ export function serveSecrets(stream: DiscoveryStream, options: SdsStreamOptions)
       if (passedOn !== undefined) return passedOn.message(bytes);
       const request = stream.variant === "delta" ? readDeltaRequest(bytes) : readSotwRequest(bytes);
       if (watched.size > 0 || request.names.every((name) => options.store.owns(name))) return take(request);
-      passedOn = options.passOn(stream);
+      passedOn = options.passOn(stream, request.names);
       passedOn.message(bytes);
     },
     ended() {

@@ -26,6 +26,8 @@ export interface SecretStore {
 export interface SecretStoreOptions {
   readonly baseDir: string;
   readonly identity: WorkloadIdentity;
+  /** The workload's certificate and roots are served by somebody else: only files are ours. */
+  readonly onlyFiles?: boolean;
   readonly clock: Clock;
   readonly log: Log;
 }
@@ -39,11 +41,14 @@ const FILE_CERT = "file-cert:";
 const FILE_ROOT = "file-root:";
 const PLATFORM_ROOTS = "file-root:system";
 
+/** Whether a name is that of the workload's certificate or of the roots of the mesh. */
+export const isIdentity = (name: string): boolean => name === WORKLOAD || name === ROOTS;
+
 /** Certificate and roots of the workload, and files on this machine that the configuration names. */
 export function createSecretStore(options: SecretStoreOptions): SecretStore {
   const { identity } = options;
   return {
-    owns: (name) => name === WORKLOAD || name === ROOTS || name.startsWith(FILE_CERT) || name.startsWith(FILE_ROOT),
+    owns: (name) => (isIdentity(name) && options.onlyFiles !== true) || name.startsWith(FILE_CERT) || name.startsWith(FILE_ROOT),
     watch(name, changed) {
       if (name === WORKLOAD)
         return follow(identity, () => identity.current && certificateSecret(name, identity.current.chain, identity.current.key), changed);
