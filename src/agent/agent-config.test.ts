@@ -172,7 +172,7 @@ describe("the node", () => {
       ISTIO_METAJSON_MORE: '{"OWNER": "deployment"}',
     };
     const config = await readAgentConfig(hostOf(baseDir, env));
-    const node = nodeIdentity({ ...config, hasIdentity: false });
+    const node = nodeIdentity({ ...config, hasIdentity: false, hasCredentials: false });
     expect(node.id).toBe("sidecar~10.1.1.1~web-1.shop~shop.svc.cluster.local");
     expect(node.cluster).toBe("web.shop");
     expect(node.metadata).toMatchObject({
@@ -186,7 +186,10 @@ describe("the node", () => {
       STATUS_PORT: 15_020,
     });
     expect(node.metadata).not.toHaveProperty("PROXY_CONFIG");
-    expect(nodeIdentity({ ...config, hasIdentity: true }).metadata).not.toHaveProperty("WORKLOAD_IDENTITY");
+    expect(node.metadata).not.toHaveProperty("credential");
+    const other = nodeIdentity({ ...config, hasIdentity: true, hasCredentials: true });
+    expect(other.metadata).not.toHaveProperty("WORKLOAD_IDENTITY");
+    expect(other.metadata).toMatchObject({ credential: "true" });
   });
 });
 

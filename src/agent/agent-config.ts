@@ -61,6 +61,8 @@ export interface AgentPaths {
   readonly sdsSocket: string;
   /** The agent's socket for secrets where somebody else has that one. */
   readonly filesSocket: string;
+  /** Where a server on this machine may have credentials of its own (names `sds://…`). */
+  readonly credentialSocket: string;
   readonly lastGood: string;
   /** Where the certificate lies in files: copies of ours, or, with FILE_MOUNTED_CERTS, what others put there. Undefined where no copies are asked for. */
   readonly certificates: string | undefined;
@@ -156,6 +158,7 @@ function pathsOf(baseDir: string, settings: AgentSettings, inPod: boolean): Agen
     xdsSocket: join(work, "XDS"),
     sdsSocket: join(baseDir, "var/run/secrets/workload-spiffe-uds", settings.identitySocket),
     filesSocket: join(work, "SDS"),
+    credentialSocket: join(baseDir, "var/run/secrets/credential-uds/socket"),
     lastGood: join(baseDir, `var/lib/istio/${inPod ? "data" : "envoy"}/last-good`),
     certificates: copies === "" ? undefined : given(copies),
     grpcBootstrap: given(settings.grpcBootstrap),

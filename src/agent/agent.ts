@@ -62,7 +62,11 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   const [stop, now, end] = [new AbortController(), new AbortController(), new AbortController()];
   const metrics: AgentMetric[] = [];
   const identity = await makeIdentity(options, metrics);
-  const node = nodeIdentity({ ...config, hasIdentity: spire || hasCertificates(config) });
+  const node = nodeIdentity({
+    ...config,
+    hasIdentity: spire || hasCertificates(config),
+    hasCredentials: await isServed(paths.credentialSocket),
+  });
   const context = contextOf(options, { node, identity, metrics, signal: end.signal, xds: () => xds });
   const way = { targets: config.discovery, namedRoots: config.settings.xdsRoots, headers: config.headers.xds };
   const dialer = createDialer({ ...dialOptions(options, identity), ...way });
@@ -231,6 +235,7 @@ function supervise(options: AgentOptions, supervised: Supervised): EnvoySupervis
     return startEnvoy({
       binary,
       workDir: paths.work,
+      runIn: config.baseDir,
       name: "envoy",
       bootstrap: made.bootstrap,
       adminPort: proxy.adminPort,

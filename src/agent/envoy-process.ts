@@ -16,6 +16,8 @@ export interface EnvoyOptions {
   readonly adminPort: number;
   readonly clock: Clock;
   readonly logLevel?: string;
+  /** Directory that relative paths in its configuration are below; without one, that of this process. */
+  readonly runIn?: string;
   /** Further flags of the command line. */
   readonly flags?: readonly string[];
   /** How long it takes to drain what it is asked to. */
@@ -47,7 +49,9 @@ export async function startEnvoy(options: EnvoyOptions): Promise<EnvoyProcess> {
   const drain = ["--drain-time-s", String(options.drainSeconds ?? 1)];
   const flags = ["-c", file, "--disable-hot-restart", "-l", options.logLevel ?? "warning", ...drain, ...(options.flags ?? [])];
   const [command = options.binary, ...words] = [...(options.launcher?.words ?? []), options.binary, ...flags];
-  const child = options.passOutput === true ? spawn(command, words, { stdio: ["ignore", 1, 2] }) : spawnLogged(command, words, logFile);
+  const cwd = options.runIn;
+  const child =
+    options.passOutput === true ? spawn(command, words, { stdio: ["ignore", 1, 2], cwd }) : spawnLogged([command, ...words], logFile, cwd);
   const exited = new Promise<number | null>((resolve) => child.once("exit", resolve).once("error", () => resolve(null)));
   const fetchText = options.fetchText;
   const admin = (path: string): Promise<string> =>
@@ -76,9 +80,9 @@ async function bootstrapIn({ bootstrap, workDir, name, launcher }: EnvoyOptions)
   return file;
 }
 
-function spawnLogged(command: string, words: readonly string[], logFile: string): ChildProcess {
+function spawnLogged([command = "", ...words]: readonly string[], logFile: string, cwd: string | undefined): ChildProcess {
   const log = openSync(logFile, "a", 0o600);
-  const child = spawn(command, words, { stdio: ["ignore", log, log] });
+  const child = spawn(command, words, { stdio: ["ignore", log, log], cwd });
   closeSync(log);
   return child;
 }

@@ -1,6 +1,6 @@
 import { accessSync, constants, realpathSync } from "node:fs";
 import { homedir } from "node:os";
-import { delimiter, join } from "node:path";
+import { delimiter, join, resolve } from "node:path";
 import { EdgeError } from "../base/errors.ts";
 
 /** The version whose behaviour we test against; set-up fetches exactly this one. */
@@ -41,7 +41,7 @@ export function findEnvoy(env: NodeJS.ProcessEnv): string {
       hint: "run `node tools/setup.mjs envoy`, or set ENVOY_PATH to an Envoy binary",
     });
   }
-  return found;
+  return resolve(found);
 }
 
 function isExecutable(path: string): boolean {

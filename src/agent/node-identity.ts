@@ -29,6 +29,8 @@ export interface NodeFacts {
   readonly annotations: Readonly<Record<string, string>>;
   /** Somebody serves it a certificate. */
   readonly hasIdentity: boolean;
+  /** A server on this machine has credentials of its own. */
+  readonly hasCredentials: boolean;
   readonly version: string;
 }
 
@@ -63,6 +65,7 @@ export function nodeIdentity(facts: NodeFacts): NodeIdentity {
     ...given,
     LABELS: labels,
     ...(Object.keys(facts.annotations).length > 0 && given.ANNOTATIONS === undefined && { ANNOTATIONS: facts.annotations }),
+    ...(facts.hasCredentials && { credential: "true" }),
     ...(!facts.hasIdentity && { WORKLOAD_IDENTITY: "none" }),
   };
   return {

@@ -10,10 +10,13 @@ import { type AgentRunOptions, type RunningAgent, startAgentProcess } from "../s
 import { meshBelieving, tokenFor } from "../support/agent-mesh.ts";
 import { createCertificateIssuer, writePair } from "../support/certificates.ts";
 import { tempDir } from "../support/cleanup.ts";
+import { httpEcho } from "../support/echo.ts";
+import { edgeObjects } from "../support/edge-gateway.ts";
 import { askCertificate, rootOf } from "../support/identity.ts";
 import { type Istiod, startIstiod } from "../support/istiod.ts";
 import { freePort } from "../support/ports.ts";
 import { startSdsServer } from "../support/sds-server.ts";
+import { tlsCall } from "../support/tls-call.ts";
 import { createIssuer } from "../support/tokens.ts";
 import { eventually, says } from "../support/wait.ts";
 
@@ -145,6 +148,25 @@ describe("an SDS server that is there already", () => {
     expect(await istiod.metric("citadel_server_csr_count")).toBe(1);
     expect(new Set(spire.asked)).toEqual(new Set(["default", "ROOTCA"]));
     await agent.stop();
+  });
+});
+
+describe("an SDS server with credentials of its own on the machine", () => {
+  it("is asked for those that begin with sds://, wherever the agent was started", async () => {
+    const ca = await createCertificateIssuer("elsewhere");
+    const [home, web, edge] = [await tempDir(), await httpEcho("web"), await freePort()];
+    const { cert, key } = await ca.issue("DNS:edge.test");
+    const name = "sds://front-door";
+    const socket = join(home, "var/run/secrets/credential-uds/socket");
+    await startSdsServer(socket, new Map([[name, certificateSecret(name, cert, new Secret(key))]]));
+    const istiod = await startMesh({
+      "conf/edge.yaml": edgeObjects({ edge, web: web.port, tls: `{mode: SIMPLE, credentialName: "${name}"}` }),
+    });
+    await agentOf(istiod, { home, startedIn: await tempDir(), name: "edge", args: ["proxy", "router"], labels: { app: "edge" } });
+    const answer = await eventually("the gateway has its certificate", () =>
+      tlsCall({ port: edge, name: "edge.test", ca: ca.cert }).catch(() => undefined),
+    );
+    expect(answer.by).toBe("web");
   });
 });
 

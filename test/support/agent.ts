@@ -26,6 +26,8 @@ export interface AgentRunOptions {
   readonly args?: readonly string[];
   /** Its base directory, where there is one already. */
   readonly home?: string;
+  /** The directory it is started in; its base directory, where nothing else is said. */
+  readonly startedIn?: string;
   /** The host it runs on, as the proxy's user; without one, beside the test. */
   readonly host?: MeshHost;
   /** Do not wait until it is ready. */
@@ -166,7 +168,7 @@ function programOf(options: Placement, home: string, ports: AgentPorts): AgentPr
     });
   return {
     start() {
-      const started = spawn(command, words, { env, cwd: home, stdio: ["ignore", "pipe", "pipe"] });
+      const started = spawn(command, words, { env, cwd: options.startedIn ?? home, stdio: ["ignore", "pipe", "pipe"] });
       for (const stream of [started.stdout, started.stderr]) stream.on("data", (chunk: Buffer) => (written += chunk.toString()));
       child = started;
     },
