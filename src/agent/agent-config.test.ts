@@ -94,7 +94,7 @@ describe("what an agent is told", () => {
       concurrency: 2,
       given: { readinessProbe: { httpGet: { port: 8080 } }, proxyMetadata: { A: "1" } },
     });
-    const { id, metadata } = nodeIdentity({ ...config, hasIdentity: true });
+    const { id, metadata } = nodeIdentity({ ...config, hasIdentity: true, hasCredentials: false });
     expect(id).toBe("sidecar~192.0.2.9~machine.shop~shop.svc.cluster.local");
     expect(metadata).toMatchObject({ DNS_CAPTURE: "true", X: "y", WORKLOAD_NAME: "web", PROXY_CONFIG: { concurrency: 2 } });
     expect(unknownSettings(config.env)).toEqual([]);
@@ -198,7 +198,7 @@ describe("node metadata in ProxyConfig", () => {
     const proxyMetadata = { ISTIO_META_NETWORK: "n1", ISTIO_META_CLUSTER_ID: "c1", ISTIO_META_LEVEL: 3, SECRET_TTL: "1s" };
     const env = { PROXY_CONFIG: JSON.stringify({ proxyMetadata }), ISTIO_META_NETWORK: "n2" };
     const config = await readAgentConfig(hostOf(await tempDir(), env));
-    expect(nodeIdentity({ ...config, hasIdentity: true }).metadata).toMatchObject({ NETWORK: "n2", CLUSTER_ID: "c1", LEVEL: "3" });
+    expect(nodeIdentity({ ...config, hasIdentity: true, hasCredentials: false }).metadata).toMatchObject({ NETWORK: "n2", CLUSTER_ID: "c1", LEVEL: "3" });
     expect(config.settings.secretTtlMs).toBe(86_400_000);
   });
 });
@@ -214,7 +214,7 @@ describe("addresses of a workload", () => {
     ["the pod's is its address wherever it is", "10.9.0.7", EXCLUDED, "10.9.0.7,10.0.0.7,fd00::7"],
   ] as const)("%s", async ([, INSTANCE_IP, files, addresses]) => {
     const config = await readAgentConfig(hostOf(await home(files), { INSTANCE_IP }));
-    const { id, metadata } = nodeIdentity({ ...config, hasIdentity: true });
+    const { id, metadata } = nodeIdentity({ ...config, hasIdentity: true, hasCredentials: false });
     expect(metadata.INSTANCE_IPS).toBe(addresses);
     expect(id.split("~")[1]).toBe(addresses.split(",")[0]);
   });
