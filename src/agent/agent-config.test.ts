@@ -65,6 +65,7 @@ describe("what an agent is told", () => {
       nodeIdentity({
         ...(await readAgentConfig(hostOf("/nowhere", { ISTIO_ADDRESS: "a", POD_NAMESPACE: "shop", ...env }))),
         hasIdentity: true,
+        hasCredentials: false,
       }).id;
     expect(await domainIn({})).toMatch(/~machine\.shop~shop\.svc\.cluster\.local$/);
     const id = await domainIn({ PROXY_DOMAIN: "shop.svc.example.org" });
@@ -198,7 +199,11 @@ describe("node metadata in ProxyConfig", () => {
     const proxyMetadata = { ISTIO_META_NETWORK: "n1", ISTIO_META_CLUSTER_ID: "c1", ISTIO_META_LEVEL: 3, SECRET_TTL: "1s" };
     const env = { PROXY_CONFIG: JSON.stringify({ proxyMetadata }), ISTIO_META_NETWORK: "n2" };
     const config = await readAgentConfig(hostOf(await tempDir(), env));
-    expect(nodeIdentity({ ...config, hasIdentity: true, hasCredentials: false }).metadata).toMatchObject({ NETWORK: "n2", CLUSTER_ID: "c1", LEVEL: "3" });
+    expect(nodeIdentity({ ...config, hasIdentity: true, hasCredentials: false }).metadata).toMatchObject({
+      NETWORK: "n2",
+      CLUSTER_ID: "c1",
+      LEVEL: "3",
+    });
     expect(config.settings.secretTtlMs).toBe(86_400_000);
   });
 });

@@ -36,11 +36,14 @@ export interface IdentityOptions {
   readonly log: Log;
 }
 
-/** Gives certificates with their roots, or says what is wrong with them, until the signal ends. */
-export type CertificateSource = (
-  give: { take(certificate: ClientCertificate, roots: string): void; fail(fault: string): void },
-  signal: AbortSignal,
-) => Promise<void>;
+/** What a source does with certificates and their roots, and with what keeps it from having any. */
+export interface CertificateTaker {
+  take(certificate: ClientCertificate, roots: string): WorkloadCertificate;
+  fail(fault: string, more?: object): void;
+}
+
+/** Gives certificates until the signal ends. */
+export type CertificateSource = (taker: CertificateTaker, signal: AbortSignal) => Promise<void>;
 
 /** The identity of the workload: its certificate and the roots of the mesh, both kept fresh. */
 export interface WorkloadIdentity extends Credentials {
@@ -63,7 +66,6 @@ const LEAST_WAIT_MS = 500;
 export function createWorkloadIdentity(options: IdentityOptions): WorkloadIdentity {
   const { clock, log } = options;
   const followers = new Set<() => void>();
-  const backOff = new BackOff({ firstMs: 250, mostMs: 30_000 });
   let current: WorkloadCertificate | undefined = options.earlier && certificateOf(options.earlier.certificate, clock.now());
   let signedRoots = options.earlier?.roots ?? "";
   let anchors: readonly string[] = [];
@@ -76,18 +78,14 @@ export function createWorkloadIdentity(options: IdentityOptions): WorkloadIdenti
     fault = what;
     log.warn({ ...more, ...(current !== undefined && { ends: new Date(current.endsAt).toISOString() }) }, what);
   };
-  const renew = async (): Promise<void> => {
-    const keys = await generateKeys(options.keyKind);
-    const signed = await options.sign(buildCsr(keys, options.spiffeId), options.ttlMs);
-    take({ chain: signed.chain, key: new Secret(privateKeyPem(keys.privateKey)) }, signed.roots);
-  };
-  const take = (certificate: ClientCertificate, roots: string): void => {
+  const take = (certificate: ClientCertificate, roots: string): WorkloadCertificate => {
     current = certificateOf(certificate, clock.now());
     signedRoots = roots;
     fault = undefined;
     const { name, serial, endsAt } = current;
     log.info({ name, serial, ends: new Date(endsAt).toISOString() }, "the workload has a certificate");
     tell();
+    return current;
   };
   return {
     get current() {
@@ -108,25 +106,32 @@ export function createWorkloadIdentity(options: IdentityOptions): WorkloadIdenti
       anchors = pems;
       if (joinRoots([signedRoots, ...anchors]) !== before) tell();
     },
-    async run(signal) {
-      if (options.source !== undefined) return options.source({ take, fail }, signal);
-      while (!signal.aborted) {
-        try {
-          await renew();
-          if (current === undefined) continue;
-          assertLasts(current, clock);
-          backOff.reset();
-          await untilDue(current, options, signal);
-        } catch (error) {
-          if (signal.aborted) return;
-          const delay = backOff.next();
-          fail(sentenceOf(error), { retryMs: Math.round(delay) });
-          await clock.sleep(delay, signal).catch(() => {});
-        }
-      }
-    },
+    run: (signal) => (options.source ?? signedByCa(options))({ take, fail }, signal),
   };
 }
+
+/** The usual source: a key of our own for each certificate, which the CA signs. */
+const signedByCa =
+  (options: IdentityOptions): CertificateSource =>
+  async ({ take, fail }, signal) => {
+    const { clock } = options;
+    const backOff = new BackOff({ firstMs: 250, mostMs: 30_000 });
+    while (!signal.aborted) {
+      try {
+        const keys = await generateKeys(options.keyKind);
+        const signed = await options.sign(buildCsr(keys, options.spiffeId), options.ttlMs);
+        const current = take({ chain: signed.chain, key: new Secret(privateKeyPem(keys.privateKey)) }, signed.roots);
+        assertLasts(current, clock);
+        backOff.reset();
+        await untilDue(current, options, signal);
+      } catch (error) {
+        if (signal.aborted) return;
+        const delay = backOff.next();
+        fail(sentenceOf(error), { retryMs: Math.round(delay) });
+        await clock.sleep(delay, signal).catch(() => {});
+      }
+    }
+  };
 
 function certificateOf({ chain, key }: ClientCertificate, now: number): WorkloadCertificate {
   const leaf = new X509Certificate(chain);
