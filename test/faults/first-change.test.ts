@@ -1,9 +1,10 @@
 import assert from "node:assert/strict";
 import { describe, it } from "vitest";
+import { systemClock } from "../../src/base/clock.ts";
 import { CLUSTER_TYPE } from "../../src/wire/type-urls.ts";
-import { startIstiod } from "../support/istiod.ts";
+import { type Istiod, startIstiod } from "../support/istiod.ts";
 import { eventually } from "../support/wait.ts";
-import { subscribe } from "../support/xds-subscriber.ts";
+import { type Answer, subscribe } from "../support/xds-subscriber.ts";
 
 const entry = (name: string): string => `apiVersion: networking.istio.io/v1
 kind: ServiceEntry
@@ -11,15 +12,44 @@ metadata: {name: ${name}, namespace: shop}
 spec: {hosts: [${name}.test], ports: [{number: 80, name: http, protocol: HTTP}], resolution: DNS, endpoints: [{address: ${name}.example.com}]}
 `;
 
+/** A control plane that gathers changes for so long, and what it answers a proxy, which has been served. */
+async function serving(debounceAfter: string): Promise<{ readonly istiod: Istiod; readonly answers: readonly Answer[] }> {
+  const quiet = { PILOT_DEBOUNCE_AFTER: debounceAfter, PILOT_DEBOUNCE_MAX: "300s" };
+  const istiod = await startIstiod({ files: { "conf/zero.yaml": entry("zero") }, env: quiet });
+  const answers = subscribe({
+    ...{ port: istiod.grpcPort, variant: "delta", typeUrl: CLUSTER_TYPE },
+    node: { id: "sidecar~10.0.0.1~web.shop~shop.svc.cluster.local" },
+  });
+  await eventually("a proxy is served", () => answers.length === 1);
+  return { istiod, answers };
+}
+
+const GATHERED_MS = 5_000;
+
 describe("changes after a quiet time", () => {
-  it("the first is pushed at once, and those that follow closely are gathered, however long that is set to take", async () => {
-    const quiet = { PILOT_DEBOUNCE_AFTER: "5s", PILOT_DEBOUNCE_MAX: "300s" };
-    const istiod = await startIstiod({ files: { "conf/zero.yaml": entry("zero") }, env: quiet });
-    const answers = subscribe({
-      ...{ port: istiod.grpcPort, variant: "delta", typeUrl: CLUSTER_TYPE },
-      node: { id: "sidecar~10.0.0.1~web.shop~shop.svc.cluster.local" },
-    });
-    await eventually("a proxy is served", () => answers.length === 1);
+  it("the first is pushed at once, alone, although others follow without end", async () => {
+    const { istiod, answers } = await serving(`${GATHERED_MS}ms`);
+    await systemClock.sleep(2 * GATHERED_MS); // The start counts as a change.
+    // Whoever waits for quiet before the first waits for as long as these go on.
+    const others = new AbortController();
+    const going = (async () => {
+      for (let turn = 0; !others.signal.aborted; turn += 1) {
+        await istiod.write(`conf/other-${turn}.yaml`, entry(`other-${turn}`));
+        await systemClock.sleep(GATHERED_MS / 10);
+      }
+    })();
+    try {
+      await eventually("the first change arrives", () => answers.length === 2);
+    } finally {
+      others.abort();
+      await going;
+    }
+    assert.equal(answers[1]?.resources.length, 1);
+    assert.ok(Buffer.from(answers[1]?.resources[0]?.value ?? []).includes("other-0.test"));
+  });
+
+  it("those that follow the first closely are gathered", async () => {
+    const { istiod, answers } = await serving(`${GATHERED_MS}ms`);
     const pushes = (): Promise<number> => istiod.metric("pilot_push_triggers");
     const before = await pushes();
     await istiod.write("conf/one.yaml", entry("one"));
@@ -32,13 +62,7 @@ describe("changes after a quiet time", () => {
   });
 
   it("what is there at the start is in force at once, whatever else the sources say first", async () => {
-    const quiet = { PILOT_DEBOUNCE_AFTER: "300s", PILOT_DEBOUNCE_MAX: "300s" };
-    const istiod = await startIstiod({ files: { "conf/zero.yaml": entry("zero") }, env: quiet });
-    const answers = subscribe({
-      ...{ port: istiod.grpcPort, variant: "delta", typeUrl: CLUSTER_TYPE },
-      node: { id: "sidecar~10.0.0.1~web.shop~shop.svc.cluster.local" },
-    });
-    await eventually("a proxy is served", () => answers.length === 1);
+    const { answers } = await serving("300s");
     assert.equal(answers[0]?.resources.filter(({ value }) => Buffer.from(value).includes("zero.test")).length, 1);
   });
 });
