@@ -54,7 +54,7 @@ export async function openDocuments({ baseDir, clock, log }: KeptDocumentsOption
   };
   const writeIn = (ms: number): void => {
     cancel ??= clock.after(ms, () => {
-      writing = write();
+      writing = writing.then(write); // Two at once would write one file.
     });
   };
   return {

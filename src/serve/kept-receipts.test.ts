@@ -97,6 +97,32 @@ describe("receipts on disk", () => {
     await eventually("the last is written", async () => (await written()) === "r0,r1,r2,r3,r4");
   });
 
+  it("are not written anew before the last write is done, however long that takes", async () => {
+    const dir = await tempDir();
+    const { file, clock } = await start(dir);
+    let [inHand, most, begun] = [0, 0, 0];
+    /** As many steps as take some turns of the loop, since each takes a slice. */
+    const slow = function* (): Generator<string | undefined> {
+      begun += 1;
+      inHand += 1;
+      most = Math.max(most, inHand);
+      for (let step = 0; step < 20; step += 1) {
+        clock.advance(10);
+        yield undefined;
+      }
+      inHand -= 1;
+      yield `r${begun}`;
+    };
+    const stop = file.follow({ receipts: slow });
+    for (let turn = 0; turn < 3; turn += 1) {
+      file.stirred();
+      clock.advance(6_000);
+    }
+    await eventually("the last is written", () => begun === 3 && inHand === 0);
+    await stop();
+    expect(most).toBe(1);
+  });
+
   it("that cannot be read are none", async () => {
     const dir = await tempDir();
     expect((await start(dir)).file.has("")).toBe(false);

@@ -61,7 +61,7 @@ export async function openReceipts({ baseDir, build, world, settings, clock, log
     cancel = rest > 0 ? clock.after(rest, look) : undefined;
     if (rest > 0) return;
     writtenAt = clock.monotonic();
-    writing = write();
+    writing = writing.then(write); // Two at once would write one file.
   };
   const write = async (): Promise<void> => {
     if (source === undefined) return;
