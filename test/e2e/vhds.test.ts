@@ -12,7 +12,7 @@ import { inStep, syncz } from "../support/sync.ts";
 import { keepCalling } from "../support/traffic.ts";
 import { eventually } from "../support/wait.ts";
 
-const service = (name: string, port: number, server: number): string => `
+const service = (name: string, port: number, server: number, more = ""): string => `
 apiVersion: networking.istio.io/v1
 kind: ServiceEntry
 metadata: {name: ${name}, namespace: shop}
@@ -22,6 +22,7 @@ spec:
   resolution: STATIC
   ports: [{number: ${port}, name: http, protocol: HTTP}]
   endpoints: [{address: 127.0.0.1, ports: {http: ${server}}}]
+  ${more}
 `;
 
 /** Sends calls for one service to another, and says so in a header. */
@@ -34,11 +35,25 @@ spec:
   http: [{headers: {response: {set: {x-mark: ${mark}}}}, route: [{destination: {host: ${to}.test}}]}]
 `;
 
+/** A route with an expression that no compiler takes, put before those of one host. */
+const brokenPatch = (port: number): string => `
+apiVersion: networking.istio.io/v1alpha3
+kind: EnvoyFilter
+metadata: {name: broken, namespace: shop}
+spec:
+  configPatches:
+  - applyTo: HTTP_ROUTE
+    match: {context: SIDECAR_OUTBOUND, routeConfiguration: {vhost: {name: "a.test:${port}"}}}
+    patch: {operation: INSERT_FIRST, value: {match: {safe_regex: {regex: "/(unclosed"}}, direct_response: {status: 204}}}
+`;
+
 interface HostsMesh {
   readonly istiod: Istiod;
   /** The wire between the two. */
   readonly relay: Relay;
   readonly proxy: RunningProxy;
+  /** Starts the proxy once more, with nothing of what it knew. */
+  startAgain(): Promise<RunningProxy>;
   readonly port: number;
   readonly servers: { readonly one: number; readonly two: number };
   /** Who answers for a host, and what its route says. */
@@ -59,18 +74,16 @@ async function startHosts(options: Partial<ProxyOptions> = {}, prepare: (relay: 
   const istiod = await startIstiod({ files });
   const relay = await startRelay({ to: istiod.grpcPort });
   prepare(relay);
-  const proxy = await startProxy({
-    xdsPort: relay.port,
-    name: "client",
-    address: "127.0.0.9",
-    metadata: { VHDS: "true" },
-    ...options,
-  });
-  await listening(port);
+  const startAgain = async (): Promise<RunningProxy> => {
+    const proxy = await startProxy({ xdsPort: relay.port, name: "client", address: "127.0.0.9", metadata: { VHDS: "true" }, ...options });
+    await listening(port);
+    return proxy;
+  };
   return {
     istiod,
     relay,
-    proxy,
+    proxy: await startAgain(),
+    startAgain,
     port,
     servers: { one: one.port, two: two.port },
     async answer(name, at = port) {
@@ -222,6 +235,79 @@ spec:
     await eventually("nothing is shown as refused", async () =>
       (await syncz(istiod)).some(({ types }) => types.some(({ type, rejected }) => type === "VHDS" && rejected.length === 0)),
     );
+  });
+
+  it("come to an Envoy that was restarted as they are by then, all with their table, and one by one from then on", async () => {
+    const mesh = await startHosts();
+    const { istiod, port, proxy, sent } = mesh;
+    await istiod.write("conf/a-routes.yaml", detour("a", "two", "before"));
+    await shows("a change", mesh, { host: "a", answers: "two before" });
+    await proxy.stop();
+    await eventually("istiod misses it", async () => (await syncz(istiod)).length === 0);
+    await istiod.write("conf/a-routes.yaml", detour("a", "one", "meanwhile"));
+    await istiod.remove("conf/two.yaml");
+    await istiod.write("conf/b.yaml", service("b", port, mesh.servers.two));
+
+    const again = await mesh.startAgain();
+    expect([await mesh.answer("a"), await mesh.answer("one"), await mesh.answer("b")]).toEqual(["one meanwhile", "one", "two"]);
+    await hostsInStep(istiod);
+    expect((await hostsOf(mesh)).discovered).toEqual(["a", "b", "one"].map((name) => `${port}/${name}.test:${port}`));
+    const [tables, hosts] = [await sent("rds"), await sent("vhds")];
+    await istiod.write("conf/a-routes.yaml", detour("a", "b", "after"));
+    await shows("the next change", mesh, { host: "a", answers: "two after" });
+    expect([await sent("rds"), await sent("vhds")]).toEqual([tables, hosts + 1]);
+    await again.assertNothingRejected();
+  });
+
+  it("may take a domain from another at once: nobody who calls it is left without", async () => {
+    const mesh = await startHosts();
+    const { istiod, port, servers, sent } = mesh;
+    const domain = "10.77.0.1";
+    const isAnsweredBy = (name: string) => eventually(`${name} answers`, async () => (await call({ port, host: domain })).by === name);
+    const withDomain = (name: "one" | "two") =>
+      istiod.write(`conf/${name}.yaml`, service(name, port, servers[name], `addresses: [${domain}]`));
+    await withDomain("one");
+    await isAnsweredBy("one");
+    const tables = await sent("rds");
+    const traffic = keepCalling({ port, host: domain });
+    for (const [from, to] of [
+      ["one", "two"],
+      ["two", "one"],
+    ] as const) {
+      // The next owner comes first, as it does where one file is written after another: the older object keeps the domain until it lets go.
+      await withDomain(to);
+      await istiod.write(`conf/${from}.yaml`, service(from, port, servers[from]));
+      await isAnsweredBy(to);
+      expect([await mesh.answer("one"), await mesh.answer("two"), await mesh.answer("a")]).toEqual(["one", "two", "one"]);
+    }
+    await traffic.more(20);
+    expect(await traffic.stop()).toEqual([]);
+    expect(await sent("rds")).toBe(tables);
+    await mesh.proxy.assertNothingRejected();
+  });
+
+  it("with a regular expression that is none never come to Envoy, whoever wrote it: the host stays as it was and others go on changing", async () => {
+    const mesh = await startHosts();
+    const { istiod, port } = mesh;
+    await istiod.write("conf/a-routes.yaml", detour("a", "two", "good"));
+    await shows("good rules", mesh, { host: "a", answers: "two good" });
+    const bad = detour("a", "one", "bad").replace("http: [{", 'http: [{match: [{uri: {regex: "/(unclosed"}}], ');
+    await istiod.write("conf/a-routes.yaml", bad);
+    await eventually("the rules are refused", () => /VirtualService\/shop\/a.*regex/.test(istiod.log()));
+    await istiod.write("conf/one-routes.yaml", detour("one", "two", "beside"));
+    await shows("other hosts change", mesh, { host: "one", answers: "two beside" });
+    expect(await mesh.answer("a")).toBe("two good");
+
+    await istiod.write("conf/filter.yaml", brokenPatch(port));
+    await eventually("the patch is left out", () =>
+      /a patch is left out.*EnvoyFilter\/shop\/broken.*regular expression/.test(istiod.log()),
+    );
+    await istiod.write("conf/one-routes.yaml", detour("one", "two", "still"));
+    await shows("other hosts change still", mesh, { host: "one", answers: "two still" });
+    expect(await mesh.answer("a")).toBe("two good");
+    await istiod.write("conf/a-routes.yaml", detour("a", "one", "healed"));
+    await shows("the host itself changes, without the patch", mesh, { host: "a", answers: "one healed" });
+    await mesh.proxy.assertNothingRejected();
   });
 
   it("are none for a proxy's explicit HTTP proxy without services, which opens at once all the same", async () => {
