@@ -66,12 +66,18 @@ export class ProtocolClient {
     return held;
   }
 
-  /** Hosts are kept with their table: one that goes, or comes anew, has none. */
+  /** Hosts are kept with their table, also when it changes: one that goes, or comes anew, has none. */
   #drop(typeUrl: string, name: string): void {
     this.#heldOf(typeUrl).delete(name);
     if (typeUrl !== ROUTE_TYPE) return;
     const hosts = this.#heldOf(VIRTUAL_HOST_TYPE);
     for (const host of [...hosts.keys()].filter((one) => one.startsWith(`${name}/`))) hosts.delete(host);
+  }
+
+  /** What was on its way when it was let go of is passed over, as Envoy does. */
+  #wants(typeUrl: string, name: string): boolean {
+    if (typeUrl === VIRTUAL_HOST_TYPE) return this.#asked.get(ROUTE_TYPE)?.includes(name.slice(0, name.lastIndexOf("/"))) === true;
+    return WHOLE.includes(typeUrl) || this.#asked.get(typeUrl)?.includes(name) === true;
   }
 
   #request(typeUrl: string, { subscribe = [], unsubscribe = [], nonce = "" }: Said): void {
@@ -107,7 +113,8 @@ export class ProtocolClient {
       if (any === undefined) continue;
       const name = typeUrl === NAME_TABLE_TYPE ? "" : nameIn(any.value);
       if (one.$typeName === "envoy.service.discovery.v3.Resource") expect(one.name).toBe(name);
-      this.#drop(typeUrl, name);
+      if (!this.#wants(typeUrl, name)) continue;
+      if (!held.has(name)) this.#drop(typeUrl, name);
       held.set(name, any.value);
     }
     if ("removedResources" in response) for (const name of response.removedResources) this.#drop(typeUrl, name);

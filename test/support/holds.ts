@@ -12,12 +12,15 @@ type Env = Readonly<Record<string, string | undefined>>;
 export function holds<Ts>(property: fc.IAsyncProperty<Ts>, parameters?: fc.Parameters<Ts>): Promise<void>;
 export function holds<Ts>(property: fc.IProperty<Ts>, parameters?: fc.Parameters<Ts>): void;
 export function holds<Ts>(property: fc.IRawProperty<Ts>, parameters: fc.Parameters<Ts> = {}): Promise<void> | void {
-  const given = { ...parameters, ...parametersOf(process.env) };
+  const given = { ...LIMITS, ...parameters, ...parametersOf(process.env) };
   const place = placeOfTest();
   if (property.isAsync()) return heldLater(property as fc.IAsyncProperty<Ts>, given, place);
   const details = fc.check(property as fc.IProperty<Ts>, given);
   if (details.failed) throw new Error(reportOf(details, fc.defaultReportMessage(details), place), { cause: details.errorInstance });
 }
+
+/** A failure that is still being minimised is told before the test runs out of time, or nobody would hear of it. */
+const LIMITS = { interruptAfterTimeLimit: 90_000, markInterruptAsFailure: true } as const;
 
 async function heldLater<Ts>(property: fc.IAsyncProperty<Ts>, parameters: fc.Parameters<Ts>, place: Place): Promise<void> {
   const details = await fc.check(property, parameters);
