@@ -162,14 +162,19 @@ describe("what an agent is told", () => {
 
 describe("the node", () => {
   it("has Istio's form and metadata", async () => {
-    const baseDir = await home({ "etc/istio/pod/labels": 'app="web"\nversion="v\\"1"\n' });
+    const baseDir = await home({
+      "etc/istio/pod/labels": 'app="web"\nversion="v\\"1"\npod-template-hash="5d"\n',
+      "etc/istio/pod/annotations": 'a="pod"\n',
+    });
     const env = {
       ISTIO_ADDRESS: "a",
       POD_NAME: "web-1",
       POD_NAMESPACE: "shop",
       INSTANCE_IP: "10.1.1.1",
       ISTIO_META_NETWORK: "n1",
-      ISTIO_METAJSON_LABELS: '{"team": "red"}',
+      ISTIO_METAJSON_LABELS: '{"team": "red", "app": "old"}',
+      ISTIO_METAJSON_ANNOTATIONS: '{"a": "said", "b": "said"}',
+      DNS_PROXY_ADDR: "localhost:53",
       ISTIO_METAJSON_MORE: '{"OWNER": "deployment"}',
     };
     const config = await readAgentConfig(hostOf(baseDir, env));
@@ -181,11 +186,15 @@ describe("the node", () => {
       INSTANCE_IPS: "10.1.1.1,10.0.0.7,10.9.0.7,fd00::7",
       NETWORK: "n1",
       OWNER: "deployment",
-      LABELS: { app: "web", version: 'v"1', team: "red" },
+      STATIC_LABELS: { team: "red", app: "old" },
+      ANNOTATIONS: { a: "pod", b: "said" },
+      DNS_PROXY_ADDR: "localhost:53",
+      WORKLOAD_IDENTITY_SOCKET_FILE: "socket",
       INTERCEPTION_MODE: "REDIRECT",
       WORKLOAD_IDENTITY: "none",
       STATUS_PORT: 15_020,
     });
+    expect(node.metadata.LABELS).toEqual({ app: "web", version: 'v"1', team: "red" });
     expect(node.metadata).not.toHaveProperty("PROXY_CONFIG");
     expect(node.metadata).not.toHaveProperty("credential");
     const other = nodeIdentity({ ...config, hasIdentity: true, hasCredentials: true });

@@ -34,6 +34,8 @@ export interface NodeFacts {
   readonly version: string;
 }
 
+/** A label that a Deployment gives its pods, another one with each change: it says nothing of the workload. */
+const TEMPLATE_HASH = "pod-template-hash";
 const META = "ISTIO_META_";
 const META_JSON = "ISTIO_METAJSON_";
 
@@ -42,8 +44,11 @@ export function nodeIdentity(facts: NodeFacts): NodeIdentity {
   const { settings, proxy, type } = facts;
   const { name, address, addresses } = placeOf(facts);
   const namespace = settings.podNamespace;
-  const given = { ...givenMetadata(textMap(proxy.given.proxyMetadata), [META]), ...givenMetadata(facts.env) };
-  const labels = { ...facts.labels, ...textMap(given.LABELS) };
+  const given = givenMetadata(facts.env);
+  const fixed = textMap(given.LABELS);
+  const { [TEMPLATE_HASH]: _, ...podLabels } = facts.labels;
+  const labels = { ...fixed, ...podLabels };
+  const annotations = { ...textMap(given.ANNOTATIONS), ...facts.annotations };
   const metadata: Metadata = {
     NAME: name,
     NAMESPACE: namespace,
@@ -57,6 +62,8 @@ export function nodeIdentity(facts: NodeFacts): NodeIdentity {
     ...(settings.secureMergedMetricsPort !== 0 && { ENVOY_SECURE_MERGED_METRICS_PORT: settings.secureMergedMetricsPort }),
     ...(type === "sidecar" && { INTERCEPTION_MODE: proxy.interceptionMode || "REDIRECT", VHDS: "true" }),
     STANDARD_METRICS: "true",
+    WORKLOAD_IDENTITY_SOCKET_FILE: settings.identitySocket,
+    ...(facts.env.DNS_PROXY_ADDR && { DNS_PROXY_ADDR: facts.env.DNS_PROXY_ADDR }),
     ...(settings.exitOnZero && { EXIT_ON_ZERO_ACTIVE_CONNECTIONS: "true" }),
     ADMIN_PORT: proxy.adminPort,
     STATUS_PORT: proxy.statusPort,
@@ -64,7 +71,8 @@ export function nodeIdentity(facts: NodeFacts): NodeIdentity {
     ...(Object.keys(proxy.given).length > 0 && { PROXY_CONFIG: proxy.given, PROXY_CONFIG_OVER: "mesh" }),
     ...given,
     LABELS: labels,
-    ...(Object.keys(facts.annotations).length > 0 && given.ANNOTATIONS === undefined && { ANNOTATIONS: facts.annotations }),
+    ...(Object.keys(fixed).length > 0 && { STATIC_LABELS: fixed }),
+    ...(Object.keys(annotations).length > 0 && { ANNOTATIONS: annotations }),
     ...(facts.hasCredentials && { credential: "true" }),
     ...(!facts.hasIdentity && { WORKLOAD_IDENTITY: "none" }),
   };
@@ -113,12 +121,11 @@ function placeOf({ settings, hostname, addresses }: NodeFacts): {
 }
 
 /** `ISTIO_META_X` is entry X; `ISTIO_METAJSON_LABELS` and `…ANNOTATIONS` are maps, any other `ISTIO_METAJSON_…` an object of entries. */
-function givenMetadata(env: NodeFacts["env"], prefixes = [META, META_JSON]): Metadata {
+function givenMetadata(env: NodeFacts["env"]): Metadata {
   const metadata: Record<string, StructValue> = {};
   for (const [name, value = ""] of Object.entries(env)) {
-    const prefix = prefixes.find((one) => name.startsWith(one));
-    if (prefix === META) metadata[name.slice(META.length)] = value;
-    else if (prefix === META_JSON) Object.assign(metadata, jsonEntries(name.slice(META_JSON.length), value));
+    if (name.startsWith(META)) metadata[name.slice(META.length)] = value;
+    else if (name.startsWith(META_JSON)) Object.assign(metadata, jsonEntries(name.slice(META_JSON.length), value));
   }
   return metadata;
 }
