@@ -1,7 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, openSync } from "node:fs";
-import { chown, readFile, writeFile } from "node:fs/promises";
-import { join } from "node:path";
+import { chown, readFile, rm, symlink, writeFile } from "node:fs/promises";
+import { extname, join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { EdgeError } from "../base/errors.ts";
 import { askAdmin } from "./admin-client.ts";
@@ -73,7 +73,13 @@ export async function startEnvoy(options: EnvoyOptions): Promise<EnvoyProcess> {
 }
 
 async function bootstrapIn({ bootstrap, workDir, name, launcher }: EnvoyOptions): Promise<string> {
-  if (typeof bootstrap === "object" && "file" in bootstrap) return bootstrap.file;
+  if (typeof bootstrap === "object" && "file" in bootstrap) {
+    // Under a name of ours, by which the next agent knows the process again.
+    const link = join(workDir, `${name}.bootstrap${extname(bootstrap.file)}`);
+    await rm(link, { force: true });
+    await symlink(bootstrap.file, link);
+    return link;
+  }
   const file = join(workDir, `${name}.bootstrap.${typeof bootstrap === "string" ? "json" : "pb"}`);
   await writeFile(file, bootstrap, { mode: 0o600 });
   if (launcher !== undefined) await chown(file, launcher.user, launcher.user);

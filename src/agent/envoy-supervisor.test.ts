@@ -112,8 +112,8 @@ describe("an Envoy that is looked after", () => {
   });
 
   it.for([
-    [true, "/drain_listeners?inboundonly&graceful&skip_exit"],
-    [false, "/drain_listeners?graceful&skip_exit"],
+    [true, "/drain_listeners?inboundonly&graceful"],
+    [false, "/drain_listeners?graceful"],
   ] as const)("is drained of clients alone where that is wanted (%s)", async ([inboundOnly, asked]) => {
     const admin = await documentServer();
     for (const path of ["/healthcheck/fail", asked]) admin.documents.set(path, "OK");
@@ -133,7 +133,7 @@ describe("an Envoy that is looked after", () => {
   it("is ended when the last connection is gone, where that is wanted, and not before the least time", async () => {
     const admin = await documentServer();
     const counts = ["2", "1", "1", "0", "0"];
-    for (const path of ["/healthcheck/fail", "/drain_listeners?inboundonly&graceful&skip_exit"]) admin.documents.set(path, "OK");
+    for (const path of ["/healthcheck/fail", "/drain_listeners?inboundonly&graceful"]) admin.documents.set(path, "OK");
     admin.documents.set(STATS, (_, response) => void response.end(`listener.0.0.0.0_15006.downstream_cx_active: ${counts.shift()}\n`));
     const waits: number[] = [];
     const { running, start } = fakeEnvoys();

@@ -101,13 +101,16 @@ const aborted = (signal: AbortSignal): Promise<undefined> =>
     else signal.addEventListener("abort", () => resolve(undefined), { once: true });
   });
 
-/** Takes no new connections, lets those that are open end, then ends it. One deadline for all of it. */
+/**
+ * Asks clients to go (`Connection: close`, GOAWAY) and takes connections of those who do not know yet until `drainDuration` is over, then no new ones; lets
+ * those that are open end, then ends it. One deadline for all of it.
+ */
 async function drain(process: EnvoyProcess, { drain: plan, adminPort, clock, log }: SupervisorOptions, now: AbortSignal): Promise<void> {
   const post = (path: string): Promise<string> => askAdmin(adminPort, path, "POST");
   try {
     if (now.aborted) return;
     await post("/healthcheck/fail");
-    await post(`/drain_listeners?${plan.inboundOnly ? "inboundonly&" : ""}graceful&skip_exit`);
+    await post(`/drain_listeners?${plan.inboundOnly ? "inboundonly&" : ""}graceful`);
     const gone = process.exited.then(() => {});
     await Promise.race([
       gone,

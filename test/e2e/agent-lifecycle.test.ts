@@ -63,6 +63,13 @@ spec:
   return { agent, server, target: { port, host: "slow" } };
 }
 
+/** Whether nobody takes connections there. */
+const isRefused = (port: number): Promise<boolean> =>
+  new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1", () => resolve(false));
+    socket.once("error", (error: NodeJS.ErrnoException) => resolve(error.code === "ECONNREFUSED")).once("connect", () => socket.destroy());
+  });
+
 /** What a process wrote last may come after word of its end. */
 describe("the end of an agent", () => {
   it("lets requests finish within the drain time, and takes no new connections", async () => {
@@ -75,11 +82,29 @@ describe("the end of an agent", () => {
       const answered = await fetch(`http://127.0.0.1:${agent.readinessPort}/healthz/ready`).catch(() => undefined);
       return answered?.ok !== true;
     });
+    await eventually("no new connection is taken", () => isRefused(target.port));
+    expect(await agent.admin("/ready"), "Envoy is there, and drains").toBe("DRAINING\n");
     server.waiting[0]?.end("late");
     expect((await answer).body).toBe("late");
     agent.kill("SIGTERM");
     expect(await ended).toBe(0);
     expect(() => process.kill(envoy, 0)).toThrow();
+  });
+
+  it("comes when the drain time is over, whoever still waits for an answer", async () => {
+    const { agent, server, target } = await slowWorkload({}, { terminationDrainDuration: "2s", drainDuration: "60s" });
+    const answer = call(target).then(
+      () => "answered",
+      () => "cut off",
+    );
+    await eventually("the request has arrived", () => server.waiting.length === 1);
+    const started = systemClock.monotonic();
+    expect(await agent.stop("SIGTERM")).toBe(0);
+    const tookMs = systemClock.monotonic() - started;
+    expect(tookMs).toBeGreaterThan(1_900);
+    // Well below the drain time of the listeners, and of what else is waited for; well above what a busy machine needs to end two processes.
+    expect(tookMs).toBeLessThan(15_000);
+    expect(await answer).toBe("cut off");
   });
 
   it("comes as soon as the last connection is gone, where asked", async () => {
@@ -166,7 +191,9 @@ describe("the Envoy of an agent", () => {
     const started = systemClock.monotonic();
     expect(await agent.stop()).toBe(0);
     // Istio's own would be five seconds.
-    expect(systemClock.monotonic() - started).toBeGreaterThan(7_500);
+    const tookMs = systemClock.monotonic() - started;
+    expect(tookMs).toBeGreaterThan(7_500);
+    expect(tookMs).toBeLessThan(20_000);
   });
 
   it("runs as flags say, which may stand before what the proxy is", async () => {
@@ -212,6 +239,11 @@ describe("the Envoy of an agent", () => {
     });
     expect(text).toBe("mine");
     await eventually("the agent is ready", async () => (await fetch(`http://127.0.0.1:${agent.statusPort}/healthz/ready`)).ok);
+    // An Envoy that outlives its agent is known by the next one, which ends it.
+    await agent.stop("SIGKILL");
+    agent.start();
+    await says(agent, "an Envoy that outlived its agent is ended");
+    await listening(port);
   });
 
   it("runs without a bootstrap of the user's that cannot be read", async () => {
