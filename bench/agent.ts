@@ -1,4 +1,4 @@
-// Measures the agent: `node bench/agent.ts [--quick]`. Prints JSON lines like bench/run.ts.
+// Measures the agent: `node bench/agent.ts [--quick | --write]`. Prints JSON lines like bench/run.ts; `--write` puts them into BENCHMARKS.md, too.
 import { spawn } from "node:child_process";
 import { generateKeyPairSync, sign } from "node:crypto";
 import { once } from "node:events";
@@ -9,13 +9,15 @@ import { join } from "node:path";
 import { findEnvoy } from "../src/agent/find-envoy.ts";
 import { systemClock } from "../src/base/clock.ts";
 import { freePort } from "../test/support/ports.ts";
-import { type Emit, jsonLine, median } from "./measurement.ts";
+import { type Emit, jsonLine, type Measurement, median } from "./measurement.ts";
 import { cpuMs, memoryMb } from "./process-usage.ts";
+import { describeMachine, withAgent } from "./report.ts";
 import { writeScene } from "./scene.ts";
 import { startServer } from "./server.ts";
 import { type Extent, FULL, QUICK } from "./shapes.ts";
 
 const ROOT = join(import.meta.dirname, "..");
+const REPORT = join(ROOT, "BENCHMARKS.md");
 const READY_LIMIT_MS = 2_000;
 const MEMORY_LIMIT_MB = 80;
 const NAMESPACE = "ns-0";
@@ -145,5 +147,21 @@ function createIssuer(): { readonly mesh: string; readonly token: () => string }
   };
 }
 
-if (import.meta.main)
-  await measureAgent(process.argv.includes("--quick") ? QUICK : FULL, (measurement) => process.stdout.write(`${jsonLine(measurement)}\n`));
+/** Measures, prints, and writes where that is asked for; the exit status. */
+async function main(args: readonly string[]): Promise<number> {
+  const [quick, write] = [args.includes("--quick"), args.includes("--write")];
+  if (quick && write) {
+    process.stderr.write("--write wants the whole measurement: no --quick\n");
+    return 2;
+  }
+  const machine = describeMachine();
+  const results: Measurement[] = [];
+  await measureAgent(quick ? QUICK : FULL, (measurement) => {
+    results.push(measurement);
+    process.stdout.write(`${jsonLine(measurement)}\n`);
+  });
+  if (write) await writeFile(REPORT, withAgent(await readFile(REPORT, "utf8"), machine, results));
+  return 0;
+}
+
+if (import.meta.main) process.exitCode = await main(process.argv.slice(2));

@@ -35,6 +35,8 @@ const CLUSTER: Place = {
   end: "<!-- end of cluster -->",
 };
 
+const AGENT: Place = { begin: "<!-- agent: written by `node bench/agent.ts --write` -->", end: "<!-- end of agent -->" };
+
 export function describeMachine(): Machine {
   const [cpu] = cpus();
   return {
@@ -53,9 +55,18 @@ const GROWTH: Place = { begin: "<!-- growth: written by `npm run bench -- --grow
 
 /** The report with its table replaced by these results. All else in it is left alone. */
 export function withResults(report: string, machine: Machine, results: readonly Measurement[]): string {
-  const table = ["| measurement | result | limit | how it came about |", "| --- | --- | --- | --- |", ...results.map(rowOf)];
-  return withTable(report, RESULTS, [measuredOn(machine), "", ...table]);
+  return withTable(report, RESULTS, [measuredOn(machine), "", ...resultTable(results)]);
 }
+
+/** The same for the table of the agent. */
+export const withAgent = (report: string, machine: Machine, results: readonly Measurement[]): string =>
+  withTable(report, AGENT, [measuredOn(machine), "", ...resultTable(results)]);
+
+const resultTable = (results: readonly Measurement[]): readonly string[] => [
+  "| measurement | result | limit | how it came about |",
+  "| --- | --- | --- | --- |",
+  ...results.map(rowOf),
+];
 
 /** The same for the table that compares with a peer. */
 export const withComparison = (report: string, machine: Machine, table: readonly string[]): string =>

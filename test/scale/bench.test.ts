@@ -5,7 +5,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, it } from "vitest";
 import type { Measurement } from "../../bench/measurement.ts";
-import { withResults } from "../../bench/report.ts";
+import { withAgent, withResults } from "../../bench/report.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 const TIMEOUT_MS = 400_000;
@@ -102,13 +102,20 @@ describe("the bench", () => {
     TIMEOUT_MS,
   );
 
-  it("puts results into BENCHMARKS.md without touching the rest", () => {
+  it.for([
+    ["results", "<!-- results:", withResults],
+    ["those of the agent", "<!-- agent:", withAgent],
+  ] as const)("puts %s into BENCHMARKS.md without touching the rest", ([, mark, put]) => {
     const report = readFileSync(join(ROOT, "BENCHMARKS.md"), "utf8");
     const machine = { date: "2026-01-01", cpu: "a processor", cores: 2, memory_gb: 8, node: "v24.0.0", load: 0 };
     const results: readonly Measurement[] = [{ bench: "start", value: 1200, unit: "ms", limit: 1000, details: { rss_mb: 99.96 } }];
-    const once = withResults(report, machine, results);
+    const once = put(report, machine, results);
     assert.ok(once.includes("| start | **1200 ms** | 1000 ms: **missed** | rss_mb 100 |"));
-    assert.equal(withResults(once, machine, results), once);
-    assert.equal(once.slice(0, once.indexOf("<!--")), report.slice(0, report.indexOf("<!--")));
+    assert.equal(put(once, machine, results), once);
+    const around = (text: string): readonly string[] => {
+      const from = text.indexOf(mark);
+      return [text.slice(0, from), text.slice(text.indexOf("<!-- end of", from))];
+    };
+    assert.deepEqual(around(once), around(report));
   });
 });
