@@ -92,6 +92,11 @@ export class Fleet {
     return this.#failure;
   }
 
+  /** Streams that the server has taken; those that are to come back count when they have. */
+  get open(): number {
+    return this.#clients.filter(({ openedAt }) => openedAt !== undefined).length;
+  }
+
   /** Clients that have all they need. */
   get served(): number {
     return this.#clients.filter(({ readyAt }) => readyAt !== undefined).length;
@@ -172,7 +177,8 @@ export class Fleet {
       return at !== undefined && at > start && (client.answeredAt !== undefined || silent(at));
     };
     await this.#until("every proxy has come back", () => this.#clients.every(served));
-    await this.quiet(SERVED_MS);
+    // Whoever was answered may be sent more.
+    if (this.#clients.some(({ answeredAt }) => answeredAt !== undefined)) await this.quiet(SERVED_MS);
     this.#returning = undefined;
     const times = this.#clients.map((client) => (servedAt(client) ?? back) - start).sort((a, b) => a - b);
     return { times, answered: this.#clients.filter(({ answeredAt }) => answeredAt !== undefined).length, bytes: this.bytes };
@@ -231,6 +237,7 @@ export class Fleet {
   }
 
   #backOff(lost: Client, attempts: Map<SceneProxy, number>): void {
+    lost.openedAt = undefined;
     const attempt = attempts.get(lost.proxy) ?? 0;
     attempts.set(lost.proxy, attempt + 1);
     const most = Math.min(LONGEST_BACKOFF_MS, FIRST_BACKOFF_MS * 2 ** attempt);

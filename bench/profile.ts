@@ -24,6 +24,7 @@ import { type MeasuredServer, receiptsKept, startServer } from "./server.ts";
 
 const CHANGES = 10;
 const SETTLE_MS = 300;
+const POLL_MS = 5;
 const MB = 1024 * 1024;
 
 /** What is sampled: the processor, or what is allocated. Each has servers of its own, since much of what they do they do once. */
@@ -115,22 +116,23 @@ async function profileRestart(profiling: Profiling): Promise<void> {
   try {
     await fleet.connect(sceneProxies(shape));
     await receiptsKept(home);
-    const [isReady, areServed] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const isReady = Promise.withResolvers<void>();
     let spent: Promise<Spent> = Promise.resolve([]);
     await fleet.comeBack(async () => {
       await server.stop();
-      const waiting = await startWaiting(home, { GRPC_ADDR: `127.0.0.1:${server.grpcPort}` });
+      const waiting = await startWaiting(home, server.addresses);
       inspector = waiting.inspector;
       spent = waiting.inspector[kind](async () => {
         await waiting.inspector.release();
         server = await waiting.ready;
         isReady.resolve();
-        await areServed.promise;
+        // Nothing is said to those who hold what they are to hold. What the server works out when it has been quiet for a while is not sampled.
+        while (fleet.open < fleet.size) await systemClock.sleep(POLL_MS);
+        await systemClock.sleep(SETTLE_MS);
       });
       spent.catch(isReady.reject);
       await isReady.promise;
     });
-    areServed.resolve();
     tell(profiling, "restart", { spent: await spent, times: 1 });
   } finally {
     inspector?.close();

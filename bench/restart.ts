@@ -67,7 +67,7 @@ async function restarted(shape: SceneShape): Promise<Restart> {
     const client = process.cpuUsage();
     const came = await fleet.comeBack(async () => {
       await server.stop();
-      server = await startServer(home, { GRPC_ADDR: `127.0.0.1:${server.grpcPort}` });
+      server = await startServer(home, server.addresses);
     });
     const { user, system } = process.cpuUsage(client);
     const used = await cpuWhenIdle(server);

@@ -26,6 +26,8 @@ export interface MeasuredServer {
   /** Answers 200 when it serves. */
   readonly readyUrl: string;
   readonly metricsUrl: string;
+  /** Where it serves, as variables for one that is to take its place. */
+  readonly addresses: Readonly<Record<string, string>>;
   /** From the start of the process to the first good answer of /ready. */
   readonly readyMs: number;
   /** CPU time and memory at that moment. */
@@ -41,22 +43,23 @@ function shellEnv(): NodeJS.ProcessEnv {
   return env;
 }
 
-/** Starts `bin/istiod` in a base directory and waits until it is ready. `GRPC_ADDR` in `env` has it serve where an earlier one did. */
+/** Addresses by the variables that set them: those that are given, the others on free ports. */
+async function addressesBy(given: Readonly<Record<string, string>>): Promise<Readonly<Record<string, string>>> {
+  const addresses: Record<string, string> = {};
+  for (const name of ["GRPC_ADDR", "SECURE_GRPC_ADDR", "HTTP_ADDR", "MONITORING_ADDR", "HTTPS_ADDR"])
+    addresses[name] = given[name] ?? `127.0.0.1:${await freePort()}`;
+  return addresses;
+}
+
+/**
+ * Starts `bin/istiod` in a base directory and waits until it is ready. With the `addresses` of an earlier one in `env` it takes its place: its proxies find it, and
+ * what depends on its settings is as it was.
+ */
 export async function startServer(home: string, env: Readonly<Record<string, string>> = {}): Promise<MeasuredServer> {
-  const [, given] = env.GRPC_ADDR?.split(":") ?? [];
-  const grpcPort = given === undefined ? await freePort() : Number(given);
-  const [securePort, httpPort, monitoringPort] = [await freePort(), await freePort(), await freePort()];
-  const webhookPort = await freePort();
-  const own = {
-    ISTIO_HOME: home,
-    GRPC_ADDR: `127.0.0.1:${grpcPort}`,
-    SECURE_GRPC_ADDR: `127.0.0.1:${securePort}`,
-    HTTP_ADDR: `127.0.0.1:${httpPort}`,
-    MONITORING_ADDR: `127.0.0.1:${monitoringPort}`,
-    HTTPS_ADDR: `127.0.0.1:${webhookPort}`,
-    KUBECONFIG: join(home, "none"),
-    ISTIO_LOG_AS_JSON: "true",
-  };
+  const addresses = await addressesBy(env);
+  const portOf = (name: string): number => Number(addresses[name]?.split(":")[1]);
+  const [grpcPort, securePort, httpPort] = [portOf("GRPC_ADDR"), portOf("SECURE_GRPC_ADDR"), portOf("HTTP_ADDR")];
+  const own = { ...addresses, ISTIO_HOME: home, KUBECONFIG: join(home, "none"), ISTIO_LOG_AS_JSON: "true" };
   const start = systemClock.monotonic();
   const child = spawn(join(ROOT, "bin/istiod"), [], {
     env: { ...shellEnv(), ...own, ...env },
@@ -83,7 +86,8 @@ export async function startServer(home: string, env: Readonly<Record<string, str
     grpcPort,
     securePort,
     readyUrl: `http://127.0.0.1:${httpPort}/ready`,
-    metricsUrl: `http://127.0.0.1:${monitoringPort}/metrics`,
+    metricsUrl: `http://127.0.0.1:${portOf("MONITORING_ADDR")}/metrics`,
+    addresses,
     readyMs,
     atReady: { cpuMs: cpuMs(pid), rssMb: rss, peakMb: peak },
     takeChanges: log.takeChanges,
@@ -92,8 +96,8 @@ export async function startServer(home: string, env: Readonly<Record<string, str
 }
 
 const RECEIPTS_MS = 30_000;
-/** Longer than what is held back until nothing has happened for a while. */
-const UNTOUCHED_MS = 1_500;
+/** Longer than one writing of them waits for the next: then those of all proxies are there. */
+const UNTOUCHED_MS = 7_000;
 
 /** Resolves when a server that has nothing else to do has kept what its proxies are to hold (`src/xds/receipts.ts`). */
 export async function receiptsKept(home: string): Promise<void> {

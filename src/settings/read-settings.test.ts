@@ -65,6 +65,7 @@ describe("readSettings", () => {
       maxRequestBytes: 4_194_304,
       maxStreams: 20_000,
       admittedPerSecond: 0,
+      xdsSendTimeoutMs: 300_000,
       memoryLimitBytes: 0,
       clusterDomain: "cluster.local",
       certProvider: "istiod",
