@@ -16,7 +16,6 @@ import {
   SECRET_TYPE,
   VIRTUAL_HOST_TYPE,
 } from "../../src/wire/type-urls.ts";
-import { createNameSets } from "../../src/xds/name-sets.ts";
 import { createXdsServer, type XdsServer } from "../../src/xds/server.ts";
 import { createCertificateIssuer, type Issued, tlsSecret } from "../support/certificates.ts";
 import { holds } from "../support/holds.ts";
@@ -93,14 +92,12 @@ function viewOf(mesh: TestMesh, node: Node, variant: DiscoveryVariant): ProxyVie
   return { ...mesh.world.view(facts), proven: true };
 }
 
-const names = createNameSets();
-
 /** What a proxy is offered on such a stream: what it asks for in its first round, and secrets. */
 async function offeredBy(mesh: TestMesh, view: ProxyView): Promise<ReadonlyMap<string, ResourceSet>> {
   const all = await mesh.resources({ name: "any", view });
   const secrets = mesh.world.providers
     .find(({ typeUrl }) => typeUrl === SECRET_TYPE)
-    ?.offered(view, { wildcard: false, names: names.of(SECRETS) });
+    ?.offered(view, { wildcard: false, names: mesh.names.of(SECRETS) });
   if (secrets === undefined) throw new Error("nobody provides secrets");
   for (const [type, { failed }] of all) expect({ type, failed }).toEqual({ type, failed: [] });
   return new Map([...all, [SECRET_TYPE, secrets]]);
@@ -109,7 +106,7 @@ async function offeredBy(mesh: TestMesh, view: ProxyView): Promise<ReadonlyMap<s
 function serve(mesh: TestMesh): { readonly server: XdsServer; settle(): Promise<void> } {
   const clock = manualClock();
   const server = createXdsServer({
-    ...{ providers: mesh.world.providers, clock, log: silentLog },
+    ...{ providers: mesh.world.providers, names: mesh.names, clock, log: silentLog },
     viewOf: (node, _peer, variant) => viewOf(mesh, node, variant),
   });
   const settle = async (): Promise<void> => {

@@ -36,6 +36,8 @@ export interface TestProxy {
 /** The real pipeline in memory: parse, validate, derive, generate. */
 export interface TestMesh {
   readonly world: World;
+  /** All that asks the world must take its sets of names from here: equal ids mean equal sets to it. */
+  readonly names: NameSets;
   /** Asked anew each time: a change may give a proxy other labels or another Sidecar. */
   readonly proxies: readonly TestProxy[];
   readonly problems: readonly Problem[];
@@ -126,6 +128,7 @@ export function meshOf(parts: MeshParts): TestMesh {
   const proxies = (): readonly TestProxy[] => parts.nodes.map(({ name, node }) => ({ name, view: viewOf(world, node) }));
   return {
     world,
+    names,
     get proxies() {
       return proxies();
     },
