@@ -123,7 +123,7 @@ describe("without a control plane", () => {
       istiod: `127.0.0.1:${istiod.securePort}`,
       root: await rootOf(istiod),
       token: tokenFor(issuer, "edge"),
-      env: { ISTIO_META_DNS_CAPTURE: "true", DNS_PROXY_ADDR: `127.0.0.1:${await freePort()}` },
+      env: { ISTIO_META_ENABLE_DNS_SERVER: "true", DNS_PROXY_ADDR: `127.0.0.1:${await freePort()}` },
     });
     const kept = join(agent.home, "var/lib/istio/envoy/last-good");
     const noted = (ending: string) => async (): Promise<boolean> => (await readdir(kept)).some((file) => file.endsWith(ending));
