@@ -32,7 +32,7 @@ async function heldLater<Ts>(property: fc.IAsyncProperty<Ts>, parameters: fc.Par
 export function parametersOf({ FC_SEED, FC_PATH, FC_RUNS }: Env): Pick<fc.Parameters, "seed" | "path" | "numRuns" | "endOnFailure"> {
   return {
     ...(FC_SEED && { seed: Number(FC_SEED) }),
-    ...(FC_PATH && { path: FC_PATH, endOnFailure: true }),
+    ...(FC_PATH && { path: FC_PATH, endOnFailure: true, numRuns: 1 }),
     ...(FC_RUNS && { numRuns: Number(FC_RUNS) }),
   };
 }
