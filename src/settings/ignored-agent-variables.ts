@@ -12,7 +12,6 @@ const IGNORED: Readonly<Record<string, readonly string[]>> = {
   GCP_METADATA: [],
   GCP_QUOTA_PROJECT: [],
   GCP_ZONE: [],
-  GRPC_XDS_BOOTSTRAP: [],
   HTTP_STRIP_FRAGMENT_FROM_PATH_UNSAFE_IF_DISABLED: ["true"],
   JWT_POLICY: ["third-party-jwt", "first-party-jwt"],
   PEER_METADATA_DISCOVERY: ["false"],
