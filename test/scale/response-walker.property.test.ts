@@ -5,6 +5,7 @@ import { ResponseWalker } from "../../bench/response-walker.ts";
 import { SeenResources } from "../../bench/seen-resources.ts";
 import { deltaResponseBytes } from "../../src/wire/delta-frames.ts";
 import { bytesField, messageField, textField } from "../../src/wire/field-writer.ts";
+import { holds } from "../support/holds.ts";
 
 const TYPE = "type.googleapis.com/envoy.config.endpoint.v3.ClusterLoadAssignment";
 const MARKER = "marker-";
@@ -54,7 +55,7 @@ const RESPONSE: fc.Arbitrary<Response> = fc.record({
 describe("a walk over responses", () => {
   it("finds what they say, however they are cut and whoever is sent them first", () => {
     const cuts = fc.array(fc.integer({ min: 1, max: 20_000 }), { minLength: 1, maxLength: 20 });
-    fc.assert(
+    holds(
       fc.property(fc.array(RESPONSE, { minLength: 1, maxLength: 4 }), fc.tuple(cuts, cuts, cuts), (responses, cutsOfEach) => {
         const seen = new SeenResources();
         seen.lookFor({ text: MARKER, length: MARKER.length + 3 });
