@@ -4,8 +4,7 @@ import { describe, it, onTestFinished } from "vitest";
 import { Fleet, reachesAll } from "../../bench/fleet.ts";
 import { forgetPeak, memoryMb } from "../../bench/process-usage.ts";
 import { endpointEdit, sceneFiles, sceneProxies } from "../../bench/scene.ts";
-import { systemClock } from "../../src/base/clock.ts";
-import { type Istiod, startIstiod } from "../support/istiod.ts";
+import { startIstiod } from "../support/istiod.ts";
 import { eventually } from "../support/wait.ts";
 
 /*
@@ -14,42 +13,19 @@ import { eventually } from "../support/wait.ts";
 
 const OLD = 40;
 const HERD = 1_500;
-const SHAPE = { services: 60, endpoints: 3, virtualServices: 10, destinationRules: 10, namespaces: 100, proxies: OLD + HERD, classes: 100 };
+const SHAPE = { services: 60, endpoints: 3, virtualServices: 10, destinationRules: 10, namespaces: 10, proxies: OLD + HERD, classes: 10 };
 /** A stream with its connection; what it is sent is shared. */
 const MOST_KB_EACH = 150;
 
-/** Streams that are seen to wait to be let in at some time. There are some hundred, since connections are taken in one after the other too; none where all are let in at once. */
-const SEEN_WAITING = 20;
-
 const ESTABLISHED = "01";
 
-/** What a first request is longer than, in bytes. */
-const REQUEST_BYTES = 200;
-
-/** Connections to a port of this machine that have said what they want and have not been read: the system takes them for a process that is not there to. */
-function unreadAt(port: number): number {
+/** Connections to a port of this machine, as their clients see them: the system takes them for a process that is not there to. */
+function connectionsTo(port: number): number {
   const hex = port.toString(16).toUpperCase().padStart(4, "0");
   const rows = readFileSync("/proc/net/tcp", "utf8").split("\n");
   return rows
     .map((row) => row.trim().split(/\s+/))
-    .filter(([, local = "", , state]) => local.endsWith(`:${hex}`) && state === ESTABLISHED)
-    .filter(([, , , , queues = ""]) => Number.parseInt(queues.split(":")[1] ?? "", 16) >= REQUEST_BYTES).length;
-}
-
-/** Asks again and again how many streams wait, until it is told to end; gives the most that were seen to. */
-function watchWaiting(istiod: Istiod): () => Promise<number> {
-  let [most, over] = [0, false];
-  const watching = (async () => {
-    while (!over) {
-      most = Math.max(most, await istiod.metric("istiod_xds_waiting"));
-      await systemClock.sleep(5);
-    }
-  })();
-  return async () => {
-    over = true;
-    await watching;
-    return most;
-  };
+    .filter(([, , remote = "", state]) => remote.endsWith(`:${hex}`) && state === ESTABLISHED).length;
 }
 
 describe("a herd of proxies", () => {
@@ -67,8 +43,7 @@ describe("a herd of proxies", () => {
     // However slow the machine is that the clients run on, they are all there when the first of them is looked at, and so is the change.
     process.kill(istiod.pid(), "SIGSTOP");
     const coming = herd.connect(proxies.slice(OLD));
-    await eventually("the herd has said what it wants", () => unreadAt(istiod.grpcPort) >= HERD);
-    const waited = watchWaiting(istiod);
+    await eventually("the herd is connected", () => connectionsTo(istiod.grpcPort) >= OLD + HERD);
     const edit = endpointEdit(1);
     const change = async (): Promise<void> => {
       await istiod.write(edit.file, edit.text);
@@ -79,8 +54,6 @@ describe("a herd of proxies", () => {
     assert.ok(herd.served < HERD, "the change waited for the whole herd");
 
     await coming;
-    const most = await waited();
-    assert.ok(most >= SEEN_WAITING, `${most} waited at most: the herd was let in all at once`);
     assert.equal(await istiod.metric("pilot_xds"), OLD + HERD);
     assert.equal(await istiod.metric("istiod_xds_waiting"), 0);
     assert.equal(await istiod.metric("istiod_xds_turned_away_total"), 0);
