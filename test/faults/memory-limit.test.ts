@@ -1,11 +1,11 @@
 import assert from "node:assert/strict";
-import { describe, it, onTestFinished } from "vitest";
-import { Fleet, type FleetOptions, reachesAll } from "../../bench/fleet.ts";
+import { describe, it } from "vitest";
 import { forgetPeak, memoryMb } from "../../bench/process-usage.ts";
-import { endpointEdit, everythingEdit, type SceneShape, sceneFiles, sceneProxies } from "../../bench/scene.ts";
+import { everythingEdit, type SceneShape, sceneFiles, sceneProxies } from "../../bench/scene.ts";
 import { systemClock } from "../../src/base/clock.ts";
-import { type Istiod, startIstiod } from "../support/istiod.ts";
+import { startIstiod } from "../support/istiod.ts";
 import { memoryCgroup, whyNoMemoryCgroup } from "../support/memory-cgroup.ts";
+import { areServed, openFleet } from "../support/served-fleet.ts";
 import { eventually } from "../support/wait.ts";
 
 /*
@@ -37,23 +37,11 @@ const WAIT_MS = 180_000;
 const why = whyNoMemoryCgroup();
 if (why !== undefined) process.stdout.write(`a hard limit of memory is not tried: ${why}\n`);
 
-function open({ grpcPort }: Istiod, options: FleetOptions = {}): Fleet {
-  const fleet = new Fleet(grpcPort, options);
-  onTestFinished(() => fleet.close());
-  return fleet;
-}
-
-async function areServed(istiod: Istiod, friends: Fleet, step: number): Promise<void> {
-  const edit = endpointEdit(step);
-  const { touched } = await friends.observe(() => istiod.write(edit.file, edit.text), reachesAll(edit));
-  assert.equal(touched, FRIENDS);
-}
-
 describe.skipIf(why !== undefined)("a control plane that is killed if it takes more memory", () => {
   it("takes no more: it lets go of those that do not read, keeps a herd waiting, and serves the others", async () => {
     const cgroup = memoryCgroup();
     const istiod = await startIstiod({ cgroup: cgroup.dir, files: Object.fromEntries(sceneFiles(SHAPE)) });
-    const [friends, deaf, herd] = [open(istiod), open(istiod, { window: SMALL_WINDOW }), open(istiod, { comesAgain: true })];
+    const [friends, deaf, herd] = [openFleet(istiod), openFleet(istiod, { window: SMALL_WINDOW }), openFleet(istiod, { comesAgain: true })];
     const proxies = sceneProxies(SHAPE);
     await friends.connect(proxies.slice(0, FRIENDS));
     await deaf.connect(proxies.slice(FRIENDS, FRIENDS + DEAF));
@@ -79,7 +67,7 @@ describe.skipIf(why !== undefined)("a control plane that is killed if it takes m
     await coming;
     cgroup.limit(limitMb * 10 * MB);
     await eventually("there is room again", () => istiod.log().includes("there is enough memory again"), WAIT_MS);
-    await open(istiod).connect(proxies.slice(-FRIENDS));
+    await openFleet(istiod).connect(proxies.slice(-FRIENDS));
     await areServed(istiod, friends, CHANGES + 1);
   });
 });

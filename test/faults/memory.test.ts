@@ -1,9 +1,9 @@
 import assert from "node:assert/strict";
-import { describe, it, onTestFinished } from "vitest";
-import { Fleet, type FleetOptions, reachesAll } from "../../bench/fleet.ts";
+import { describe, it } from "vitest";
 import { memoryMb } from "../../bench/process-usage.ts";
-import { endpointEdit, type SceneShape, sceneFiles, sceneProxies } from "../../bench/scene.ts";
+import { type SceneShape, sceneFiles, sceneProxies } from "../../bench/scene.ts";
 import { type Istiod, startIstiod } from "../support/istiod.ts";
+import { areServed, openFleet } from "../support/served-fleet.ts";
 import { eventually } from "../support/wait.ts";
 
 /*
@@ -33,18 +33,6 @@ async function memoryCheck({ httpPort }: Istiod): Promise<Check> {
   return checks.find(({ name }) => name === "memory") ?? assert.fail("memory is not among the checks");
 }
 
-function open({ grpcPort }: Istiod, options: FleetOptions = {}): Fleet {
-  const fleet = new Fleet(grpcPort, options);
-  onTestFinished(() => fleet.close());
-  return fleet;
-}
-
-async function areServed(istiod: Istiod, friends: Fleet, step: number): Promise<void> {
-  const edit = endpointEdit(step);
-  const { touched } = await friends.observe(() => istiod.write(edit.file, edit.text), reachesAll(edit));
-  assert.equal(touched, FRIENDS);
-}
-
 /** Lets the process use so many times what it uses now. */
 async function limitTo(istiod: Istiod, factor: number): Promise<void> {
   const bytes = Math.round(memoryMb(istiod.pid()).rss * MB * factor);
@@ -54,7 +42,7 @@ async function limitTo(istiod: Istiod, factor: number): Promise<void> {
 describe("a control plane with little memory", () => {
   it("cuts those that do not read, turns away those who come, says so, and serves the others; all is as before when there is more", async () => {
     const istiod = await startIstiod({ files: Object.fromEntries(sceneFiles(SHAPE)) });
-    const [friends, deaf] = [open(istiod), open(istiod, { window: SMALL_WINDOW })];
+    const [friends, deaf] = [openFleet(istiod), openFleet(istiod, { window: SMALL_WINDOW })];
     const proxies = sceneProxies(SHAPE);
     await friends.connect(proxies.slice(0, FRIENDS));
     await deaf.connect(proxies.slice(FRIENDS));
@@ -65,11 +53,11 @@ describe("a control plane with little memory", () => {
     await areServed(istiod, friends, 1);
     const { ok, detail } = await memoryCheck(istiod);
     assert.ok(!ok && /no proxies are let in/.test(detail), detail);
-    await assert.rejects(open(istiod).connect(proxies.slice(-1)), /memory is short here; try again later/);
+    await assert.rejects(openFleet(istiod).connect(proxies.slice(-1)), /memory is short here; try again later/);
 
     await limitTo(istiod, 10);
     await eventually("there is room again", async () => (await memoryCheck(istiod)).ok, WAIT_MS);
-    await open(istiod).connect(proxies.slice(-DEAF));
+    await openFleet(istiod).connect(proxies.slice(-DEAF));
     await areServed(istiod, friends, 2);
   });
 });

@@ -34,6 +34,7 @@ export function queryMatcher(name: string, match: TextMatch | undefined): Messag
   return { name, queryParameterMatchSpecifier: { case: "stringMatch", value: stringMatcher(match) } };
 }
 
+/** A condition on a claim of the verified token, which the JWT filter leaves in metadata. */
 export const claimMatcher = ({ path, match, invert }: ClaimMatch): MessageInitShape<typeof MetadataMatcherSchema> => ({
   filter: "envoy.filters.http.jwt_authn",
   path: ["payload", ...path].map((key) => ({ segment: { case: "key" as const, value: key } })),
