@@ -37,11 +37,11 @@ export async function compareOverTls(
   const names: readonly RunName[] = ["plain", "vhds", "restart"];
   try {
     const plaintext = await runAll(names, { who: "ours in plaintext", client, extent, work, start: startOurs });
-    const ours = await runAll(names, { who: "ours", client, extent, work, ...believingTokens(extent) });
+    const ours = await runAll([...names, "csr"], { who: "ours", client, extent, work, ...believingTokens(extent) });
     const peer: Runs =
       command === undefined
         ? new Map()
-        : await runAll(["plain", "restart"], { who: "peer", client, extent, work, ...believingTexts(command) });
+        : await runAll(["plain", "restart", "csr"], { who: "peer", client, extent, work, ...believingTexts(command) });
     const rows = FIGURES.filter(({ scenario }) => !BEFORE_CONNECTIONS.includes(scenario)).flatMap(
       (figure) => overTls(figure, { plaintext, ours, peer }) ?? [],
     );

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type Contestant, startOurs, startPeer } from "./contestant.ts";
@@ -13,12 +13,15 @@ export interface PeerExtent {
   readonly restarted: LoadShape;
   /** A restart takes less than a second, into which whatever else the machine does falls or not: of so many counts the one in the middle. */
   readonly restarts: number;
+  /** How long certificates are asked for. */
+  readonly signingSeconds: number;
 }
 
 export const FULL_PEER: PeerExtent = {
   scene: { services: 1000, endpoints: 10, virtualServices: 200, destinationRules: 200, namespaces: 50, proxies: 500, classes: 50 },
   restarted: { services: 500, endpoints: 5, virtualServices: 100, destinationRules: 100, namespaces: 20, proxies: 200, classes: 20 },
   restarts: 5,
+  signingSeconds: 10,
 };
 
 /** Just large enough that every row has something to measure. */
@@ -26,13 +29,15 @@ export const QUICK_PEER: PeerExtent = {
   scene: { services: 40, endpoints: 3, virtualServices: 8, destinationRules: 8, namespaces: 4, proxies: 20, classes: 4 },
   restarted: { services: 20, endpoints: 2, virtualServices: 4, destinationRules: 4, namespaces: 2, proxies: 8, classes: 2 },
   restarts: 1,
+  signingSeconds: 1,
 };
 
 const MODES = {
   plain: "init,route-change:5,endpoint-change:5,noop-change:3,null-change:4,churn",
   vhds: "init,route-change:5",
   restart: "init,restart",
-} as const satisfies Record<RunName, string>;
+} as const satisfies Record<Exclude<RunName, "csr">, string>;
+const SIGNING_CLIENTS = 4;
 
 /** Measures ours, and a peer where there is one, one after the other with the same client and the same files. */
 export async function comparePeer(
@@ -85,7 +90,7 @@ const inPlaintext = ({ grpcPort }: Contestant): readonly string[] => ["--address
 
 async function runOne(name: RunName, { who, client, extent, work, start, calls = inPlaintext }: Match): Promise<Run> {
   const directory = mkdtempSync(join(work, `${name}-`));
-  const shape = name === "restart" ? extent.restarted : extent.scene;
+  const shape = name === "plain" || name === "vhds" ? extent.scene : extent.restarted;
   const scene = join(directory, "scene");
   mkdirSync(scene);
   client.generate(scene, shape);
@@ -93,19 +98,33 @@ async function runOne(name: RunName, { who, client, extent, work, start, calls =
   try {
     const ready = { readyMs: contestant.readyMs, rssMb: contestant.rssAtReadyMb };
     tellRaw({ who, run: name, mode: "start", ...ready });
-    const flags = [
-      ...calls(contestant, { scene, work: directory }),
-      ...["--gen", scene, "--pid-file", contestant.pidFile],
-      ...["--proxies", String(shape.proxies), "--classes", String(shape.classes), "--mode", MODES[name]],
-      ...(name === "vhds" ? ["--vhds"] : []),
-      ...(name === "restart" ? ["--restart-cmd", `${client.restartScript} ${contestant.pidFile} ${contestant.readyUrl}`] : []),
-    ];
-    const lines = await client.run("run", flags, (line) => tellRaw({ who, run: name, ...line }));
-    return { lines: byMode(lines), start: ready };
+    const called = calls(contestant, { scene, work: directory });
+    const run = (command: string, flags: readonly string[]): Promise<readonly LoadLine[]> =>
+      client.run(command, [...called, ...flags], (line) => tellRaw({ who, run: name, ...line }));
+    if (name !== "csr") return { lines: byMode(await run("run", proxiesFlags(name, { client, contestant, scene, shape }))), start: ready };
+    const flags = ["-c", String(SIGNING_CLIENTS), "--duration", `${extent.signingSeconds}s`, "--pid", pidOf(contestant)];
+    await run("csr", flags); // Until the code is compiled, others are measured than those that serve.
+    return { lines: byMode(await run("csr", flags)), start: ready };
   } finally {
     await contestant.stop();
   }
 }
+
+interface Visited {
+  readonly client: LoadClient;
+  readonly contestant: Contestant;
+  readonly scene: string;
+  readonly shape: LoadShape;
+}
+
+const proxiesFlags = (name: keyof typeof MODES, { client, contestant, scene, shape }: Visited): readonly string[] => [
+  ...["--gen", scene, "--pid-file", contestant.pidFile],
+  ...["--proxies", String(shape.proxies), "--classes", String(shape.classes), "--mode", MODES[name]],
+  ...(name === "vhds" ? ["--vhds"] : []),
+  ...(name === "restart" ? ["--restart-cmd", `${client.restartScript} ${contestant.pidFile} ${contestant.readyUrl}`] : []),
+];
+
+const pidOf = ({ pidFile }: Contestant): string => readFileSync(pidFile, "utf8");
 
 const byMode = (lines: readonly LoadLine[]): ReadonlyMap<string, LoadLine> => new Map(lines.map((line) => [line.mode, line]));
 

@@ -9,10 +9,13 @@ export const secureFlags = (
   { roots, token }: { readonly roots: string; readonly token: string },
 ): readonly string[] => ["--address", `127.0.0.1:${securePort}`, "--tls", "--ca", roots, "--token", token];
 
+/** Who the client is when it asks for certificates. */
+const ASKS_FOR_CERTIFICATES = { namespace: "ns-0", account: "default" };
+
 /** Writes a token for each workload of these scenes; gives the name by which the client finds that of a proxy. */
 export function tokenFiles(directory: string, issuer: TokenIssuer, shapes: readonly Workloads[]): string {
   const tokens = mkdtempSync(join(directory, "tokens-"));
-  for (const { namespace, account } of shapes.flatMap(workloadsOf))
+  for (const { namespace, account } of [...shapes.flatMap(workloadsOf), ASKS_FOR_CERTIFICATES])
     writeFileSync(join(tokens, `${namespace}.${account}`), issuer.tokenFor(namespace, account));
   return join(tokens, "{{NS}}.{{SA}}");
 }

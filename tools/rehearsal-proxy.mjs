@@ -11,18 +11,23 @@ const ASKED = [
   [type("listener.v3.Listener"), []],
   [type("route.v3.RouteConfiguration"), ["80"]],
 ];
+const SERVER_NAME = "istiod.istio-system.svc";
 const PREFIX = 5;
 
 /**
  * Connects to a port of istiod for proxies, asks for everything by delta xDS, and acknowledges what comes until `leaves` resolves. Gives what it then holds:
- * versions by name by type. With that as `held`, it says what a proxy says that comes back.
+ * versions by name by type. With that as `held`, it says what a proxy says that comes back. With `credentials` it comes over TLS and shows its token.
  */
-export async function visit({ root, port, leaves, held = new Map() }) {
+export async function visit({ root, port, credentials, leaves, held = new Map() }) {
   const { create, fromBinary, toBinary } = await import("@bufbuild/protobuf");
   const schemas = await import(pathToFileURL(join(root, "src/gen/envoy/service/discovery/v3/discovery_pb.js")).href);
-  const session = connect(`http://127.0.0.1:${port}`);
+  const session =
+    credentials === undefined
+      ? connect(`http://127.0.0.1:${port}`)
+      : connect(`https://127.0.0.1:${port}`, { ca: credentials.roots, servername: SERVER_NAME });
   const path = "/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources";
-  const stream = session.request({ ":method": "POST", ":path": path, "content-type": "application/grpc", te: "trailers" });
+  const proof = credentials === undefined ? {} : { authorization: `Bearer ${credentials.token}` };
+  const stream = session.request({ ":method": "POST", ":path": path, "content-type": "application/grpc", te: "trailers", ...proof });
   const send = (request) =>
     stream.write(framed(toBinary(schemas.DeltaDiscoveryRequestSchema, create(schemas.DeltaDiscoveryRequestSchema, request))));
   for (const [typeUrl, names] of ASKED)
@@ -45,10 +50,13 @@ export async function visit({ root, port, leaves, held = new Map() }) {
   return held;
 }
 
+/** Who comes. */
+export const VISITOR = { namespace: "trial", account: "shop" };
+
 const NODE = {
   id: "sidecar~10.0.0.1~shop.trial~trial.svc.cluster.local",
   cluster: "shop.trial",
-  metadata: { NAMESPACE: "trial", LABELS: { app: "shop", version: "v1" }, SERVICE_ACCOUNT: "shop" },
+  metadata: { NAMESPACE: VISITOR.namespace, LABELS: { app: "shop", version: "v1" }, SERVICE_ACCOUNT: VISITOR.account },
 };
 
 function framed(bytes) {

@@ -95,6 +95,21 @@ describe("figures over TLS", () => {
   });
 });
 
+describe("certificates signed", () => {
+  const signed = (run: Partial<LoadLine>): ReadonlyMap<RunName, Run> =>
+    new Map([["csr", { lines: new Map([["csr", { mode: "csr", ...run }]]), start: { readyMs: 0, rssMb: 0 } }]]);
+  const judged = (ours: number, peer: number) => {
+    const row = compare(figure("certificates signed", "CSR/s"), signed({ csr_per_s: ours }), signed({ csr_per_s: peer }));
+    return [row?.ratio, row?.ok];
+  };
+
+  it("are more where they are better, on the machine of the goal or beside the peer", () => {
+    assert.deepEqual(judged(2_600, 1_300), [2, true]);
+    assert.deepEqual(judged(2_000, 800), [2.5, true]);
+    assert.deepEqual(judged(2_000, 1_000), [2, false]);
+  });
+});
+
 describe("growth", () => {
   it("is the power of the size", () => {
     const by = (power: number) => [1, 2, 4, 8].map((x) => [x, 3 * x ** power] as const);
