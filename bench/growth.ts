@@ -83,7 +83,7 @@ export async function measureGrowth(extent: GrowthExtent, emit: Emit): Promise<r
     for (const [cost, unit] of Object.entries(COSTS) as readonly [keyof Costs, string][])
       add({ axis, cost, unit, points: rows.map(({ x, costs }) => [x, costs[cost]]) });
   }
-  for (const curve of await inScene(extent.base, { ...extent, env: SHORT_DEBOUNCE }, byRate)) add(curve);
+  for (const curve of await inScene(extent.base, extent, byRate)) add(curve);
   return curves;
 }
 
@@ -117,24 +117,14 @@ interface Stage {
   readonly fleet: Fleet;
 }
 
-/**
- * Where changes follow each other within 100 ms, the server waits for a quiet moment, for up to 10 s unless told otherwise: by less, what shows is how long it takes,
- * not how long it was told to wait.
- */
-const SHORT_DEBOUNCE = { PILOT_DEBOUNCE_MAX: "500ms" };
-
-interface SceneExtent extends GrowthExtent {
-  readonly env?: Readonly<Record<string, string>>;
-}
-
-async function inScene<T>(shape: SceneShape, extent: SceneExtent, measure: (stage: Stage) => Promise<T>): Promise<T> {
+async function inScene<T>(shape: SceneShape, extent: GrowthExtent, measure: (stage: Stage) => Promise<T>): Promise<T> {
   const home = await mkdtemp(join(tmpdir(), "growth-"));
   await writeScene(home, shape);
   const readies: number[] = [];
-  let server = await startServer(home, extent.env);
+  let server = await startServer(home);
   for (readies.push(server.readyMs); readies.length < extent.starts; readies.push(server.readyMs)) {
     await server.stop();
-    server = await startServer(home, extent.env);
+    server = await startServer(home);
   }
   const fleet = new Fleet(server.grpcPort);
   try {

@@ -19,7 +19,7 @@ export interface Followed {
   readonly outside: Outside;
   readonly problemReport: ProblemReport;
   readonly reports: ObjectReports;
-  readonly debounce: Debounce<void>;
+  readonly debounce: Debounce;
   /** Resolves at the first commit after every source has loaded. */
   readonly loaded: Promise<void>;
 }
@@ -46,11 +46,12 @@ export function followSources(given: FollowOptions): Followed {
     problemReport.committed();
     resolve();
   };
-  const debounce = createDebounce<void>({ afterMs: settings.debounceAfterMs, maxMs: settings.debounceMaxMs }, clock, () => {
+  const debounce = createDebounce({ afterMs: settings.debounceAfterMs, maxMs: settings.debounceMaxMs }, clock, async () => {
     if (!sources.loaded) return;
     const waiting = descriptors.waiting();
-    if (waiting === undefined) putInForce();
-    else void waiting.then(putInForce);
+    if (waiting !== undefined) await waiting;
+    putInForce();
+    await xds.idle();
   });
   const problemReport = createProblemReport({ world, store, clock, log, looked: () => reports.note(), proxiesAwaited: receipts.awaited });
   const outside = createOutside({ baseDir, world, xds, mesh, fetched: metrics.keyFetch, clock, log });

@@ -26,24 +26,29 @@ async function serving(debounceAfter: string): Promise<{ readonly istiod: Istiod
 
 const GATHERED_MS = 5_000;
 
+/** Goes on making changes, so long after one another, until something is over. */
+async function whileChanging(istiod: Istiod, everyMs: number, over: () => Promise<unknown>): Promise<void> {
+  const changes = new AbortController();
+  const going = (async () => {
+    for (let turn = 0; !changes.signal.aborted; turn += 1) {
+      await istiod.write(`conf/other-${turn}.yaml`, entry(`other-${turn}`));
+      await systemClock.sleep(everyMs);
+    }
+  })();
+  try {
+    await over();
+  } finally {
+    changes.abort();
+    await going;
+  }
+}
+
 describe("changes after a quiet time", () => {
   it("the first is pushed at once, alone, although others follow without end", async () => {
     const { istiod, answers } = await serving(`${GATHERED_MS}ms`);
     await systemClock.sleep(2 * GATHERED_MS); // The start counts as a change.
     // Whoever waits for quiet before the first waits for as long as these go on.
-    const others = new AbortController();
-    const going = (async () => {
-      for (let turn = 0; !others.signal.aborted; turn += 1) {
-        await istiod.write(`conf/other-${turn}.yaml`, entry(`other-${turn}`));
-        await systemClock.sleep(GATHERED_MS / 10);
-      }
-    })();
-    try {
-      await eventually("the first change arrives", () => answers.length === 2);
-    } finally {
-      others.abort();
-      await going;
-    }
+    await whileChanging(istiod, GATHERED_MS / 10, () => eventually("the first change arrives", () => answers.length === 2));
     assert.equal(answers[1]?.resources.length, 1);
     assert.ok(Buffer.from(answers[1]?.resources[0]?.value ?? []).includes("other-0.test"));
   });
@@ -59,6 +64,11 @@ describe("changes after a quiet time", () => {
     await eventually("the others arrive", () => answers.slice(2).flatMap(({ resources }) => resources).length === following.length);
     assert.equal(answers.length, 3, "in one response");
     assert.equal((await pushes()) - before, 2);
+  });
+
+  it("those that follow without end arrive meanwhile, and do not wait for quiet", async () => {
+    const { istiod, answers } = await serving("100ms");
+    await whileChanging(istiod, 20, () => eventually("some of them arrive, again and again", () => answers.length >= 4));
   });
 
   it("what is there at the start is in force at once, whatever else the sources say first", async () => {
