@@ -130,7 +130,8 @@ export const SETTINGS = {
     type: "duration",
     default: "10s",
     restart: true,
-    about: "Longest time a change may wait for quiet. Where pushes are quick it waits for less: five times the quiet time, or three times what the last push took.",
+    about:
+      "Longest time a change may wait for quiet. Where pushes are quick it waits for less: five times the quiet time, or three times what the last push took.",
   },
   keepaliveMs: {
     env: "GRPC_KEEPALIVE_INTERVAL",
