@@ -61,7 +61,13 @@ export function serveTls({ port, tls, accept, misbehaved }: TlsOptions): Listene
     socket.destroy();
   });
   const stop = tls.follow((material) => server.setSecureContext(contextOf(material)));
-  port.serve((socket) => server.emit("connection", socket));
+  port.serve((socket) => {
+    whenHeard(
+      socket,
+      () => server.emit("connection", socket),
+      () => misbehaved("handshake timeout"),
+    );
+  });
   return {
     port: port.port,
     close() {
@@ -69,6 +75,23 @@ export function serveTls({ port, tls, accept, misbehaved }: TlsOptions): Listene
       port.close();
     },
   };
+}
+
+/**
+ * Calls `heard` when a client has said something, which is then still in the socket: a TLS socket takes it from there into memory that it makes as large as that. Were it there
+ * before the first byte, it would make as much as the longest read could bring, 64 KB, for as long as the connection lasts.
+ */
+function whenHeard(socket: Socket, heard: () => void, silent: () => void): void {
+  socket.on("error", () => socket.destroy());
+  socket.setTimeout(HANDSHAKE_MS, () => {
+    silent();
+    socket.destroy();
+  });
+  socket.once("readable", () => {
+    socket.setTimeout(0);
+    if (socket.readableLength > 0) heard();
+    else socket.destroy();
+  });
 }
 
 const contextOf = ({ chain, key, clientRoots }: TlsMaterial): SecureContextOptions => ({
