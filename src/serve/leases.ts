@@ -1,6 +1,7 @@
 import type { Engine, Lease } from "../engine/index.ts";
 import type { ProxyView } from "../model/proxy.ts";
 import { bodySize, type Encoded, type ResourceSet } from "../wire/encoded.ts";
+import { partsOf } from "../wire/stacked-resources.ts";
 import type { ResourceProvider, Wanted } from "../xds/provider.ts";
 
 /** Keeps in the engine what connected proxies use, and lets go of the rest. */
@@ -138,7 +139,9 @@ const isSameQuestion = (answer: Answer | undefined, view: ProxyView, { wildcard,
 
 function sharingOf(sets: readonly (ResourceSet | undefined)[]): Sharing {
   const distinct = new Set(sets.filter((set) => set !== undefined));
+  // Most of what a set holds are maps that others share: a scrape is to cost what there is, not that times the classes.
+  const parts = new Set([...distinct].flatMap((set) => partsOf(set.resources)));
   const resources = new Set<Encoded>();
-  for (const set of distinct) for (const resource of set.resources.values()) resources.add(resource);
+  for (const part of parts) for (const resource of part.values()) resources.add(resource);
   return { classes: distinct.size, bytes: [...resources].reduce((sum, resource) => sum + bodySize(resource), 0) };
 }

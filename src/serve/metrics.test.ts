@@ -24,3 +24,34 @@ it("counts responses by type, and those without content by themselves", async ()
     ["istiod_xds_greetings_total 3", 'pilot_xds_config_size_bytes_count{type="lds"} 2', 'pilot_xds_pushes{type="lds"} 2'],
   );
 });
+
+it("walks over what is large once for a scrape, however many figures it gives", async () => {
+  const metrics = createMetrics("1.0.0");
+  const asked = { engine: 0, sharing: 0 };
+  metrics.observe({
+    services: () => 1,
+    virtualServices: () => 2,
+    engine() {
+      asked.engine += 1;
+      return { nodes: 3, edges: 4, inputs: 5 };
+    },
+    sharing() {
+      asked.sharing += 1;
+      return new Map([[LISTENER_TYPE, { classes: 6, bytes: 7 }]]);
+    },
+    meshReloadFailed: () => false,
+    sourcesFailed: () => 0,
+    patches: undefined,
+  });
+  for (let scrape = 1; scrape <= 2; scrape++) {
+    const lines = (await metrics.text()).split("\n");
+    assert.deepEqual(asked, { engine: scrape, sharing: scrape });
+    assert.deepEqual(lines.filter((line) => /^istiod_(engine|xds_(classes|resource))/.test(line)).sort(), [
+      "istiod_engine_edges 4",
+      "istiod_engine_inputs 5",
+      "istiod_engine_nodes 3",
+      'istiod_xds_classes{type="lds"} 6',
+      'istiod_xds_resource_bytes{type="lds"} 7',
+    ]);
+  }
+});

@@ -225,22 +225,8 @@ function observeGauges(registry: Registry, source: GaugeSource): void {
   const gauge = (name: string, help: string, read: () => number): void => collectedGauge(registry, name, { help, read });
   gauge("pilot_services", "Services known.", source.services);
   gauge("pilot_virt_services", "VirtualServices known.", source.virtualServices);
-  gauge("istiod_engine_nodes", "Query results kept.", () => source.engine().nodes);
-  gauge("istiod_engine_edges", "Recorded reads between results.", () => source.engine().edges);
-  gauge("istiod_engine_inputs", "Input rows.", () => source.engine().inputs);
-  const byType = (name: string, help: string, read: (sharing: { readonly classes: number; readonly bytes: number }) => number): void => {
-    new Gauge({
-      name,
-      help,
-      labelNames: ["type"],
-      registers: [registry],
-      collect() {
-        for (const [typeUrl, sharing] of source.sharing()) this.set({ type: shortTypeName(typeUrl) }, read(sharing));
-      },
-    });
-  };
-  byType("istiod_xds_classes", "Distinct sets of resources that connected proxies are offered, by type.", ({ classes }) => classes);
-  byType("istiod_xds_resource_bytes", "Bytes of the distinct resources in those sets, by type.", ({ bytes }) => bytes);
+  observeEngine(registry, source);
+  observeSharing(registry, source);
   gauge("istiod_mesh_reload_failed", "1 while mesh.yaml is wrong and the last good one is in force.", () =>
     Number(source.meshReloadFailed()),
   );
@@ -258,4 +244,39 @@ function observeGauges(registry: Registry, source: GaugeSource): void {
     });
   }
   gauge("istiod_config_sources_failed", "Configuration sources that cannot be read at present.", source.sourcesFailed);
+}
+
+/** All are counted together, when the first is asked for. */
+function observeEngine(registry: Registry, { engine }: GaugeSource): void {
+  const own = { registers: [registry] };
+  new Gauge({
+    ...own,
+    name: "istiod_engine_nodes",
+    help: "Query results kept.",
+    collect() {
+      const stats = engine();
+      this.set(stats.nodes);
+      edges.set(stats.edges);
+      inputs.set(stats.inputs);
+    },
+  });
+  const edges = new Gauge({ ...own, name: "istiod_engine_edges", help: "Recorded reads between results." });
+  const inputs = new Gauge({ ...own, name: "istiod_engine_inputs", help: "Input rows." });
+}
+
+/** The same. */
+function observeSharing(registry: Registry, { sharing }: GaugeSource): void {
+  const own = { registers: [registry], labelNames: ["type"] };
+  new Gauge({
+    ...own,
+    name: "istiod_xds_classes",
+    help: "Distinct sets of resources that connected proxies are offered, by type.",
+    collect() {
+      for (const [typeUrl, { classes, bytes }] of sharing()) {
+        this.set({ type: shortTypeName(typeUrl) }, classes);
+        sizes.set({ type: shortTypeName(typeUrl) }, bytes);
+      }
+    },
+  });
+  const sizes = new Gauge({ ...own, name: "istiod_xds_resource_bytes", help: "Bytes of the distinct resources in those sets, by type." });
 }
