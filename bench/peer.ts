@@ -82,8 +82,24 @@ export async function runAll(names: readonly RunName[], match: Match): Promise<R
 async function middleRestart(match: Match): Promise<Run> {
   const runs: Run[] = [];
   while (runs.length < match.extent.restarts) runs.push(await runOne("restart", match));
-  const cpu = (run: Run): number => run.lines.get("restart")?.srv_cpu_s ?? 0;
-  return runs.toSorted((a, b) => cpu(a) - cpu(b))[Math.floor(runs.length / 2)] as Run;
+  return middleOf(runs);
+}
+
+/**
+ * Of each figure of a restart the one in the middle, of what was sent again the most. When the last is served depends on how long chance lets him wait before he calls again,
+ * and not on what the restart costs: so the two are in the middle of runs of their own.
+ */
+export function middleOf(runs: readonly Run[]): Run {
+  const restarts = runs.flatMap(({ lines }) => lines.get("restart") ?? []);
+  const by = (figure: (line: LoadLine) => number): readonly LoadLine[] => restarts.toSorted((a, b) => figure(a) - figure(b));
+  const middle = (lines: readonly LoadLine[]): LoadLine | undefined => lines[Math.floor(lines.length / 2)];
+  const [first] = runs;
+  const cpu = middle(by((line) => line.srv_cpu_s ?? 0));
+  if (first === undefined || cpu === undefined) throw new Error("no restart was measured");
+  const served = middle(by((line) => line.served?.last_ms ?? Number.POSITIVE_INFINITY))?.served;
+  const resent = by((line) => line.resent?.total?.bytes ?? 0).at(-1)?.resent;
+  const restart: LoadLine = { ...cpu, ...(served !== undefined && { served }), ...(resent !== undefined && { resent }) };
+  return { ...first, lines: new Map([...first.lines, ["restart", restart]]) };
 }
 
 const inPlaintext = ({ grpcPort }: Contestant): readonly string[] => ["--address", `127.0.0.1:${grpcPort}`];

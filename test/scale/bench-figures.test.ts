@@ -4,7 +4,7 @@ import { describe, it } from "vitest";
 import { againstFloor, FLOORED } from "../../bench/floors.ts";
 import { growthFaults, growthOf } from "../../bench/growth.ts";
 import { listeningProcess } from "../../bench/listening-process.ts";
-import { comparedTable } from "../../bench/peer.ts";
+import { comparedTable, middleOf } from "../../bench/peer.ts";
 import { compare, FIGURES, type Figure, type Run, type RunName } from "../../bench/peer-figures.ts";
 import { overTls, overTlsTable } from "../../bench/peer-tls.ts";
 import { plot, plotFile } from "../../bench/plot.ts";
@@ -107,6 +107,21 @@ describe("certificates signed", () => {
     assert.deepEqual(judged(2_600, 1_300), [2, true]);
     assert.deepEqual(judged(2_000, 800), [2.5, true]);
     assert.deepEqual(judged(2_000, 1_000), [2, false]);
+  });
+});
+
+describe("restarts", () => {
+  const restart = (cpu: number, last: number, bytes: number): Run => ({
+    lines: new Map([
+      ["restart", { mode: "restart", srv_cpu_s: cpu, served: { n: 1, last_ms: last }, resent: { total: { bytes, messages: 0 } } }],
+    ]),
+    start: { readyMs: 1, rssMb: 1 },
+  });
+
+  it("give of each figure the middle one, and of what is sent again the most", () => {
+    const { srv_cpu_s, served, resent } =
+      middleOf([restart(0.5, 2_100, 0), restart(0.4, 1_000, 7), restart(0.6, 1_200, 0)]).lines.get("restart") ?? assert.fail();
+    assert.deepEqual([srv_cpu_s, served?.last_ms, resent?.total?.bytes], [0.5, 1_200, 7]);
   });
 });
 
