@@ -1,9 +1,10 @@
 import type { Clock } from "../../base/clock.ts";
+import type { EntryChange } from "./directory-watch.ts";
 
 /** Which paths need a look, now or later. Marks are a set: a burst on one path is one entry, so the queue is bounded by the tree. */
 export class ChangeQueue {
   readonly #clock: Clock;
-  readonly #now = new Set<string>();
+  readonly #now = new Map<string, EntryChange>();
   readonly #later = new Map<string, number>();
   #lastMark = 0;
   #wake: (() => void) | undefined;
@@ -13,8 +14,8 @@ export class ChangeQueue {
   }
 
   /** Something happened to `path` (below the root; "" is the root itself: everything). */
-  mark(path: string): void {
-    this.#now.add(path);
+  mark(path: string, change: EntryChange = "any"): void {
+    if (this.#now.get(path) !== "any") this.#now.set(path, change);
     this.#lastMark = this.#clock.monotonic();
     this.#wake?.();
   }
@@ -24,13 +25,18 @@ export class ChangeQueue {
     this.#later.set(path, this.#clock.monotonic() + ms);
   }
 
+  /** What happened to `path` since it was taken last, if anything did. */
+  marked(path: string): EntryChange | undefined {
+    return this.#now.get(path);
+  }
+
   /** Takes all that is due. */
-  take(): Set<string> {
+  take(): Map<string, EntryChange> {
     const now = this.#clock.monotonic();
-    const taken = new Set(this.#now);
+    const taken = new Map(this.#now);
     this.#now.clear();
-    for (const [path, due] of this.#later) if (due <= now) taken.add(path);
-    for (const path of taken) this.#later.delete(path);
+    for (const [path, due] of this.#later) if (due <= now) taken.set(path, "any");
+    for (const path of taken.keys()) this.#later.delete(path);
     return taken;
   }
 

@@ -1,8 +1,14 @@
 import { type FSWatcher, statSync, watch } from "node:fs";
 import { messageOf } from "../../base/errors.ts";
 
+/** What is told of an entry: that it came, went or gave way to another (`placed`), or no more than that something happened to it. */
+export type EntryChange = "placed" | "any";
+
 /** Told of the entry that changed; undefined when the system did not say which. */
-export type OnEntry = (name: string | undefined) => void;
+export type OnEntry = (name: string | undefined, change: EntryChange) => void;
+
+/** Elsewhere than with inotify a write may be told as a rename. */
+const TELLS_WRITES = process.platform === "linux";
 
 interface Watched {
   readonly id: string;
@@ -70,7 +76,9 @@ export class DirectoryWatch {
       const id = `${dev}:${ino}`;
       if (present?.id === id) return present;
       present?.watcher.close();
-      const watcher = watch(dir, { persistent: false }, (_, name) => this.#tell(dir, name ?? undefined));
+      const watcher = watch(dir, { persistent: false }, (event, name) =>
+        this.#tell(dir, name ?? undefined, event === "rename" && TELLS_WRITES ? "placed" : "any"),
+      );
       const watched: Watched = { id, watcher, onDirectory: present?.onDirectory, onName: present?.onName ?? new Map() };
       watcher.on("error", (error) => this.#drop(dir, watched, messageOf(error)));
       this.#watched.set(dir, watched);
@@ -90,10 +98,10 @@ export class DirectoryWatch {
     this.#failed.set(dir, reason);
   }
 
-  #tell(dir: string, name: string | undefined): void {
+  #tell(dir: string, name: string | undefined, change: EntryChange): void {
     const watched = this.#watched.get(dir);
     if (watched === undefined) return;
-    watched.onDirectory?.(name);
+    watched.onDirectory?.(name, change);
     const told = name === undefined ? [...watched.onName.values()] : [watched.onName.get(name) ?? new Set<() => void>()];
     for (const listeners of told) for (const listener of [...listeners]) listener();
   }

@@ -1,6 +1,7 @@
 import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../../base/clock.ts";
+import { nextTurn } from "../../base/slice.ts";
 import {
   countDocuments,
   type DocumentShapes,
@@ -58,6 +59,15 @@ const FILES_AT_ONCE = 32;
 /** Written less than this long ago is just now: the tick of the file system's clock plus what two clocks may differ. */
 const JUST_NOW_MS = 20;
 
+/**
+ * Waits until the events of what happened before now have been told. A file that was written in its place has then been marked as
+ * more than placed; one that has not was moved there, and is whole. Two turns: the first may have asked for events before now.
+ */
+async function eventsTold(): Promise<void> {
+  await nextTurn();
+  await nextTurn();
+}
+
 /** Reads what a look at the tree found changed, and tells which scopes say something new. Remembers what each file said. */
 export class FileReader {
   readonly #root: string;
@@ -94,7 +104,7 @@ export class FileReader {
     const files = this.#toRead(sighting);
     for (let at = 0; at < files.length; at += FILES_AT_ONCE) {
       signal.throwIfAborted();
-      yield* this.#changed(await this.#settled(await this.#read(files.slice(at, at + FILES_AT_ONCE)), signal));
+      yield* this.#changed(await this.#settled(await this.#read(files.slice(at, at + FILES_AT_ONCE)), sighting, signal));
     }
   }
 
@@ -125,10 +135,13 @@ export class FileReader {
   }
 
   /** Leaves out files that changed while they were read: those written just now are looked at a second time, all after one pause. */
-  async #settled(readings: readonly Reading[], signal: AbortSignal): Promise<Reading[]> {
+  async #settled(readings: readonly Reading[], { named }: Sighting, signal: AbortSignal): Promise<Reading[]> {
     const { clock, queue, times } = this.#deps;
     const now = clock.now();
-    const fresh = readings.filter((one) => one.type === "text" && now - one.stats.mtimeMs < JUST_NOW_MS && !this.#swapped(one));
+    const recent = readings.filter((one) => one.type === "text" && now - one.stats.mtimeMs < JUST_NOW_MS && !this.#swapped(one));
+    const placed = new Set(recent.filter((one) => named.get(one.path) === "placed" && one.file?.link === false));
+    if (placed.size > 0) await eventsTold();
+    const fresh = recent.filter((one) => !placed.has(one) || queue.marked(one.path) === "any");
     if (fresh.length === 0) return [...readings];
     await clock.sleep(times.settle, signal);
     const moving = new Set<Reading>();

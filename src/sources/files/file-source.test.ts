@@ -11,12 +11,14 @@ import {
   symlinkSync,
   truncateSync,
   unlinkSync,
+  utimesSync,
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../base/clock.ts";
+import { nextTurn } from "../../base/slice.ts";
 import { cleanUp, nameOf, object, onCleanUp, Rig } from "./directory-rig.ts";
 import { FILE_TIMES } from "./file-limits.ts";
 
@@ -280,6 +282,37 @@ describe("files being written", () => {
       expect(objects).toHaveLength(20);
       expect(objects.every((raw) => raw.fault === undefined)).toBe(true);
     }
+  });
+
+  it.runIf(process.platform === "linux")("passes on at once what was moved into its place, new or in place of another", async () => {
+    const rig = new Rig({ settle: 3_600_000 });
+    rig.write("a.yaml", object("a", 1));
+    const outside = mkdtempSync(join(tmpdir(), "outside-"));
+    onCleanUp(() => rmSync(outside, { recursive: true, force: true }));
+    utimesSync(join(rig.dir, "a.yaml"), 1, 1);
+    await rig.start();
+    for (const value of [2, 3]) {
+      rig.replace("a.yaml", object("a", value));
+      await rig.until(() => rig.say("a.yaml") === `a=${value}`);
+    }
+    writeFileSync(join(outside, "b"), object("b"));
+    linkSync(join(outside, "b"), join(rig.dir, "b.yaml"));
+    await rig.until(() => rig.say("b.yaml") === "b=1");
+  });
+
+  it("waits for what is written in its place, also where it was not there before", async () => {
+    const rig = new Rig({ settle: 25, maxWait: 0 });
+    await rig.start();
+    for (let round = 0; round < 40; round += 1) {
+      const path = join(rig.dir, `f${round}.yaml`);
+      appendFileSync(path, object("a", round));
+      // The second piece comes while the first is looked at, or when it has been read.
+      for (let turn = 0; turn < round / 2; turn += 1) await nextTurn();
+      appendFileSync(path, `---\n${object("b", round)}`);
+      await rig.until(() => rig.scopes.size === round + 1);
+    }
+    const told = rig.events.flatMap((event) => (event.type === "reset" ? [] : event.scopes));
+    expect(told.every(({ objects }) => objects.length === 2)).toBe(true);
   });
 
   it("believes in the end that a file was emptied", async () => {

@@ -173,7 +173,7 @@ class DirectorySource implements FileSource {
   /** What is new of what is due, in order of scope. A failure of the directory is noted and brings no change. */
   async #changes(signal: AbortSignal): Promise<ReadScope[]> {
     const paths = this.#queue.take();
-    if (this.#untilScan() <= 0) paths.add("");
+    if (this.#untilScan() <= 0) paths.set("", "any");
     if (paths.size === 0) return [];
     const scopes: ReadScope[] = [];
     const slice = createSlice(this.#deps.clock);
@@ -195,7 +195,7 @@ class DirectorySource implements FileSource {
     return scopes.sort((a, b) => (a.scope < b.scope ? -1 : 1));
   }
 
-  async #look(paths: ReadonlySet<string>): Promise<Sighting> {
+  async #look(paths: Sighting["named"]): Promise<Sighting> {
     const sighting = await this.#tree.look(paths);
     if (paths.has("")) this.#scanned(this.#times.rescan);
     for (const path of sighting.found.cycles) this.#deps.log.debug({ path }, "left out a link to a directory it lies in");

@@ -3,7 +3,7 @@ import { lstat, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { eachBounded, IO_WIDTH } from "./bounded.ts";
 import type { ChangeQueue } from "./change-queue.ts";
-import { DirectoryWatch } from "./directory-watch.ts";
+import { DirectoryWatch, type EntryChange } from "./directory-watch.ts";
 import type { FileLimits } from "./file-limits.ts";
 import { isConfigName, isIgnoredName } from "./file-names.ts";
 import { fileStats } from "./file-stats.ts";
@@ -17,7 +17,7 @@ export interface Sighting {
   /** Files that were known and are not there (any more). */
   readonly gone: ReadonlySet<string>;
   /** Named by a change: read even where the stats look the same, since two writes within a tick of the file system's clock do. */
-  readonly named: ReadonlySet<string>;
+  readonly named: ReadonlyMap<string, EntryChange>;
   /** Faults of directories that were known and are over. */
   readonly healed: ReadonlySet<string>;
 }
@@ -47,7 +47,7 @@ export class FileTree {
    * Looks at the paths, or at everything when one of them is "". Throws when the root itself cannot be read: then nothing is known
    * about any file. So does a root that was replaced by an empty directory: an unmounted volume is no wish to delete everything.
    */
-  async look(paths: ReadonlySet<string>): Promise<Sighting> {
+  async look(paths: ReadonlyMap<string, EntryChange>): Promise<Sighting> {
     this.#links.refresh();
     await this.#links.follow("", this.#root, () => this.#deps.queue.mark(""));
     const inode = fileStats(await stat(this.#root)).inode;
@@ -58,9 +58,9 @@ export class FileTree {
       if (inode !== this.#rootInode && found.files.size === 0 && this.#known.size > 0) throw new EmptyDirectoryError(this.#known.size);
       this.#rootInode = inode;
     } else {
-      await eachBounded(paths, IO_WIDTH, (path) => this.#lookAt(path, found));
+      await eachBounded(paths.keys(), IO_WIDTH, (path) => this.#lookAt(path, found));
     }
-    const seen = everything ? [""] : [...paths];
+    const seen = everything ? [""] : [...paths.keys()];
     return { found, gone: this.#missing(seen, found), named: paths, healed: this.#settleFaults(seen, found) };
   }
 
@@ -116,9 +116,9 @@ export class FileTree {
   #watchDirectory(directory: string): void {
     this.#directories.add(directory);
     const at = directory === "" ? "" : `${directory}/`;
-    this.#watch.entries(join(this.#root, directory), (name) => {
+    this.#watch.entries(join(this.#root, directory), (name, change) => {
       if (name === undefined) this.#deps.queue.mark(directory);
-      else if (!isIgnoredName(name)) this.#deps.queue.mark(`${at}${name}`);
+      else if (!isIgnoredName(name)) this.#deps.queue.mark(`${at}${name}`, change);
     });
   }
 
