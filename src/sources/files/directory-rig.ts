@@ -7,6 +7,9 @@ import type { RawObject, SourceEvent } from "../../config/object.ts";
 import type { FileTimes } from "./file-limits.ts";
 import { type FileSource, fileSource } from "./file-source.ts";
 
+/** What looks unlikely is not believed for so long: writers of these tests may get no processor for a while. */
+export const PATIENT = { missing: 10_000, fewer: 10_000, empty: 10_000 };
+
 const cleanups: (() => Promise<void> | void)[] = [];
 
 /** Something to undo when the test is over; last in, first out. */
