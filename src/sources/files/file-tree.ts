@@ -49,11 +49,11 @@ export class FileTree {
    */
   async look(paths: ReadonlyMap<string, EntryChange>): Promise<Sighting> {
     this.#links.refresh();
-    await this.#links.follow("", this.#root, () => this.#deps.queue.mark(""));
-    const inode = fileStats(await stat(this.#root)).inode;
+    const everything = paths.has("") || (await this.#inodeOfRoot()) !== this.#rootInode;
     const found = emptyFound();
-    const everything = paths.has("") || inode !== this.#rootInode;
     if (everything) {
+      await this.#links.follow("", this.#root, () => this.#deps.queue.mark(""));
+      const inode = await this.#inodeOfRoot();
       await this.#scan("", found);
       if (inode !== this.#rootInode && found.files.size === 0 && this.#known.size > 0) throw new EmptyDirectoryError(this.#known.size);
       this.#rootInode = inode;
@@ -87,25 +87,25 @@ export class FileTree {
     return { directories: this.#directories.size, watches: this.#watch.size, unwatched: [...this.#watch.failed.values()] };
   }
 
+  async #inodeOfRoot(): Promise<string> {
+    return fileStats(await stat(this.#root)).inode;
+  }
+
   async #lookAt(path: string, found: Found): Promise<void> {
     let stats: Stats;
+    let link: boolean;
     try {
-      stats = await stat(join(this.#root, path));
+      stats = await lstat(join(this.#root, path));
+      link = stats.isSymbolicLink();
+      if (link) stats = await stat(join(this.#root, path));
     } catch (error) {
       if (!isMissing(error) && isConfigName(baseOf(path))) found.faults.set(path, `the file cannot be read: ${systemReason(error)}`);
       return;
     }
     if (stats.isDirectory()) await this.#scan(path, found);
     else if (stats.isFile() && isConfigName(baseOf(path))) {
-      found.files.set(path, { stats: fileStats(stats), link: await this.#isLink(path) });
+      found.files.set(path, { stats: fileStats(stats), link });
     }
-  }
-
-  #isLink(path: string): Promise<boolean> {
-    return lstat(join(this.#root, path)).then(
-      (stats) => stats.isSymbolicLink(),
-      () => false,
-    );
   }
 
   #scan(path: string, found: Found): Promise<void> {
