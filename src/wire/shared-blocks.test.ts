@@ -43,14 +43,28 @@ describe("SharedBlocks", () => {
     assert.ok(copied < messageSize(parts) / 4, `${copied} of ${messageSize(parts)}`);
   });
 
-  it("forgets what nobody uses", () => {
+  it("keeps what differs between classes, however many there are, for the next message to each", () => {
     const blocks = new SharedBlocks();
-    const parts = partsOf([50_000, 50_000, 50_000]);
-    const [block] = blocks.assemble([parts]);
-    blocks.age();
-    assert.equal(blocks.assemble([parts])[0], block);
-    blocks.age();
-    blocks.age();
-    assert.notEqual(blocks.assemble([parts])[0], block);
+    const parts = partsOf(Array.from({ length: 900 }, (_, index) => 300 + ((index * 7_919) % 997)));
+    const classes = Array.from({ length: 20 }, (_, index) => parts.toSpliced(index * 5, 5));
+    const before = new Set(classes.flatMap((own) => blocks.assemble([own])));
+    const changed = Buffer.alloc(500);
+    const after = new Set(classes.flatMap((own) => blocks.assemble([own.with(-1, changed)])));
+    const copied = messageSize([...after].filter((bytes) => !before.has(bytes)));
+    assert.ok(copied < messageSize([...before]) / 2, `${copied} of ${messageSize([...before])}`);
+  });
+
+  it("forgets what was used longest ago where there is too much, and all when it is told to", () => {
+    const blocks = new SharedBlocks();
+    const [often, once] = [partsOf([50_000, 50_000]), partsOf([50_000, 50_001])];
+    const [kept] = blocks.assemble([often]);
+    const [gone] = blocks.assemble([once]);
+    for (let more = 0; more < 30; more++) {
+      blocks.assemble([[Buffer.alloc(1_000_000)]]);
+      assert.equal(blocks.assemble([often])[0], kept);
+    }
+    assert.notEqual(blocks.assemble([once])[0], gone);
+    blocks.clear();
+    assert.notEqual(blocks.assemble([often])[0], kept);
   });
 });

@@ -1,10 +1,11 @@
 /** The bytes of one message, in order, as buffers that other messages may share. */
 export type MessageBytes = readonly Uint8Array[];
 
+/** A run of parts as one buffer. */
 interface Block {
+  readonly first: Uint8Array;
   readonly parts: readonly Uint8Array[];
   readonly bytes: Buffer;
-  used: boolean;
 }
 
 /** A run below this is copied: many small buffers cost the network more than the copy. */
@@ -14,7 +15,10 @@ const SMALLEST_BLOCK = 32 * 1024;
  * since it is the more likely that both end their runs at the same one.
  */
 const CUT_ONE_IN = 16;
-/** Bytes of blocks that are kept for the next message. */
+/**
+ * Bytes of blocks that are kept for the next message, those of which the last use is longest ago going first. Not for a time: the next change comes when it comes, and most of what
+ * it sends is what the one before sent (measured with 500 proxies of 50 classes: 8.6 MB were put together anew for a route, and the heap collected for it at every fifth).
+ */
 const KEPT_BYTES = 12 * 1024 * 1024;
 
 /**
@@ -22,7 +26,10 @@ const KEPT_BYTES = 12 * 1024 * 1024;
  * of proxies consist of the same resources but for a few: the parts are cut into runs, and a run of the same parts is one buffer for all.
  */
 export class SharedBlocks {
-  readonly #blocks = new Map<Uint8Array, Block>();
+  /** By the part they begin with: what differs between classes lies further on, so there are as many as classes. */
+  readonly #variants = new Map<Uint8Array, Block[]>();
+  /** The one used last is the last. */
+  readonly #byUse = new Set<Block>();
   #bytes = 0;
 
   /** The parts of all sections, in order. Nothing is shared across the border of a section, so what differs between messages stands in one of its own. */
@@ -47,47 +54,54 @@ export class SharedBlocks {
     return message;
   }
 
-  /** Forgets what was not used since the last call. */
-  age(): void {
-    for (const [first, block] of this.#blocks) {
-      if (!block.used) this.#forget(first, block);
-      block.used = false;
-    }
-  }
-
-  #keep(first: Uint8Array, block: Block): void {
-    const replaced = this.#blocks.get(first);
-    if (replaced !== undefined) this.#forget(first, replaced);
-    this.#blocks.set(first, block);
-    this.#bytes += block.bytes.length;
-    for (const [oldest, other] of this.#blocks) {
-      if (this.#bytes <= KEPT_BYTES) break;
-      this.#forget(oldest, other);
-    }
-  }
-
-  #forget(first: Uint8Array, block: Block): void {
-    this.#blocks.delete(first);
-    this.#bytes -= block.bytes.length;
+  /** Forgets all: what comes is put together anew. */
+  clear(): void {
+    this.#variants.clear();
+    this.#byUse.clear();
+    this.#bytes = 0;
   }
 
   #blockOf(parts: readonly Uint8Array[], size: number): Buffer | undefined {
     const [first] = parts;
     if (first === undefined) return undefined;
-    let block = this.#blocks.get(first);
-    if (block === undefined || !sameParts(block.parts, parts)) {
-      const bytes = Buffer.allocUnsafeSlow(size);
-      let at = 0;
-      for (const part of parts) {
-        bytes.set(part, at);
-        at += part.length;
-      }
-      block = { parts, bytes, used: true };
-      this.#keep(first, block);
+    const known = this.#variants.get(first)?.find((block) => block.bytes.length === size && sameParts(block.parts, parts));
+    if (known === undefined) return this.#keep({ first, parts, bytes: joined(parts, size) });
+    this.#byUse.delete(known);
+    this.#byUse.add(known);
+    return known.bytes;
+  }
+
+  #keep(block: Block): Buffer {
+    const variants = this.#variants.get(block.first);
+    if (variants === undefined) this.#variants.set(block.first, [block]);
+    else variants.push(block);
+    this.#byUse.add(block);
+    this.#bytes += block.bytes.length;
+    for (const oldest of this.#byUse) {
+      if (this.#bytes <= KEPT_BYTES) break;
+      this.#forget(oldest);
     }
-    block.used = true;
     return block.bytes;
   }
+
+  #forget(block: Block): void {
+    this.#byUse.delete(block);
+    this.#bytes -= block.bytes.length;
+    const left = this.#variants.get(block.first)?.filter((other) => other !== block) ?? [];
+    if (left.length === 0) this.#variants.delete(block.first);
+    else this.#variants.set(block.first, left);
+  }
+}
+
+/** In memory of its own, which goes back to the system when the block is collected. */
+function joined(parts: readonly Uint8Array[], size: number): Buffer {
+  const bytes = Buffer.allocUnsafeSlow(size);
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
 }
 
 /**

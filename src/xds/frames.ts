@@ -29,6 +29,8 @@ export interface Frames {
   size(content: Diff): number;
   /** Forgets the frames that nobody was sent since the last call: called now and then, so that a push leaves nothing behind. */
   age(): void;
+  /** Forgets all that others might be sent too: memory is short. */
+  forget(): void;
 }
 
 type KeptFrame = Frame & Pick<FrameRequest, "variant" | "typeUrl" | "version"> & { used: boolean };
@@ -83,7 +85,12 @@ export function createFrames(controlPlane: string): Frames {
     age() {
       kept.age();
       recent.length = 0;
-      blocks.age();
+    },
+    forget() {
+      kept.age();
+      kept.age(); // Twice: what was used since the last call is forgotten too.
+      recent.length = 0;
+      blocks.clear();
     },
   };
 }

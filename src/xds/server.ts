@@ -251,9 +251,7 @@ function relieve({ admission, budget, deps, streams }: Works, pressure: Pressure
   admission.door = DOORS[pressure];
   budget.scale = pressure === "none" ? 1 : TIGHT_SCALE;
   if (pressure === "none") return;
-  // Twice: what was used since the last call is forgotten too.
-  deps.frames.age();
-  deps.frames.age();
+  deps.frames.forget();
   if (pressure === "critical") shedSlowest([...streams.values()], deps);
 }
 
