@@ -1,10 +1,12 @@
 import { join } from "node:path";
-import { tellRaw } from "./measurement.ts";
+import { median, tellRaw } from "./measurement.ts";
 import type { Compared, Run, RunName } from "./peer-figures.ts";
 import type { LoadClient, LoadLine } from "./xdsload.ts";
 
 /** How many times what a bare server needs for the same bytes ours may take. */
 const FLOOR_TIMES = 1.5;
+/** A floor of some milliseconds swings by a third from one time to the next: of so many the middle one counts, as it does of changes. */
+const MEASURED = 5;
 
 /** A row that has a floor: what ours took, how long the last proxy waited for it where that says something, and what it sent for it. */
 interface Floored {
@@ -58,37 +60,34 @@ export async function floors(client: LoadClient, ours: ReadonlyMap<RunName, Run>
     const bytes = Math.round(all.bytes / clients / messages);
     const args = ["--proxies", String(clients), "--bytes", String(bytes), "--messages", String(messages), "--node", process.execPath];
     const script = ["--script", join(client.restartScript, "../floor.mjs"), "--label", floored.mode];
-    const [floor] = await client.run("floor", [...args, ...script], (said) => tellRaw({ who: "floor", run: floored.run, ...said }));
-    if (floor !== undefined) rows.push(...againstFloor(floored, line, floor));
+    const measured: LoadLine[] = [];
+    for (let time = 0; time < MEASURED; time++)
+      measured.push(...(await client.run("floor", [...args, ...script], (said) => tellRaw({ who: "floor", run: floored.run, ...said }))));
+    rows.push(...againstFloor(floored, line, measured));
   }
   return rows;
 }
 
-/** The rows of one floor: CPU, and the time to the last proxy where there is one. */
-export function againstFloor({ scenario, mode, cpu, last }: Floored, line: LoadLine, floor: LoadLine): readonly Compared[] {
-  if (floor.server === undefined) return [];
-  const { send_cpu_s, accept_cpu_s, send_wall_s } = floor.server;
+/** The rows of one floor, by the middle of what was measured: CPU, and the time to the last proxy where there is one. */
+export function againstFloor({ scenario, mode, cpu, last }: Floored, line: LoadLine, measured: readonly LoadLine[]): readonly Compared[] {
   const init = mode === "init";
+  const cpus = measured.flatMap(({ server }) => (server === undefined ? [] : server.send_cpu_s + (init ? server.accept_cpu_s : 0)));
   // Proxies that connect are waited for from their first connection on, those that are there from the first byte to the last acknowledgement.
-  const needed = init ? floor.all_received?.last_ms : send_wall_s * 1000;
+  const times = measured.flatMap(({ server, all_received }) => (init ? all_received?.last_ms : server && server.send_wall_s * 1000) ?? []);
   return [
-    ...row(`${scenario}, ours against the floor`, {
-      unit: "CPU s of the floor",
-      ours: cpu(line),
-      needed: init ? send_cpu_s + accept_cpu_s : send_cpu_s,
-    }),
-    ...row(`${scenario} to the last proxy, ours against the floor`, { unit: "ms of the floor", ours: last?.(line), needed }),
+    ...row(`${scenario}, ours against the floor`, { unit: "CPU s of the floor", ours: cpu(line), needed: median(cpus) }),
+    ...row(`${scenario} to the last proxy, ours against the floor`, { unit: "ms of the floor", ours: last?.(line), needed: median(times) }),
   ];
 }
 
 interface AgainstFloor {
   readonly unit: Compared["unit"];
   readonly ours: number | undefined;
-  readonly needed: number | undefined;
+  readonly needed: number;
 }
 
 function row(scenario: string, { unit, ours, needed }: AgainstFloor): readonly Compared[] {
-  if (ours === undefined || needed === undefined || needed === 0) return [];
+  if (ours === undefined || !(needed > 0)) return [];
   const ratio = ours / needed;
   return [{ scenario, unit, ours, peer: needed, ratio, goal: `at most ${FLOOR_TIMES}×`, ok: ratio <= FLOOR_TIMES }];
 }

@@ -19,6 +19,8 @@ export interface Goal {
   readonly least?: number;
   /** Ours is to stay at or under this; where there is `times` too, on the machine it was set on, and on others by that ratio. */
   readonly limit?: number;
+  /** Over TLS, where a connection takes more of both: in place of the limit the peer's number, over TLS as well, may be so many times ours. */
+  readonly timesOverTls?: number;
 }
 
 /** One number that is compared. */
@@ -48,7 +50,15 @@ export const FIGURES: readonly Figure[] = [
   { scenario: "route change to the last proxy", unit: "ms", run: "plain", read: changeMs("route-change"), times: 5 },
   { scenario: "route change", unit: "CPU s", run: "plain", read: changeCpu("route-change"), times: 6 },
   { scenario: "route change, sent", unit: "MB", run: "plain", read: changeMb("route-change") },
-  { scenario: "memory after the route changes", unit: "MB", run: "plain", read: line("route-change", (one) => one.srv_rss_mb), limit: 250 },
+  // 250 MB where the peer takes 770 to 1,326, so by their middle.
+  {
+    scenario: "memory after the route changes",
+    unit: "MB",
+    run: "plain",
+    read: line("route-change", (one) => one.srv_rss_mb),
+    limit: 250,
+    timesOverTls: 4.2,
+  },
   { scenario: "route change to the last proxy, VHDS", unit: "ms", run: "vhds", read: changeMs("route-change"), times: 15 },
   { scenario: "route change, VHDS", unit: "CPU s", run: "vhds", read: changeCpu("route-change"), times: 15 },
   { scenario: "route change, VHDS, sent", unit: "MB", run: "vhds", read: changeMb("route-change") },

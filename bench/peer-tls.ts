@@ -57,7 +57,7 @@ export function overTls(
   figure: Figure,
   { plaintext, ours, peer }: { readonly plaintext: Runs; readonly ours: Runs; readonly peer: Runs },
 ): OverTls | undefined {
-  const row = compare(figure, ours, peer);
+  const row = compare(figure.timesOverTls === undefined ? figure : { ...figure, times: figure.timesOverTls }, ours, peer);
   const bare = plaintext.get(figure.run);
   const without = bare && figure.read(bare);
   if (row === undefined || without === undefined) return row;

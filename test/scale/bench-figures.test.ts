@@ -56,12 +56,16 @@ describe("figures beside a peer", () => {
 
 describe("floors", () => {
   const floored = (mode: string) => FLOORED.find((one) => one.mode === mode) ?? assert.fail(mode);
-  const server = { send_cpu_s: 1, send_wall_s: 0.1, accept_cpu_s: 0.5, rss_peak_mb: 1 };
-  const floor = { mode: "floor", server, all_received: { n: 1, last_ms: 1_000 } };
+  const floor = (times: number) => ({
+    mode: "floor",
+    server: { send_cpu_s: times, send_wall_s: times / 10, accept_cpu_s: times / 2, rss_peak_mb: 1 },
+    all_received: { n: 1, last_ms: 1_000 * times },
+  });
+  const measured = [7, 1, 0.1].map(floor);
 
-  it("are of CPU and of the time to the last proxy", () => {
+  it("are of CPU and of the time to the last proxy, by the middle of what was measured", () => {
     const ratios = (mode: string, line: LoadLine) =>
-      againstFloor(floored(mode), line, floor).map(({ unit, ratio, ok }) => [unit, ratio, ok]);
+      againstFloor(floored(mode), line, measured).map(({ unit, ratio, ok }) => [unit, ratio, ok]);
     assert.deepEqual(ratios("init", { mode: "init", srv_cpu_until_init_s: 3, init_total_ms: 1_200 }), [
       ["CPU s of the floor", 2, false],
       ["ms of the floor", 1.2, true],
@@ -79,6 +83,15 @@ describe("figures over TLS", () => {
   const peer = runOf([{ mode: "init", init_total_ms: 50_000, srv_cpu_until_init_s: 90 }]);
   const row = (unit: Figure["unit"], line: LoadLine, beside: ReadonlyMap<RunName, Run> = peer) =>
     overTls(figure("all proxies initialised", unit), { plaintext, ours: runOf([line]), peer: beside }) ?? assert.fail(unit);
+
+  it("may take more memory than in plaintext, as far as the peer does too", () => {
+    const memory = (srv_rss_mb: number, timesPeer: number) => {
+      const [ours, theirs] = [srv_rss_mb, srv_rss_mb * timesPeer].map((mb) => runOf([{ mode: "route-change", srv_rss_mb: mb }]));
+      assert.ok(ours !== undefined && theirs !== undefined);
+      return overTls(figure("memory after the route changes", "MB"), { plaintext: ours, ours, peer: theirs })?.ok;
+    };
+    assert.deepEqual([memory(240, 2), memory(300, 4.3), memory(300, 4.1)], [true, true, false]);
+  });
 
   it("keep what is wanted beside the peer, and their CPU stays near that of plaintext", () => {
     const good = row("CPU s", { mode: "init", srv_cpu_until_init_s: 8 });
