@@ -34,16 +34,35 @@ describe("who has proved an identity", () => {
     "10.0.0.9": ["Pod/bank/teller"],
     "10.0.0.8": ["Pod/bank/x", "WorkloadEntry/shop/y"],
     "10.0.0.7": ["Pod/bank/teller-east"],
+    "10.0.0.6": ["Pod/bank/other-east"],
     "fd00::9": ["Pod/bank/teller-six"],
   };
-  const networks: Record<string, string> = { "10.0.0.7": "east" };
+  const networks: Record<string, string> = { "10.0.0.7@bank": "east", "10.0.0.6@bank": "east", "10.0.0.6@shop@west": "west" };
+  const groups: Record<string, string> = {
+    "WorkloadGroup/shop/western": "west",
+    "WorkloadGroup/shop/eastern": "east",
+    "WorkloadGroup/shop/any": "",
+  };
   const world = {
     view(facts: unknown) {
       seen.push(facts);
       return VIEW;
     },
-    inputs: { objects: { keys: (_: string, address: string) => owners[address] ?? [] } },
-    context: { registry: { workloadAt: (address: string) => ({ network: networks[address] ?? "" }) } },
+    inputs: {
+      objects: {
+        keys: (_: string, address: string) => owners[address] ?? [],
+        get: (key: string) => (groups[key] === undefined ? undefined : { spec: { template: { network: groups[key] } } }),
+      },
+    },
+    context: {
+      registry: {
+        isRemote: (cluster: string) => cluster === "west",
+        workloadAt(address: string, namespace: string, { cluster = "" } = {}) {
+          const network = networks[`${address}@${namespace}${cluster === "" ? "" : `@${cluster}`}`];
+          return network !== undefined || namespace === "bank" ? { network: network ?? "" } : undefined;
+        },
+      },
+    },
   } as unknown as World;
   const caller = {
     by: "token",
@@ -80,6 +99,11 @@ describe("who has proved an identity", () => {
     [{ NETWORK: "west" }, "10.0.0.9", "address"],
     [{ NETWORK: "east" }, "10.0.0.7", "address"],
     [{}, "10.0.0.7", "address"],
+    [{ NETWORK: "west" }, "10.0.0.7", "address"],
+    [{ NETWORK: "west", AUTO_REGISTER_GROUP: "any" }, "10.0.0.7", "address"],
+    [{ NETWORK: "west", AUTO_REGISTER_GROUP: "eastern" }, "10.0.0.7", "address"],
+    [{ NETWORK: "west", AUTO_REGISTER_GROUP: "nowhere" }, "10.0.0.7", "address"],
+    [{ AUTO_REGISTER_GROUP: "western" }, "10.0.0.9", "address"],
   ] as const)("is refused and counted when its node says %j at %s", ([metadata, address, reason]) => {
     refusals.length = 0;
     expect(() => proven(says(metadata, address), peer)).toThrow(StreamRefusal);
@@ -98,8 +122,10 @@ describe("who has proved an identity", () => {
     expect(proven(says({ CLUSTER_ID: "Kubernetes" }), peer)).toBe(VIEW);
   });
 
-  it("may have an address that another namespace has in another network", () => {
-    expect(proven(says({ NETWORK: "west" }, "10.0.0.7"), peer)).toBe(VIEW);
+  it("may have an address that another namespace has in another network, where configuration says that it is elsewhere", () => {
+    expect(proven(says({ AUTO_REGISTER_GROUP: "western" }, "10.0.0.7"), peer)).toBe(VIEW);
+    expect(proven(says({}, "10.0.0.6"), western)).toBe(VIEW);
+    expect(() => proven(says({ NETWORK: "west" }, "10.0.0.6"), peer)).toThrow(StreamRefusal);
   });
 
   it("may have an address that its own namespace has too", () => {

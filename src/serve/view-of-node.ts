@@ -4,6 +4,7 @@ import type { Node } from "../gen/envoy/config/core/v3/base_pb.js";
 import { type NodeFacts, readNode } from "../generate/proxy-view.ts";
 import type { World } from "../generate/world.ts";
 import type { ProxyView } from "../model/proxy.ts";
+import { storedWorkloadGroup } from "../registry/stored-object.ts";
 import type { DiscoveryVariant, Peer } from "../wire/discovery-stream.ts";
 import { GRPC_STATUS } from "../wire/grpc-status.ts";
 import { StreamRefusal } from "../xds/refusal.ts";
@@ -45,7 +46,7 @@ export function viewOfNode(world: World, options: ViewOptions = NOBODY): (node: 
       );
     const known = facts.get(node) ?? (caller === undefined ? factsOf(node, variant) : provenFacts(factsOf(node, variant), caller, options));
     facts.set(node, known);
-    if (caller !== undefined) checkAddresses(world, known, options);
+    if (caller !== undefined) checkAddresses(world, { node, view: known.view }, options);
     options.seen(node, known.view, peer);
     return options.kept(known.view.id, known, () => world.view(known));
   };
@@ -78,18 +79,36 @@ function provenFacts({ key, view }: NodeFacts, { identity, cluster }: Caller, { 
 }
 
 /** An address that belongs to a workload of another namespace, in the same network, is not the caller's to claim. */
-function checkAddresses({ inputs, context }: World, { view }: NodeFacts, { refused }: ViewOptions): void {
+function checkAddresses(world: World, { node, view }: Claimant, { refused }: ViewOptions): void {
+  const { inputs, context } = world;
   for (const address of view.addresses) {
     const owners = new Set(inputs.objects.keys("ownAddress", canonicalAddress(address)).map(namespaceOfKey));
     if (owners.size === 0 || owners.has(view.namespace)) continue;
-    if (![...owners].some((namespace) => sameNetwork(context.registry.workloadAt(address, namespace)?.network, view.network))) continue;
+    const network = configuredNetwork(world, { node, view }, address);
+    if (![...owners].some((namespace) => sameNetwork(context.registry.workloadAt(address, namespace)?.network, network))) continue;
     refused("address");
     throw denied(`the address ${address} belongs to a workload of another namespace`);
   }
 }
 
+interface Claimant {
+  readonly node: Node;
+  readonly view: NodeFacts["view"];
+}
+
+/**
+ * The network that configuration of its namespace puts a caller in: what is known at its address, in another cluster perhaps, or the group it joins.
+ * Empty where nothing says so, since what a node says itself is a claim and would take it past the check.
+ */
+function configuredNetwork({ inputs, context: { registry } }: World, { node, view }: Claimant, address: string): string {
+  const cluster = registry.isRemote(view.clusterId) ? view.clusterId : "";
+  const group = storedWorkloadGroup(inputs.objects, `WorkloadGroup/${view.namespace}/${String(node.metadata?.AUTO_REGISTER_GROUP)}`);
+  return registry.workloadAt(address, view.namespace, { cluster })?.network || (group?.spec.template?.network ?? "");
+}
+
 /** Networks that are told apart may use the same addresses; one that is not named is not told apart. */
-const sameNetwork = (owners: string | undefined, own: string): boolean => owners === own || owners === "" || own === "";
+const sameNetwork = (owners: string | undefined, own: string): boolean =>
+  owners === own || owners === undefined || owners === "" || own === "";
 
 /** Keys are `Kind/namespace/name`. */
 const namespaceOfKey = (key: string): string => key.split("/")[1] ?? "";

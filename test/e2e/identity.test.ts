@@ -322,11 +322,16 @@ describe("xDS over TLS", () => {
     expect(await istiod.metric("istiod_refused_callers", 'reason="no credentials"')).toBe(1);
   });
 
-  it("refuses an address that a workload of another namespace has", async () => {
-    const entry =
-      "apiVersion: networking.istio.io/v1\nkind: WorkloadEntry\nmetadata: {name: teller, namespace: bank}\nspec: {address: 10.9.9.9}\n";
-    const istiod = await withIssuer({ files: { "conf/bank.yaml": entry } });
-    expect(await discover(istiod, nodeOf("shop"), { token: issuer.token(claims) })).toContain("belongs to a workload of another namespace");
+  it("refuses an address that a workload of another namespace has, whatever network the caller says it is in", async () => {
+    const objects = [
+      "{kind: WorkloadEntry, metadata: {name: teller, namespace: bank}, spec: {address: 10.9.9.9, network: east}}",
+      "{kind: WorkloadGroup, metadata: {name: machines, namespace: shop}, spec: {template: {serviceAccount: cart, network: west}}}",
+    ].map((object) => `{apiVersion: networking.istio.io/v1, ${object.slice(1)}`);
+    const istiod = await withIssuer({ files: { "conf/networks.yaml": objects.join("\n---\n") } });
+    const cart = { token: issuer.token(claims) };
+    expect(await discover(istiod, nodeOf("shop"), cart)).toContain("belongs to a workload of another namespace");
+    expect(await discover(istiod, nodeOf("shop", { NETWORK: "west" }), cart)).toContain("belongs to a workload of another namespace");
+    expect(await discover(istiod, nodeOf("shop", { AUTO_REGISTER_GROUP: "machines" }), cart)).toBe("served");
     expect(await discover(istiod, nodeOf("bank"), { token: issuer.token({ ...claims, ns: "bank" }) })).toBe("served");
   });
 
