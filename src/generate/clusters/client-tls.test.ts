@@ -84,6 +84,13 @@ describe("TLS of a client", () => {
     expect(autoSanValidation).toBe(false);
   });
 
+  it("verifies servers whatever the mesh's deprecated default says, as Istio does", () => {
+    const mesh = create(MeshConfigSchema, { verifyCertificateAtClient: false });
+    const { security, autoSanValidation } = clientTls(query({ mesh, settings: settings(TlsMode.SIMPLE) }));
+    expect(security).toMatchObject({ tls: { validation: { roots: "file-root:system" } } });
+    expect(autoSanValidation).toBe(true);
+  });
+
   it("names files to the proxy itself where there is no agent", () => {
     const { security } = clientTls(query({ identity: false, settings: settings(TlsMode.SIMPLE) }));
     expect(security).toMatchObject({ kind: "tls", tls: { validation: { roots: "local-root://system" } } });

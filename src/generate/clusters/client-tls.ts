@@ -164,7 +164,7 @@ function originatedTls(query: ClientTlsQuery, settings: ClientTLSSettings): Clie
   const demanded = settings.subjectAltNames.length > 0 || !query.external ? settings.subjectAltNames : serviceNames(query);
   const agent = query.identity;
   const certificate = settings.mode === TlsMode.MUTUAL ? clientCertificate(settings, credentialName, query) : undefined;
-  const validation = validationOf({ settings, credentialName, names: demanded, mesh, agent, socket: query.credentialSocket });
+  const validation = validationOf({ settings, credentialName, names: demanded, agent, socket: query.credentialSocket });
   const auto = settings.sni === "";
   const named = settings.subjectAltNames.length + query.subjectAltNames.length > 0;
   return {
@@ -192,19 +192,17 @@ interface ValidationQuery {
   readonly settings: ClientTLSSettings;
   readonly credentialName: string;
   readonly names: readonly string[];
-  readonly mesh: MeshConfig;
   readonly agent: boolean;
   readonly socket: boolean;
 }
 
-/** Servers are verified against the system's roots where the rule names no others, unless the rule or the mesh says not to. */
-function validationOf({ settings, credentialName, names, mesh, agent, socket }: ValidationQuery): PeerValidation | undefined {
+/** Servers are verified against the system's roots where the rule names no others, unless the rule says not to. */
+function validationOf({ settings, credentialName, names, agent, socket }: ValidationQuery): PeerValidation | undefined {
   if (settings.insecureSkipVerify === true) return undefined;
   const subjectAltNames = names.map((exact) => ({ exact }));
   const revoked = settings.caCrl;
   if (credentialName !== "")
     return { roots: credentialRoots(credentialName, { socket }), subjectAltNames, ...(revoked !== "" && { crlFile: revoked }) };
-  if (settings.caCertificates === "" && mesh.verifyCertificateAtClient === false) return undefined;
   return { ...fileTrust({ roots: settings.caCertificates || SYSTEM, revoked, agent }), subjectAltNames };
 }
 

@@ -80,8 +80,9 @@ function customRules(policies: readonly AuthorizationObject[], context: Authoriz
     .map(([provider, list]): CustomRules => {
       const prefix = `istio-ext-authz-${provider}`;
       const rules = namedRules(list, context).map(({ name, rule }) => ({ name: `${prefix}-${name}`, rule }));
-      // Names of providers may begin alike: beside others the prefix goes on to where the name ends.
-      return { prefix: several ? `${prefix}-ns[` : prefix, rules, authorizer: externalAuthorizer(provider, context) };
+      // Names of providers may begin alike: beside one that goes on where this one ends, the prefix goes on to where the name ends.
+      const beginsAnother = [...byProvider.keys()].some((other) => other !== provider && other.startsWith(provider));
+      return { prefix: beginsAnother ? `${prefix}-ns[` : prefix, rules, authorizer: externalAuthorizer(provider, context) };
     });
   return several && !context.severalAuthorizers ? groups.map((group) => ({ ...group, authorizer: undefined })) : groups;
 }

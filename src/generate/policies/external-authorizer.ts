@@ -28,6 +28,7 @@ export function externalAuthorizer(name: string, context: AuthorizerContext): Ex
   const found = context.mesh.extensionProviders.find((one) => one.name === name);
   if (found === undefined || !isWellFormed(found)) return undefined;
   const { provider } = found;
+  if (provider.case === "envoyExtAuthzHttp" && namesAllHeaders(provider.value)) return undefined;
   if (provider.case !== "envoyExtAuthzHttp" && provider.case !== "envoyExtAuthzGrpc") return undefined;
   const host = knownHost(provider.value.service, context);
   if (host === undefined) return undefined;
@@ -45,11 +46,22 @@ function isWellFormed(provider: MeshConfig_ExtensionProvider): boolean {
   return faults === 0;
 }
 
-/** The service is written `host` or `namespace/host`. */
+/** Headers are named, or how their names begin or end; not all of them at once, as the reference of MeshConfig has it. */
+const namesAllHeaders = (provider: HttpProvider): boolean =>
+  [
+    provider.includeRequestHeadersInCheck,
+    provider.includeHeadersInCheck,
+    provider.headersToUpstreamOnAllow,
+    provider.headersToDownstreamOnDeny,
+    provider.headersToDownstreamOnAllow,
+  ].some((names) => names.includes("*"));
+
+/** The service is written `host` or `namespace/host`. One that several namespaces declare must be told apart: any of them could decide otherwise. */
 function knownHost(service: string, { servicesByHost }: AuthorizerContext): string | undefined {
   const slash = service.indexOf("/");
   const host = service.slice(slash + 1);
-  const isKnown = servicesByHost(host).some(({ namespace }) => slash === -1 || namespace === service.slice(0, slash));
+  const namespaces = new Set(servicesByHost(host).map(({ namespace }) => namespace));
+  const isKnown = slash === -1 ? namespaces.size === 1 : namespaces.has(service.slice(0, slash));
   return isKnown ? host : undefined;
 }
 
