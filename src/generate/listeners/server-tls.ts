@@ -109,6 +109,10 @@ function trustOf(tls: ServerTLSSettings, { agent, files, holder }: ServerTlsSurr
   // As in Istio roots of a credential's own stand over those of another credential, not over those in a file.
   const name = own !== "" || tls.caCertificates === "" ? tls.caCertCredentialName || own : "";
   if (tls.mode !== Mode.ISTIO_MUTUAL && name === "") return fileTrust({ roots: tls.caCertificates, revoked: tls.caCrl, agent });
-  const roots = tls.mode === Mode.ISTIO_MUTUAL ? ownNames(files, agent).roots : credentialRoots(name, holder);
+  const roots = tls.mode === Mode.ISTIO_MUTUAL ? ownNames(files, agent).roots : namedRoots(name, holder);
   return { roots, ...(tls.caCrl !== "" && { crlFile: tls.caCrl }) };
 }
+
+/** A ConfigMap holds roots and nothing else, so its name says all; other names are those of certificates. */
+const namedRoots = (name: string, holder: CredentialHolder): SecretName =>
+  name.startsWith("configmap://") ? credential(name, holder) : credentialRoots(name, holder);
