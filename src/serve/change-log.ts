@@ -29,16 +29,26 @@ export function countChange(metrics: ControlPlaneMetrics, { added, changed, remo
 export function logBroken(log: Log, broken: readonly string[], store: Pick<ConfigStore, "problems" | "status">): void {
   if (broken.length === 0) return;
   const errors = store.problems().filter(({ level }) => level === "error");
-  const byPlace = new Map(errors.map((problem) => [placeOf(problem), problem]));
+  const byFile = Map.groupBy(
+    errors.sort((a, b) => (a.line ?? 0) - (b.line ?? 0)),
+    ({ file = "" }) => file,
+  );
   for (const key of broken) {
     const status = store.status(key);
-    const problem = status?.problems.find(({ level }) => level === "error") ?? byPlace.get(key);
+    const problem = status?.problems.find(({ level }) => level === "error") ?? faultFrom(key, byFile);
     const why = problem === undefined ? {} : { at: placeOf(problem), problem: sentenceOf(problem) };
     log.warn(
       { object: key, ...why },
       `a document is invalid; ${status?.state === "stale" ? "its last good version stays in force" : "it is left out"}`,
     );
   }
+}
+
+/** What is wrong with a document that has no readable name, by its place: the first fault from where it begins is its own. */
+function faultFrom(place: string, byFile: ReadonlyMap<string, readonly Problem[]>): Problem | undefined {
+  const colon = place.lastIndexOf(":");
+  const begins = Number(place.slice(colon + 1));
+  return byFile.get(place)?.[0] ?? byFile.get(place.slice(0, colon))?.find(({ line = 0 }) => line >= begins);
 }
 
 const placeOf = ({ file = "", line }: Problem): string => (line === undefined ? file : `${file}:${line}`);

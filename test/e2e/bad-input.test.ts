@@ -171,3 +171,24 @@ spec: {hosts: [${name}.test], http: [${http}]}
 
 const logged = (log: string, object: string, path: string): number =>
   log.split("\n").filter((line) => line.includes(object) && line.includes(`${path}:`)).length;
+
+describe("a document whose name cannot be read", () => {
+  it("is told with line and field, as others are", async () => {
+    const head = "apiVersion: networking.istio.io/v1\nkind: DestinationRule\n";
+    const text = [
+      `${head}metadata: {name: good}\nspec: {host: a.test}\n`,
+      `${head}spec: {host: a.test}\nmetadata: {name: yes}\n`,
+      `${head}spec: {host: b.test}\nmetadata:\n  labels: {a: b}\n  name: [c]\n`,
+    ].join("---\n");
+    const istiod = await startIstiod({ files: { "conf/shop/all.yaml": text } });
+    const told = await eventually("both are in the log", () => {
+      const lines = istiod
+        .log()
+        .split("\n")
+        .filter((line) => line.includes("a document is invalid"));
+      return lines.length === 2 ? lines : undefined;
+    });
+    expect(told[0]).toMatch(/object=\S*all.yaml:6\b.*all.yaml:9\b.*metadata\.name: must be a text, not a boolean/);
+    expect(told[1]).toMatch(/object=\S*all.yaml:11\b.*all.yaml:16\b.*metadata\.name: must be a text/);
+  });
+});
