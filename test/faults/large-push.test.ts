@@ -20,14 +20,21 @@ import { eventually } from "../support/wait.ts";
 const SHAPE = { services: 600, endpoints: 2, virtualServices: 600, destinationRules: 50, namespaces: 5, proxies: 500, classes: 5 };
 /** No stretch of work may hold the loop for longer: probes, signing and other proxies wait for it. */
 const LIMIT_MS = 20;
-/** Over TLS what is sent is encrypted in the loop too, and who asks for a certificate meanwhile waits for that. Streams that do not share their pace take 14 ms and more. */
-const SECURE_SHAPE = { ...SHAPE, proxies: 200 };
+/**
+ * Over TLS what is sent is encrypted in the loop too, and who asks for a certificate meanwhile waits for that. Streams that do not share their pace do so in
+ * stretches of 3.3 % of a push and more, others in ones of 2 %: a share, since it is the same on a slow machine. The two longest may be the change itself and a collection.
+ */
 const SECURE_LIMIT_MS = 12;
+const MOST_SHARE = 0.028;
+const ASIDE = 2;
 /** A collection of garbage may fall into a push, and a busy machine is slower: most pushes are to be within the limit. Work that is not divided shows in every one. */
 const MOST_PUSHES = 12;
 const PUSHES_WITHIN = 6;
-/** Who comes, and a change of everything, is worked off by the same means, but commits and collections are part of it. Undivided, it has stretches of 160 ms and more. */
-const OTHER_LIMIT_MS = 110;
+/**
+ * Who comes, and a change of everything, is worked off by the same means, but commits and collections are part of it: 35 ms. Undivided, it has stretches of 130 ms and
+ * more, over TLS too. (A change of one route has none that long even then: most of it is done when the network takes more.)
+ */
+const OTHER_LIMIT_MS = 80;
 /**
  * The server counts its slices by the clock, and a busy machine takes the processor away in the middle of some: so a bound far above the limit, and the best of a
  * few changes of everything. Undivided, each has a slice beyond it.
@@ -62,15 +69,21 @@ async function startScene(): Promise<Scene> {
 async function startSecureScene(): Promise<Scene> {
   const [home, watched] = [await tempDir(), join(await tempDir(), "loop.json")];
   const issuer = createTokenIssuer();
-  await writeScene(home, SECURE_SHAPE);
+  await writeScene(home, SHAPE);
   await issuer.introduce(home);
   const preload = join(import.meta.dirname, "../support/loop-watch.ts");
-  const istiod = await startIstiod({ home, env: { NODE_OPTIONS: `--import=${preload}`, LOOP_WATCH_FILE: watched } });
+  const istiod = await startIstiod({
+    home,
+    env: { NODE_OPTIONS: `--import=${preload}`, LOOP_WATCH_FILE: watched, PILOT_DEBOUNCE_AFTER: "10ms" },
+  });
   const fleet = new Fleet(istiod.securePort, { secure: await issuer.callsTo(home) });
   onTestFinished(() => fleet.close());
-  const proxies = sceneProxies(SECURE_SHAPE);
-  for (let from = 0; from < proxies.length; from += AT_ONCE) await fleet.connect(proxies.slice(from, from + AT_ONCE));
   return { istiod, fleet, watched };
+}
+
+async function connectInGroups({ fleet }: Scene): Promise<void> {
+  const proxies = sceneProxies(SHAPE);
+  for (let from = 0; from < proxies.length; from += AT_ONCE) await fleet.connect(proxies.slice(from, from + AT_ONCE));
 }
 
 /** How long the loop was held since the last call. */
@@ -152,6 +165,8 @@ const isWithin =
   ({ longest: [first = 0] }: LoopFigures): boolean =>
     first <= ms;
 
+const isShared = ({ longest, total }: LoopFigures): boolean => (longest[ASIDE] ?? 0) <= total * MOST_SHARE;
+
 const isSane = ({ delay: { p90, max } }: LoopFigures): boolean => p90 <= DELAY_MS.p90 && max <= DELAY_MS.max;
 
 function assertMostWithin(limitMs: number, pushes: readonly LoopFigures[]): void {
@@ -199,7 +214,11 @@ describe("a route push to hundreds of proxies", () => {
   });
 
   it(`over TLS leaves room for others within ${SECURE_LIMIT_MS} ms`, async () => {
-    const pushes = await pushRoutes(await startSecureScene(), { limitMs: SECURE_LIMIT_MS, proxies: SECURE_SHAPE.proxies });
+    const scene = await startSecureScene();
+    assertDivided("connecting over TLS", await during(scene, () => connectInGroups(scene)));
+    await changeEverything(scene);
+    const pushes = await pushRoutes(scene, { limitMs: SECURE_LIMIT_MS, proxies: SHAPE.proxies });
     assertMostWithin(SECURE_LIMIT_MS, pushes);
+    assert.ok(pushes.filter(isShared).length * 2 > pushes.length, JSON.stringify(pushes));
   });
 });
