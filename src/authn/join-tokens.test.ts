@@ -163,7 +163,7 @@ describe("the files of join tokens", () => {
     const { file, issue, show } = await rig();
     await mkdir(`${file}.tmp`);
     const { token } = issue();
-    await expect((await show(token)).once?.take()).rejects.toThrow("cannot be remembered");
+    await expect((await show(token)).once?.take()).rejects.toMatchObject({ code: "state_unwritable", hint: expect.stringContaining(file) });
     await rm(`${file}.tmp`, { recursive: true });
     await expect((await show(token)).once?.take()).resolves.toBeUndefined();
   });

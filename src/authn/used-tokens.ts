@@ -7,7 +7,7 @@ import { AuthnError } from "./authn-error.ts";
 /** Remembers which tokens were used, also over restarts, for as long as they could be shown again. */
 export interface UsedTokens {
   isUsed(id: string): boolean;
-  /** Takes the only use; resolves when that is safe on disk. Rejects with `AuthnError` where it was taken, or cannot be kept. */
+  /** Takes the only use; resolves when that is safe on disk. Rejects with `AuthnError` where it was taken, with `EdgeError` where the disk does not take it. */
   take(id: string, expiresAt: number): Promise<void>;
   /** Gives it back: what it was taken for came to nothing. */
   giveBack(id: string): Promise<void>;
@@ -41,7 +41,10 @@ export async function openUsedTokens(path: string, clock: Clock): Promise<UsedTo
         await save();
       } catch (error) {
         used.delete(id);
-        throw new AuthnError("token used", `the use of the token cannot be remembered: ${messageOf(error)}`);
+        throw new EdgeError("state_unwritable", "the control plane cannot remember the use of the join token, so it takes none for now", {
+          cause: error,
+          hint: `make room for ${path}; the token stays good meanwhile`,
+        });
       }
     },
     async giveBack(id) {

@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import type { Caller } from "../authn/authenticator.ts";
 import { AuthnError } from "../authn/authn-error.ts";
 import { systemClock } from "../base/clock.ts";
+import { EdgeError } from "../base/errors.ts";
 import { silentLog } from "../base/log.ts";
 import { IstioCertificateRequestSchema, IstioCertificateResponseSchema } from "../gen/istio/v1/auth/ca_pb.js";
 import { buildCsr } from "../pki/csr.ts";
@@ -123,6 +124,16 @@ describe("a token for one certificate", () => {
     await expect(rig({ caller }).ask({ csr: "no request" })).rejects.toMatchObject({ status: GRPC_STATUS.INVALID_ARGUMENT });
     expect(events).toHaveLength(2);
     await rig({ caller }).ask();
+  });
+});
+
+describe("a control plane that cannot keep the use of a token", () => {
+  it("signs nothing, says that it is its own fault, and counts that", async () => {
+    const take = (): Promise<void> => Promise.reject(new EdgeError("state_unwritable", "no room for it", { cause: "ENOSPC" }));
+    const once = { take, giveBack: () => Promise.reject(new Error("it was not taken")) };
+    const { ask, signed, counted } = rig({ caller: { identity: CART, by: "token", once } });
+    await expect(ask()).rejects.toMatchObject({ status: GRPC_STATUS.UNAVAILABLE, message: "no room for it" });
+    expect([signed, counted]).toEqual([[], ["request", "signFailed"]]);
   });
 });
 

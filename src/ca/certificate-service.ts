@@ -1,7 +1,7 @@
 import type { Caller } from "../authn/authenticator.ts";
 import { AuthnError } from "../authn/authn-error.ts";
 import type { Clock } from "../base/clock.ts";
-import { messageOf } from "../base/errors.ts";
+import { EdgeError, messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
 import { type CertificateRequest, CsrError, readCsr } from "../pki/csr.ts";
 import { formatSpiffeId, parseSpiffeId, type WorkloadIdentity } from "../pki/spiffe.ts";
@@ -44,7 +44,7 @@ export function certificateService(options: CertificateServiceOptions): UnaryMet
     const { keyInfo } = await placed((place) => keyOf(request, place, options));
     const ttlMs = (request?.validSeconds ?? 0) * 1_000;
     // Taken before and given back after a failure: whatever happens in between, a token never gets two certificates.
-    if (once !== undefined) await orRefused(options, peer, () => once.take());
+    if (once !== undefined) await orRefused(options, peer, () => once.take().catch((error: unknown) => unlessUnable(options, error)));
     const named = request?.signerName === undefined ? {} : { signerName: request.signerName };
     const issued = await sign(options, { identity, csr: request?.csr ?? "", keyInfo, ttlMs, ...named }).catch(async (error: unknown) => {
       await once?.giveBack();
@@ -96,6 +96,14 @@ async function orRefused<T>({ log, metrics }: CertificateServiceOptions, peer: P
     log.info({ peer: peer.address, reason: error.message }, "a certificate was refused to a caller");
     throw new CallRefusal(GRPC_STATUS.UNAUTHENTICATED, error.message);
   }
+}
+
+/** A disk that does not keep the use is our fault, not the caller's, who may come again with the same token. */
+function unlessUnable({ log, metrics }: CertificateServiceOptions, error: unknown): never {
+  if (!(error instanceof EdgeError)) throw error;
+  metrics.signFailed();
+  log.error({ reason: messageOf(error.cause), hint: error.hint }, error.message);
+  throw new CallRefusal(GRPC_STATUS.UNAVAILABLE, error.message);
 }
 
 async function keyOf(

@@ -1,19 +1,16 @@
 import assert from "node:assert/strict";
-import { execFileSync } from "node:child_process";
-import { appendFileSync, mkdirSync, readdirSync, rmSync } from "node:fs";
+import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, onTestFinished } from "vitest";
 import { Fleet, type FleetOptions, reachesAll } from "../../bench/fleet.ts";
 import { endpointEdit, routeEdit, type SceneEdit, type SceneShape, sceneProxies, writeScene } from "../../bench/scene.ts";
 import { systemClock } from "../../src/base/clock.ts";
-import { CLUSTER_TYPE } from "../../src/wire/type-urls.ts";
 import { tempDir } from "../support/cleanup.ts";
 import { type Istiod, startIstiod } from "../support/istiod.ts";
-import { eventually, says } from "../support/wait.ts";
-import { subscribe } from "../support/xds-subscriber.ts";
+import { eventually } from "../support/wait.ts";
 
 /*
- * What befalls a process: it is killed in the middle of a push, stopped for a while, or its disk is full.
+ * What befalls a process: it is killed in the middle of a push, or stopped for a while.
  */
 
 const SHAPE = { services: 80, endpoints: 4, virtualServices: 10, destinationRules: 10, namespaces: 4, proxies: 40, classes: 4 };
@@ -162,69 +159,3 @@ function starve(pid: number): { stop(): Promise<void> } {
     },
   };
 }
-
-const canMount = process.getuid?.() === 0;
-if (!canMount) process.stdout.write("a full disk is not tried: mounting a small file system needs root\n");
-
-/** A directory on a disk of its own. */
-function mountSmall(dir: string): void {
-  mkdirSync(dir, { recursive: true });
-  execFileSync("mount", ["-t", "tmpfs", "-o", "size=4m", "small", dir]);
-  onTestFinished(() => void execFileSync("umount", ["-l", dir]));
-}
-
-/** Leaves no byte of a disk free. */
-function fill(dir: string): void {
-  for (const size of [64 * 1024, 1]) {
-    try {
-      for (;;) appendFileSync(join(dir, "filler"), Buffer.alloc(size));
-    } catch (error) {
-      assert.match(String(error), /ENOSPC/);
-    }
-  }
-}
-
-const entries = (count: number, spec: string): string =>
-  Array.from(
-    { length: count },
-    (_, index) => `{apiVersion: networking.istio.io/v1, kind: ServiceEntry, metadata: {name: host-${index}, namespace: a}, spec: ${spec}}`,
-  ).join("\n---\n");
-
-const hostSpec = (host: string): string =>
-  `{hosts: [${host}], ports: [{number: 80, name: http, protocol: HTTP}], resolution: DNS, endpoints: [{address: a.example.com}]}`;
-
-describe.skipIf(!canMount)("a control plane whose disk is full", () => {
-  it("says so, starts, keeps the last good version in force, and goes on serving", async () => {
-    const home = await tempDir();
-    const [state, ca] = [join(home, "var/lib/istio"), join(home, "etc/cacerts")];
-    for (const dir of [state, ca]) mountSmall(dir);
-    const istiod = await startIstiod({ home, files: { "conf/a.yaml": entries(20, hostSpec("a.test")) } });
-    assert.ok(readdirSync(ca).length > 0, "its root is elsewhere");
-    await istiod.stop();
-    for (const kept of ["documents", "receipts"]) rmSync(join(state, kept), { force: true });
-    for (const dir of [state, ca]) fill(dir);
-    await istiod.start();
-
-    const answers = subscribe({
-      ...{ port: istiod.grpcPort, variant: "delta", typeUrl: CLUSTER_TYPE },
-      node: { id: "sidecar~10.0.0.1~web.a~a.svc.cluster.local" },
-    });
-    const isSent = (host: string): boolean =>
-      answers.some(({ resources }) => resources.some(({ value }) => Buffer.from(value).includes(host)));
-    await eventually("a proxy is served", () => isSent("a.test"));
-    await says(istiod, "cannot keep what documents say");
-    await says(istiod, "cannot keep what proxies were sent");
-    await istiod.write("conf/b.yaml", entries(1, hostSpec("b.test")).replace("host-0", "another"));
-    await eventually("a change is delivered", () => isSent("b.test"));
-    await istiod.write("conf/a.yaml", entries(20, "{hosts: 5}"));
-    await says(istiod, "cannot keep the last good version of an object on disk");
-    await istiod.write("conf/c.yaml", entries(1, hostSpec("c.test")).replace("host-0", "third"));
-    await eventually("another is delivered", () => isSent("c.test"));
-    assert.deepEqual(
-      answers.flatMap(({ removed }) => removed),
-      [],
-    );
-    assert.equal(await istiod.metric("pilot_xds"), 1);
-    assert.equal((await fetch(`http://127.0.0.1:${istiod.httpPort}/ready`)).status, 200);
-  });
-});

@@ -102,7 +102,7 @@ function istiodAt({ home, grpcPort, securePort, httpPort }: Site, program: Progr
     start,
     async debug(path, init) {
       const token = (await readFile(join(home, "var/lib/istio/debug.token"), "utf8")).trim();
-      return fetch(`http://127.0.0.1:${httpPort}${path}`, { ...init, headers: { authorization: `Bearer ${token}` } });
+      return fetch(`http://127.0.0.1:${httpPort}${path}`, { ...init, headers: { authorization: `Bearer ${token}`, ...init?.headers } });
     },
     metric: async (name, labels = "") => sumSamples(await (await fetch(`http://127.0.0.1:${httpPort}/metrics`)).text(), name, labels),
   };
