@@ -110,7 +110,7 @@ async function secureProxy(istiod: Istiod): Promise<(host: string) => boolean> {
   const answers = subscribe({
     ...{ port: istiod.securePort, variant: "delta", typeUrl: CLUSTER_TYPE },
     node: { id: "sidecar~10.0.0.2~web.shop~shop.svc.cluster.local" },
-    secure: { credentials: await clientCredentials(istiod, own) },
+    secure: { credentials: await clientCredentials(istiod, own), token: tokenFor("shop", "web") },
   });
   return (host) => answers.some(({ resources }) => resources.some(({ value }) => Buffer.from(value).includes(host)));
 }
