@@ -9,7 +9,9 @@ export interface Doc {
   readonly [field: string]: JsonValue;
 }
 
-export const keyOf = ({ kind, metadata }: Doc): string => `${kind}/${metadata.namespace}/${metadata.name}`;
+/** The key of an object. The Gateway API has a kind of its own with the name of one of Istio's. */
+export const keyOf = ({ apiVersion, kind, metadata }: Doc): string =>
+  `${kind === "Gateway" && apiVersion.includes(".k8s.io/") ? "KubernetesGateway" : kind}/${metadata.namespace}/${metadata.name}`;
 export const textOf = (docs: readonly Doc[]): string => docs.map((doc) => JSON.stringify(doc)).join("\n---\n");
 
 /** Writes the objects of one choice, with a number that tells them from others of their kind. */

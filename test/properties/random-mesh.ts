@@ -33,6 +33,9 @@ export const randomDocs = (writer: Writer): fc.Arbitrary<readonly Doc[]> =>
       several(kubernetesService(writer), 1),
       several(requestAuthentication(writer), 1),
       several(authorizationPolicy(writer), 1),
+      several(trafficExtension(writer), 1),
+      several(proxyConfig(writer), 1),
+      several(kubernetesRoute(writer), 2),
     )
     .map(allMade);
 
@@ -235,5 +238,59 @@ function authorizationPolicy(writer: Writer): fc.Arbitrary<Make> {
       rules: [{ to: [{ operation: { paths: [`/${writer.mark}`] } }] }],
     }),
     apiVersion: "security.istio.io/v1",
+  }));
+}
+
+/** Both ways of saying what a filter is, and the older kind. */
+function trafficExtension(writer: Writer): fc.Arbitrary<Make> {
+  const module = { url: `oci://${writer.mark}.images.test/x:v1`, pluginName: `${writer.mark}-module` };
+  const code = { inlineCode: `function envoy_on_request(handle) handle:logInfo("${writer.mark}") end` };
+  const bodies: readonly (readonly [kind: string, spec: JsonObject])[] = [
+    ["TrafficExtension", { lua: code }],
+    ["TrafficExtension", { wasm: module, priority: 1 }],
+    ["WasmPlugin", { ...module, phase: "AUTHN" }],
+  ];
+  return fc.tuple(fc.constantFrom(...bodies), fc.boolean()).map(([[kind, spec], selects]) => (index) => ({
+    ...object(writer, [kind, "extension", index], { ...(selects && { selector: { matchLabels: { app: "web" } } }), ...spec }),
+    apiVersion: "extensions.istio.io/v1alpha1",
+  }));
+}
+
+function proxyConfig(writer: Writer): fc.Arbitrary<Make> {
+  return fc.constantFrom(0, 1, 64).map((concurrency) => (index) => ({
+    ...object(writer, ["ProxyConfig", "process", index], { concurrency, environmentVariables: { ISTIO_META_MARK: writer.mark } }),
+    apiVersion: "networking.istio.io/v1beta1",
+  }));
+}
+
+/** What Kubernetes has for the same purpose, with grants to everybody. */
+function kubernetesRoute(writer: Writer): fc.Arbitrary<Make> {
+  const all = (hosts: readonly string[]): readonly (readonly [group: string, kind: string, spec: JsonObject])[] => {
+    const parentRefs = [{ name: "edge", namespace: "a" }];
+    const backendRefs = [{ name: `${writer.mark}-service-0`, port: 80 }];
+    const http = {
+      paths: [
+        { path: `/${writer.mark}`, pathType: "Prefix", backend: { service: { name: `${writer.mark}-service-0`, port: { number: 80 } } } },
+      ],
+    };
+    return [
+      [
+        "gateway.networking.k8s.io",
+        "Gateway",
+        { gatewayClassName: "istio", listeners: [{ name: writer.mark, port: 80, protocol: "HTTP" }] },
+      ],
+      ["gateway.networking.k8s.io", "HTTPRoute", { parentRefs, hostnames: [...hosts], rules: [{ backendRefs }] }],
+      ["gateway.networking.k8s.io", "TCPRoute", { parentRefs, rules: [{ backendRefs }] }],
+      [
+        "gateway.networking.k8s.io",
+        "ReferenceGrant",
+        { from: [{ group: "", kind: "Gateway", namespace: "a" }], to: [{ group: "", kind: "Secret" }] },
+      ],
+      ["networking.k8s.io", "Ingress", { ingressClassName: "istio", rules: hosts.map((host) => ({ host, http })) }],
+    ];
+  };
+  return fc.constantFrom(...all(writer.hosts)).map(([group, kind, spec]) => (index) => ({
+    ...object(writer, [kind, "route", index], spec),
+    apiVersion: `${group}/v1`,
   }));
 }

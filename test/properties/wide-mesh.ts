@@ -4,7 +4,8 @@ import { NodeSchema } from "../../src/gen/envoy/config/core/v3/base_pb.js";
 import { type MeshParts, meshOf, type TestMesh } from "../support/mesh-from.ts";
 import { allMade, type Doc, several, textOf } from "./doc.ts";
 import { destinationRule } from "./kinds/destination-rules.ts";
-import { envoyFilter, wasmPlugin } from "./kinds/extensions.ts";
+import { envoyFilter, proxyConfig, trafficExtension, wasmPlugin } from "./kinds/extensions.ts";
+import { gatewayApiObject, ingress } from "./kinds/gateway-api.ts";
 import { gateway, sidecar } from "./kinds/gateways.ts";
 import { authorizationPolicy, PROVIDERS, peerAuthentication, requestAuthentication, telemetry } from "./kinds/policies.ts";
 import { kubernetesService, serviceEntry, workloadEntry } from "./kinds/services.ts";
@@ -31,7 +32,11 @@ export const wideDocs: fc.Arbitrary<readonly Doc[]> = fc
     several(authorizationPolicy, 3),
     several(telemetry, 2),
     several(wasmPlugin, 2),
+    several(trafficExtension, 2),
     several(envoyFilter, 2),
+    several(proxyConfig, 1),
+    several(gatewayApiObject, 3),
+    several(ingress, 1),
   )
   .map(allMade);
 

@@ -1,21 +1,19 @@
 import type { JsonObject } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import type { Make } from "../doc.ts";
-import { docOf, joined, list, pick, selector, some, whole } from "./values.ts";
+import { docOf, joined, list, oneField, pick, selector, some, whole } from "./values.ts";
 
 const SHA = "0".repeat(63);
 
 /** Code by address: nothing fetches it here. */
-export const wasmPlugin: fc.Arbitrary<Make> = joined(
-  whole({ selector, url: pick("oci://images.test/x:v1", "https://files.test/x.wasm", "file:///opt/x.wasm", "images.test/x") }),
+const wasm = joined(
+  whole({ url: pick("oci://images.test/x:v1", "https://files.test/x.wasm", "file:///opt/x.wasm", "images.test/x", "/x.wasm") }),
   some({
     pluginName: pick("plug", "p.l/u g"),
     sha256: pick(`${SHA}1`),
     imagePullPolicy: pick("UNSPECIFIED_POLICY", "IfNotPresent", "Always"),
     imagePullSecret: pick("pull"),
     pluginConfig: pick<JsonObject>({ a: [1, null, { b: "ü" }] }, {}),
-    phase: pick("UNSPECIFIED_PHASE", "AUTHN", "AUTHZ", "STATS"),
-    priority: pick(-2_147_483_648, 0, 2_147_483_647),
     failStrategy: pick("FAIL_CLOSE", "FAIL_OPEN", "FAIL_RELOAD"),
     vmConfig: pick<JsonObject>({
       env: [
@@ -23,10 +21,47 @@ export const wasmPlugin: fc.Arbitrary<Make> = joined(
         { name: "HOME", valueFrom: "HOST" },
       ],
     }),
-    match: list(some({ mode: pick("CLIENT", "SERVER"), ports: pick<JsonObject[]>([{ number: 80 }]) }), [1, 2]),
     type: pick("UNSPECIFIED_PLUGIN_TYPE", "HTTP", "NETWORK"),
   }),
+);
+const priority = pick(-2_147_483_648, 0, 2_147_483_647);
+const match = list(
+  some({
+    mode: pick("CLIENT", "SERVER", "CLIENT_AND_SERVER"),
+    ports: pick<JsonObject[]>([{ number: 80 }], [{ number: 5000 }, { number: 443 }]),
+  }),
+  [1, 2],
+);
+
+export const wasmPlugin: fc.Arbitrary<Make> = joined(
+  wasm,
+  whole({ selector }),
+  some({ phase: pick("UNSPECIFIED_PHASE", "AUTHN", "AUTHZ", "STATS"), priority, match }),
 ).map((spec) => docOf("WasmPlugin", spec));
+
+const lua = whole({
+  inlineCode: pick(
+    "function envoy_on_request(handle) end",
+    "-- nothing at all",
+    "local s = [==[ ünï ]==] .. '\\0\\xff' function envoy_on_response(h) h:headers():add('x', s) end",
+  ),
+});
+
+export const trafficExtension: fc.Arbitrary<Make> = joined(
+  whole({ selector }),
+  oneField({ wasm, lua }),
+  some({ phase: pick("UNSPECIFIED", "AUTHN", "AUTHZ", "STATS"), priority, match }),
+).map((spec) => docOf("TrafficExtension", spec));
+
+/** Settings of the process: no resource of a proxy is another for them. */
+export const proxyConfig: fc.Arbitrary<Make> = joined(
+  whole({ selector }),
+  some({
+    concurrency: pick(0, 1, 2_147_483_647),
+    environmentVariables: pick<JsonObject>({ ISTIO_META_VHDS: "true" }, { "odd name": "", PATH: "ü" }),
+    image: whole({ imageType: pick("distroless", "") }),
+  }),
+).map((spec) => docOf("ProxyConfig", spec));
 
 const LUA = {
   name: "extra.lua",

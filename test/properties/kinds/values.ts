@@ -59,6 +59,8 @@ const GROUPS: Readonly<Record<string, string>> = {
   AuthorizationPolicy: "security.istio.io/v1",
   Telemetry: "telemetry.istio.io/v1",
   WasmPlugin: "extensions.istio.io/v1alpha1",
+  TrafficExtension: "extensions.istio.io/v1alpha1",
+  ProxyConfig: "networking.istio.io/v1beta1",
   EnvoyFilter: "networking.istio.io/v1alpha3",
 };
 
