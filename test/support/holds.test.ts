@@ -32,7 +32,7 @@ describe("a property that does not hold", () => {
 });
 
 it("the environment says how many times properties are tried, and nothing where it is silent", () => {
-  expect(parametersOf({ FC_RUNS: "5", FC_SEED: "-3" })).toEqual({ numRuns: 5, seed: -3 });
+  expect(parametersOf({ FC_RUNS: "5", FC_SEED: "-3" })).toEqual({ numRuns: 5, seed: -3, markInterruptAsFailure: false });
   expect(parametersOf({ FC_SEED: "", HOME: "/" })).toEqual({});
 });
 

@@ -6,8 +6,8 @@ type Env = Readonly<Record<string, string | undefined>>;
 
 /**
  * Runs a property, as `fc.assert` does. All properties run through here, so that a failure says how to repeat it, and can be repeated: FC_SEED and FC_PATH
- * lead straight to the minimised case, and FC_RUNS draws as many times as one has patience for, whatever the test says. A case that failed once is kept as
- * one of the `examples` of its property, which are tried before anything is drawn.
+ * lead straight to the minimised case, and FC_RUNS draws as many times as it says, or as many as there is time for, whatever the test says. A case that failed once
+ * is kept as one of the `examples` of its property, which are tried before anything is drawn.
  */
 export function holds<Ts>(property: fc.IAsyncProperty<Ts>, parameters?: fc.Parameters<Ts>): Promise<void>;
 export function holds<Ts>(property: fc.IProperty<Ts>, parameters?: fc.Parameters<Ts>): void;
@@ -29,11 +29,15 @@ async function heldLater<Ts>(property: fc.IAsyncProperty<Ts>, parameters: fc.Par
 }
 
 /** What the environment says of how properties are run. */
-export function parametersOf({ FC_SEED, FC_PATH, FC_RUNS }: Env): Pick<fc.Parameters, "seed" | "path" | "numRuns" | "endOnFailure"> {
+export function parametersOf({
+  FC_SEED,
+  FC_PATH,
+  FC_RUNS,
+}: Env): Pick<fc.Parameters, "seed" | "path" | "numRuns" | "endOnFailure" | "markInterruptAsFailure"> {
   return {
     ...(FC_SEED && { seed: Number(FC_SEED) }),
     ...(FC_PATH && { path: FC_PATH, endOnFailure: true, numRuns: 1 }),
-    ...(FC_RUNS && { numRuns: Number(FC_RUNS) }),
+    ...(FC_RUNS && { numRuns: Number(FC_RUNS), markInterruptAsFailure: false }),
   };
 }
 
