@@ -1,3 +1,4 @@
+import { finishSliced } from "../base/slice.ts";
 import { KINDS } from "../config/kinds/index.ts";
 import { messageRegistry } from "../wire/json.ts";
 import type { WatchedKind } from "./api-mesh-types.ts";
@@ -51,8 +52,8 @@ export const configPages = (deps: DebugDeps): readonly Page[] => [
   },
 ];
 
-function patchPage({ xds, world }: DebugDeps, wanted: string): HttpAnswer {
+async function patchPage({ xds, world, clock }: DebugDeps, wanted: string): Promise<HttpAnswer> {
   const streams = wanted === "" ? xds.state() : findStreams(xds.state(), wanted);
   if (streams === undefined) return notConnected(wanted);
-  return ok(world.patchReport(reportedProxies(xds, streams)));
+  return ok(await finishSliced(world.patchReport(reportedProxies(xds, streams)), clock));
 }

@@ -157,7 +157,7 @@ describe("debugRoutes", () => {
     assert.deepEqual([(await of("cds")).length, (await of("sds")).length, (await of("cds,sds")).length], [1, 1, 2]);
     assert.equal((await page<Connections>(`/debug/adsz?${proxy}`)).totalClients, 2);
     assert.deepEqual(
-      reportedProxies(withStreamForSecrets()).map(({ types }) => types.length),
+      [...reportedProxies(withStreamForSecrets())].map(({ types }) => types.length),
       [2],
     );
   });

@@ -3,12 +3,15 @@ import type { DebugDeps } from "./debug-deps.ts";
 
 type Streams = ReturnType<DebugDeps["xds"]["state"]>;
 
-/** Connected proxies with what they want and what they refused, as a report on patches needs them. A proxy with several streams is one. */
-export function reportedProxies(xds: DebugDeps["xds"], streams: Streams = xds.state()): readonly ReportedProxy[] {
-  return [...Map.groupBy(streams, ({ node }) => node).values()].flatMap((ofOne) => {
+/**
+ * Connected proxies with what they want and what they refused, as a report on patches needs them, each looked at when it is asked for. A proxy with several
+ * streams is one.
+ */
+export function* reportedProxies(xds: DebugDeps["xds"], streams: Streams = xds.state()): Generator<ReportedProxy, void> {
+  for (const ofOne of Map.groupBy(streams, ({ node }) => node).values()) {
     const [first, ...others] = ofOne.flatMap((stream) => reportedStream(xds, stream));
-    return first === undefined ? [] : [{ view: first.view, types: [first, ...others].flatMap(({ types }) => types) }];
-  });
+    if (first !== undefined) yield { view: first.view, types: [first, ...others].flatMap(({ types }) => types) };
+  }
 }
 
 function reportedStream(xds: DebugDeps["xds"], { id, types: states }: Streams[number]): readonly ReportedProxy[] {

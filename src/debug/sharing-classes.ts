@@ -11,9 +11,9 @@ const SHOWN_PROXIES = 5;
 
 /**
  * How resources are shared, by type: sets that are the same object are one class. A class is found here, after the fact; nothing is keyed
- * by it.
+ * by it. One type after the other, as they are asked for.
  */
-export function sharingClasses(streams: readonly StreamDump[]): readonly TypeClasses[] {
+export function* sharingClasses(streams: readonly StreamDump[]): Generator<TypeClasses, void> {
   const byType = new Map<string, Map<ResourceSet, ProxyView[]>>();
   for (const { view, types } of streams) {
     for (const { typeUrl, offered } of types) {
@@ -21,7 +21,7 @@ export function sharingClasses(streams: readonly StreamDump[]): readonly TypeCla
       at(sets, offered, () => []).push(view);
     }
   }
-  return [...byType].map(([typeUrl, sets]) => typeClasses(typeUrl, sets));
+  for (const [typeUrl, sets] of byType) yield typeClasses(typeUrl, sets);
 }
 
 function at<K, V>(map: Map<K, V>, key: K, make: () => V): V {

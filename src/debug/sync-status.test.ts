@@ -5,6 +5,8 @@ import type { SyncState } from "./api-types.ts";
 import { streamOf, typeStateOf } from "./stream-fixture.ts";
 import { syncStatus } from "./sync-status.ts";
 
+const statusesOf = (streams: Parameters<typeof syncStatus>[0]) => [...syncStatus(streams, "istiod-0")];
+
 describe("syncStatus", () => {
   const rejection = { name: "outbound|80||a", version: "v2", error: "bad", fallback: "v1" };
   const table: readonly [name: string, type: Parameters<typeof typeStateOf>[0], state: SyncState][] = [
@@ -15,8 +17,7 @@ describe("syncStatus", () => {
     ["refused something, otherwise in step", { rejected: [rejection], nacks: 1 }, "NACKED"],
   ];
   for (const [name, type, state] of table) {
-    it(`a type that is ${name} is ${state}`, () =>
-      assert.equal(syncStatus([streamOf([typeStateOf(type)])], "istiod-0")[0]?.types[0]?.state, state));
+    it(`a type that is ${name} is ${state}`, () => assert.equal(statusesOf([streamOf([typeStateOf(type)])])[0]?.types[0]?.state, state));
   }
 
   it("has Istio's fields: equal nonces mean in step", () => {
@@ -44,15 +45,14 @@ describe("syncStatus", () => {
   it("counts a proxy once that has a stream for its secrets beside the other", () => {
     const secrets = streamOf([typeStateOf({ typeUrl: SECRET_TYPE })], { id: "2" });
     const main = streamOf([typeStateOf({})]);
-    const typesOf = (streams: Parameters<typeof syncStatus>[0]) =>
-      syncStatus(streams, "istiod-0").map(({ types }) => types.map(({ type }) => type));
+    const typesOf = (streams: Parameters<typeof syncStatus>[0]) => statusesOf(streams).map(({ types }) => types.map(({ type }) => type));
     assert.deepEqual(typesOf([secrets, main]), [["CDS", "SDS"]]);
     assert.deepEqual(typesOf([secrets]), [["SDS"]]);
   });
 
   it("leaves out streams that have not said who they are, and sorts the others", () => {
     const named = (name: string) => streamOf([], { node: `sidecar~10.0.0.1~${name}.shop~x` });
-    const statuses = syncStatus([named("b"), streamOf([], { node: "", view: undefined }), named("a")], "istiod-0");
+    const statuses = statusesOf([named("b"), streamOf([], { node: "", view: undefined }), named("a")]);
     assert.deepEqual(
       statuses.map(({ proxy }) => proxy),
       ["a.shop", "b.shop"],

@@ -26,11 +26,16 @@ const FIELD_OF_TYPE: ReadonlyMap<string, string> = new Map([
  */
 const NOTHING_TO_SEND = "unchanged";
 
-/** Connected proxies and how far they are, as Istio's `/debug/syncz` gives it, in order of name. A stream that has not said who it is, is left out. */
-export function syncStatus(streams: readonly StreamState[], instance: string): readonly SyncStatus[] {
-  return withoutSideStreams(streams.filter((stream) => stream.node !== ""))
-    .map((stream) => statusOf(stream, instance))
-    .sort((a, b) => (a.proxy < b.proxy ? -1 : a.proxy > b.proxy ? 1 : 0));
+/**
+ * Connected proxies and how far they are, as Istio's `/debug/syncz` gives it, in order of name. A stream that has not said who it is, is left out. Each is looked
+ * at when it is asked for.
+ */
+export function* syncStatus(streams: readonly StreamState[], instance: string): Generator<SyncStatus, void> {
+  const named = withoutSideStreams(streams.filter((stream) => stream.node !== "")).map(
+    (stream) => [proxyIdOf(stream.node), stream] as const,
+  );
+  named.sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
+  for (const [, stream] of named) yield statusOf(stream, instance);
 }
 
 /** A proxy that asks for its secrets on a stream of their own is one proxy all the same: their state is put beside that of the rest. */

@@ -21,7 +21,7 @@ import { createExtensionProvider } from "./patches/extension-provider.ts";
 import type { LeftOut } from "./patches/patched-kind.ts";
 import { patchedProvider } from "./patches/patched-provider.ts";
 import { createPatches, type Patches } from "./patches/patches.ts";
-import { type PatchReport, type ReportedProxy, reportPatches } from "./patches/report.ts";
+import { type ReportedProxy, type ReportSteps, reportPatches } from "./patches/report.ts";
 import { createPeerProvider } from "./peers/peer-provider.ts";
 import type { KeyLocation } from "./policies/key-location.ts";
 import { defineKeyLocations } from "./policies/key-locations.ts";
@@ -48,7 +48,7 @@ export interface World {
   /** What is wrong with objects beside each other. */
   readonly problems: ObjectProblems;
   /** What each patch of each EnvoyFilter does at some proxies. */
-  patchReport(proxies: readonly ReportedProxy[]): readonly PatchReport[];
+  patchReport(proxies: Iterable<ReportedProxy>): ReportSteps;
 }
 
 export interface WorldOptions extends EngineOptions {
@@ -115,11 +115,6 @@ export function createWorld(settings: GenerateSettings, options: WorldOptions = 
     problems: defineObjectProblems(context, credentials),
     gatewayNames: () => assignmentsOf(context).gatewayNames(""),
     keyLocations: () => keyLocations(""),
-    patchReport: (proxies) =>
-      reportPatches(
-        patches,
-        [clusters, listeners, routes, hosts, extensions],
-        proxies.filter(({ view }) => view.generator === undefined),
-      ),
+    patchReport: (proxies) => reportPatches(patches, [clusters, listeners, routes, hosts, extensions], proxies),
   };
 }

@@ -50,7 +50,7 @@ export interface GaugeSource {
   readonly meshReloadFailed: () => boolean;
   readonly sourcesFailed: () => number;
   /** What patches of EnvoyFilters do; undefined where nobody wants to know. */
-  readonly patches: (() => readonly PatchStatus[]) | undefined;
+  readonly patches: (() => Promise<readonly PatchStatus[]>) | undefined;
 }
 
 const SECONDS = [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30];
@@ -237,9 +237,10 @@ function observeGauges(registry: Registry, source: GaugeSource): void {
       help: "Whether patches of an EnvoyFilter are applied, and whether some are left out.",
       labelNames: ["name", "patch", "result"],
       registers: [registry],
-      collect() {
+      async collect() {
+        const found = await patches();
         this.reset();
-        for (const { value, ...labels } of patches()) this.set(labels, value);
+        for (const { value, ...labels } of found) this.set(labels, value);
       },
     });
   }

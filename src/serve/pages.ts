@@ -56,7 +56,7 @@ function ownPages(parts: Parts): readonly HttpRoute[] {
       reports: parts.reports,
       sources: () => parts.sources.states().map(({ name }) => name),
       origin: (key) => parts.store.origin(key),
-      now: () => parts.options.clock.now(),
+      clock: parts.options.clock,
     }),
     joinTokenRoute({
       baseDir: parts.options.baseDir,

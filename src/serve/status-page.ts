@@ -1,3 +1,5 @@
+import type { Clock } from "../base/clock.ts";
+import { createSlice } from "../base/slice.ts";
 import { formatOrigin, type Origin } from "../config/object.ts";
 import type { ObjectReport } from "../config/status/object-report.ts";
 import { wantedStatus } from "../config/status/wanted-status.ts";
@@ -10,33 +12,41 @@ export interface StatusPageOptions {
   /** Names of those that objects come from. */
   readonly sources: () => readonly string[];
   readonly origin: (key: string) => Origin | undefined;
-  readonly now: () => number;
+  readonly clock: Pick<Clock, "now" | "monotonic">;
 }
 
 /** The status of each configuration object as this replica sees it, also of those that come from files and have nowhere to write it to. */
-export const statusRoute = ({ reports, sources, origin, now }: StatusPageOptions): HttpRoute => ({
+export const statusRoute = ({ reports, sources, origin, clock }: StatusPageOptions): HttpRoute => ({
   path: "/debug/status",
   open: false,
   about:
     "whether each configuration object is accepted, and which connected proxies have acknowledged it; ?namespace=ns and ?kind=VirtualService narrow it",
-  answer(query) {
+  async answer(query) {
     const [namespace, kind] = [query.get("namespace"), query.get("kind")];
     const isWanted = ({ ref }: ObjectReport): boolean =>
       (namespace === null || ref.namespace === namespace) && (kind === null || ref.kind === kind);
-    const looks = sources().map((source) => ({ source, ...reports.look(source) }));
-    const objects = looks.flatMap((look) =>
-      [...look.objects].filter(isWanted).map((report) => {
+    const pause = createSlice(clock);
+    const wanted: { readonly source: string; readonly report: ObjectReport }[] = [];
+    let proxies = 0;
+    for (const source of sources()) {
+      const look = reports.look(source);
+      proxies = look.proxies;
+      for (const report of look.objects) {
+        if (isWanted(report)) wanted.push({ source, report });
+        const rest = pause();
+        if (rest !== undefined) await rest;
+      }
+    }
+    wanted.sort(({ report: a }, { report: b }) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0));
+    const now = clock.now();
+    const objects = function* (): Generator<unknown, void> {
+      for (const { source, report } of wanted) {
         const at = origin(report.key);
-        return {
-          object: report.key,
-          source: look.source,
-          ...(at?.file !== undefined && { at: formatOrigin(at) }),
-          status: statusNow(report, now()),
-        };
-      }),
-    );
-    objects.sort((a, b) => (a.object < b.object ? -1 : a.object > b.object ? 1 : 0));
-    return { status: 200, body: { time: isoTime(now()), proxies: looks[0]?.proxies ?? 0, objects } };
+        const place = at?.file !== undefined && { at: formatOrigin(at) };
+        yield { object: report.key, source, ...place, status: statusNow(report, now) };
+      }
+    };
+    return { status: 200, body: { time: isoTime(now), proxies, objects: objects() } };
   },
 });
 

@@ -1,3 +1,4 @@
+import { finishSliced, nextTurn } from "../base/slice.ts";
 import { reportedProxies } from "../debug/reported-proxies.ts";
 import type { Parts } from "./control-plane.ts";
 import { patchStatus } from "./patch-metrics.ts";
@@ -8,7 +9,7 @@ const SWEEP_ON_MS = 50;
 const SWEEP_NODES = 1_000;
 
 /** Tells the metrics where to look when they are asked. */
-export function observe({ metrics, world, store, mesh, sources, leases, xds }: Parts): void {
+export function observe({ metrics, world, store, mesh, sources, leases, xds, options }: Parts): void {
   metrics.observe({
     services: () =>
       world.context.registry.namespaces().reduce((sum, namespace) => sum + world.context.registry.servicesIn(namespace).length, 0),
@@ -17,7 +18,12 @@ export function observe({ metrics, world, store, mesh, sources, leases, xds }: P
     sharing: leases.sharing,
     meshReloadFailed: () => mesh.problems.length > 0,
     sourcesFailed: () => sources.states().filter(({ failure }) => failure !== undefined).length,
-    patches: mesh.current.settings.envoyFilterStats ? () => patchStatus(world.patchReport(reportedProxies(xds))) : undefined,
+    patches: mesh.current.settings.envoyFilterStats
+      ? async () => {
+          await nextTurn(); // The other metrics have had this one.
+          return patchStatus(await finishSliced(world.patchReport(reportedProxies(xds)), options.clock));
+        }
+      : undefined,
   });
 }
 

@@ -1,5 +1,7 @@
 import { create, type JsonObject, type JsonValue, type Registry } from "@bufbuild/protobuf";
 import { load } from "js-yaml";
+import { systemClock } from "../../src/base/clock.ts";
+import { finishSliced } from "../../src/base/slice.ts";
 import { readDocuments } from "../../src/config/documents/read-documents.ts";
 import { judgeMesh } from "../../src/config/mesh/load-mesh.ts";
 import { objectKey } from "../../src/config/object.ts";
@@ -142,7 +144,7 @@ export function meshOf(parts: MeshParts): TestMesh {
         });
         reported.push({ view: proxy.view, types });
       }
-      return world.patchReport(reported);
+      return finishSliced(world.patchReport(reported), systemClock);
     },
     problems,
     change({ put: text = "", cluster, remove = [] }) {

@@ -108,6 +108,8 @@ function listItems(value: unknown): readonly unknown[] | undefined {
 
 const isRecord = (value: unknown): value is Record<string, unknown> => typeof value === "object" && value !== null && !Array.isArray(value);
 
+const LONGEST_REASON = 200;
+
 /** The sentence for the user. Without js-yaml's excerpt: the text may be a secret, and the line says enough. */
 function faultOf(error: unknown, limits: DocumentLimits): ParsedDocument {
   if (!(error instanceof YAMLException)) return { fault: `cannot be read: ${messageOf(error)}`, lineOffset: 0 };
@@ -115,5 +117,7 @@ function faultOf(error: unknown, limits: DocumentLimits): ParsedDocument {
   if (/aliases/i.test(error.reason)) return { fault: `uses more than ${limits.maxAliases} aliases`, lineOffset };
   if (/depth/i.test(error.reason)) return { fault: `nests more than ${limits.maxDepth} levels deep`, lineOffset };
   const column = error.mark === undefined ? "" : ` (column ${error.mark.column + 1})`;
-  return { fault: `not valid YAML: ${error.reason}${column}`, lineOffset };
+  // What it quotes may be as long as the text.
+  const reason = error.reason.length > LONGEST_REASON ? `${error.reason.slice(0, LONGEST_REASON)}…` : error.reason;
+  return { fault: `not valid YAML: ${reason}${column}`, lineOffset };
 }

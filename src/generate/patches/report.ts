@@ -53,15 +53,15 @@ interface Tally {
   readonly problems: Map<string, PatchProblem>;
 }
 
+/** A report that is worked out in steps: many proxies take longer than others on the loop should wait. */
+export type ReportSteps = Generator<void, readonly PatchReport[]>;
+
 /**
  * What every patch does at some proxies. A patch that is for no proxy, matches nothing or is left out can be told from one that works:
  * all of it is known from what the proxies are served anyway.
  */
-export function reportPatches(
-  patches: Patches,
-  providers: readonly PatchedProvider[],
-  proxies: readonly ReportedProxy[],
-): readonly PatchReport[] {
+export function* reportPatches(patches: Patches, providers: readonly PatchedProvider[], proxies: Iterable<ReportedProxy>): ReportSteps {
+  if (patches.filters().length === 0) return [];
   const tallies = new Map<string, Tally>();
   const tally = (patch: string): Tally => {
     const one = tallies.get(patch) ?? { proxies: 0, matched: 0, applied: 0, problems: new Map() };
@@ -70,6 +70,8 @@ export function reportPatches(
   };
   const outcomes = new Map<PatchedSet, number>();
   for (const { view, types } of proxies) {
+    yield;
+    if (view.generator !== undefined) continue;
     const plan = patches.plans.of(view);
     for (const { id, context } of plan.patches)
       if (context === "ANY" || (context === "GATEWAY") === (view.type === "router")) tally(id).proxies += 1;
@@ -84,7 +86,10 @@ export function reportPatches(
       if (rejected.length > 0) addRejected(outcome, rejected, tally);
     }
   }
-  for (const [outcome, times] of outcomes) addOutcome(outcome, times, tally);
+  for (const [outcome, times] of outcomes) {
+    addOutcome(outcome, times, tally);
+    yield;
+  }
   return patches
     .filters()
     .flatMap((filter) =>
