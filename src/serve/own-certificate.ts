@@ -31,10 +31,14 @@ export interface OwnCertificateOptions {
 }
 
 const LOOPBACK = ["127.0.0.1", "::1"];
-const LONGEST_WAIT_MS = 3_600_000;
+/** Timers know nothing of a clock that somebody sets: it is looked at so often. */
+const LONGEST_WAIT_MS = 20_000;
 const LEAST_WAIT_MS = 1_000;
 
-/** A certificate from our own CA, with a key that never leaves memory; renewed at half its life and when the CA changes. */
+/**
+ * A certificate from our own CA, with a key that never leaves memory; renewed at half its life and when the CA changes, and when this machine's clock was set back to
+ * before it was issued: for those whose clock is right it is not valid yet.
+ */
 export async function ownCertificate(options: OwnCertificateOptions): Promise<ServerCertificate> {
   const { authority, dnsNames, addresses, clock } = options;
   const { privateKey, publicKey } = await generateKeys("P-256");
@@ -68,7 +72,7 @@ export async function ownCertificate(options: OwnCertificateOptions): Promise<Se
   const wait = (): void => {
     const left = now.at + (now.endsAt - now.at) / 2 - clock.now();
     cancel = clock.after(Math.min(LONGEST_WAIT_MS, Math.max(LEAST_WAIT_MS, left)), () => {
-      if (clock.now() >= now.at + (now.endsAt - now.at) / 2) renew();
+      if (clock.now() >= now.at + (now.endsAt - now.at) / 2 || clock.now() < now.at) renew();
       wait();
     });
   };

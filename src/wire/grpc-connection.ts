@@ -1,6 +1,7 @@
 import type { Socket } from "node:net";
 import { TLSSocket } from "node:tls";
 import type { Clock } from "../base/clock.ts";
+import { nextTurn } from "../base/slice.ts";
 import type { Peer } from "./discovery-stream.ts";
 import { ServerSession } from "./http2/server-session.ts";
 import type { ServerStream } from "./http2/server-stream.ts";
@@ -101,8 +102,17 @@ export class GrpcConnection {
         this.#keepAlive(settings, misbehaved);
         return;
       }
-      const stopWaiting = this.#after(settings.keepaliveTimeoutMs, () => this.cut());
+      let answered = false;
+      // Where this process stood still meanwhile, its timers are due before the answer is read that has long been there.
+      const stopWaiting = this.#after(
+        settings.keepaliveTimeoutMs,
+        () =>
+          void nextTurn().then(() => {
+            if (!answered) this.cut();
+          }),
+      );
       this.#session.ping(() => {
+        answered = true;
         stopWaiting();
         this.#keepAlive(settings, misbehaved);
       });

@@ -1,6 +1,7 @@
 import { X509Certificate } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { connect } from "node:tls";
 import { status as GRPC } from "@grpc/grpc-js";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { Fleet, reachesAll } from "../../bench/fleet.ts";
@@ -63,9 +64,29 @@ const codeOf = (asked: Promise<unknown>): Promise<number> =>
     (error: { code: number }) => error.code,
   );
 
+/** From when to when the certificate is valid that the secure port shows. */
+const shownCertificate = ({ securePort }: Istiod): Promise<{ readonly from: number; readonly to: number }> =>
+  new Promise((resolve, reject) => {
+    const socket = connect({ port: securePort, host: "127.0.0.1", rejectUnauthorized: false, ALPNProtocols: ["h2"] }, () => {
+      const { valid_from, valid_to } = socket.getPeerCertificate();
+      socket.destroy();
+      resolve({ from: Date.parse(valid_from), to: Date.parse(valid_to) });
+    }).on("error", reject);
+  });
+
+async function showsValidCertificate(istiod: Istiod, shiftMs: number): Promise<void> {
+  await eventually("the control plane's own certificate is valid by the new time", async () => {
+    const { from, to } = await shownCertificate(istiod);
+    const now = Date.now() + shiftMs;
+    return from <= now && now < to;
+  });
+}
+
 describe("a clock that is set while the control plane runs", () => {
   it("cuts no proxy, delays no change, and certificates and tokens are judged by the new time", async () => {
     const { istiod, fleet, set } = await startScene();
+    const known = tokenFor(HOUR_MS / 2);
+    expect(await codeOf(askCertificate(istiod, { token: known }))).toBe(GRPC.OK);
     let step = 0;
     for (const shift of [HOUR_MS, -HOUR_MS, 0]) {
       await set(shift);
@@ -78,9 +99,24 @@ describe("a clock that is set while the control plane runs", () => {
       const now = Date.now() + shift;
       expect(leaf.validFromDate.getTime()).toBeLessThanOrEqual(now);
       expect(leaf.validToDate.getTime()).toBeGreaterThan(now + HOUR_MS);
-      expect(await codeOf(askCertificate(istiod, { token: tokenFor(HOUR_MS / 2) }))).toBe(shift > 0 ? GRPC.UNAUTHENTICATED : GRPC.OK);
+      for (const token of [tokenFor(HOUR_MS / 2), known])
+        expect(await codeOf(askCertificate(istiod, { token }))).toBe(shift > 0 ? GRPC.UNAUTHENTICATED : GRPC.OK);
     }
     expect(await istiod.metric("pilot_xds")).toBe(SHAPE.proxies);
     expect((await fetch(`http://127.0.0.1:${istiod.httpPort}/ready`)).status).toBe(200);
+  });
+
+  it("lets it show a certificate that is valid by the new time, without a restart, and takes those it gave out as long as they are", async () => {
+    const { istiod, fleet, set } = await startScene();
+    const own = await askCertificate(istiod, { token: tokenFor(HOUR_MS) });
+    const pidBefore = istiod.pid();
+    for (const shift of [30 * HOUR_MS, 0, -2 * HOUR_MS, 0]) {
+      await set(shift);
+      await showsValidCertificate(istiod, shift);
+    }
+    expect(await codeOf(askCertificate(istiod, { certificate: own }))).toBe(GRPC.OK);
+    const edit = endpointEdit(9);
+    const { touched } = await fleet.observe(() => istiod.write(edit.file, edit.text), reachesAll(edit));
+    expect([touched, istiod.pid()]).toEqual([SHAPE.proxies, pidBefore]);
   });
 });

@@ -158,7 +158,8 @@ describe("a control plane that is killed while it pushes", () => {
 
 describe("a control plane that gets no processor for a while", () => {
   it("goes on where it stopped: no stream is lost, and what changed meanwhile arrives", async () => {
-    const istiod = await sceneServer(SHAPE);
+    // Away for longer than clients are given to answer: all that it asked before are taken for gone when it goes on, unless it looks first.
+    const istiod = await sceneServer(SHAPE, { GRPC_KEEPALIVE_INTERVAL: "5ms", GRPC_KEEPALIVE_TIMEOUT: "2s" });
     const fleet = await connectAll(istiod);
     process.kill(istiod.pid(), "SIGSTOP");
     const edit = endpointEdit(8);

@@ -117,7 +117,8 @@ function faultOf(error: unknown, limits: DocumentLimits): ParsedDocument {
   if (/aliases/i.test(error.reason)) return { fault: `uses more than ${limits.maxAliases} aliases`, lineOffset };
   if (/depth/i.test(error.reason)) return { fault: `nests more than ${limits.maxDepth} levels deep`, lineOffset };
   const column = error.mark === undefined ? "" : ` (column ${error.mark.column + 1})`;
-  // What it quotes may be as long as the text.
-  const reason = error.reason.length > LONGEST_REASON ? `${error.reason.slice(0, LONGEST_REASON)}…` : error.reason;
+  // What it quotes may be as long as the text, and have lines of its own.
+  const quoted = error.reason.replaceAll(/[\p{Cc}\p{Zl}\p{Zp}]/gu, " ");
+  const reason = quoted.length > LONGEST_REASON ? `${quoted.slice(0, LONGEST_REASON)}…` : quoted;
   return { fault: `not valid YAML: ${reason}${column}`, lineOffset };
 }
