@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
 import { describe, it, onTestFinished } from "vitest";
@@ -158,9 +159,10 @@ describe("a control plane that is killed while it pushes", () => {
 
 describe("a control plane that gets no processor for a while", () => {
   it("goes on where it stopped: no stream is lost, and what changed meanwhile arrives", async () => {
-    // Away for longer than clients are given to answer: all that it asked before are taken for gone when it goes on, unless it looks first.
-    const istiod = await sceneServer(SHAPE, { GRPC_KEEPALIVE_INTERVAL: "5ms", GRPC_KEEPALIVE_TIMEOUT: "2s" });
+    const istiod = await sceneServer(SHAPE, { GRPC_KEEPALIVE_INTERVAL: "1s", GRPC_KEEPALIVE_TIMEOUT: "3s" });
     const fleet = await connectAll(istiod);
+    // It has asked all of them whether they are there, and is away for longer than they are given to answer: the answers wait for it when it goes on.
+    execFileSync("sleep", ["2.5"]);
     process.kill(istiod.pid(), "SIGSTOP");
     const edit = endpointEdit(8);
     const { touched } = await fleet.observe(async () => {
