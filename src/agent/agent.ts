@@ -3,6 +3,7 @@ import { join, resolve } from "node:path";
 import { type Clock, holdProcess } from "../base/clock.ts";
 import { EdgeError } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
+import { serviceCluster } from "../model/service-cluster.ts";
 import { askAdmin } from "./admin-client.ts";
 import type { AgentConfig } from "./agent-config.ts";
 import { bootstrapFile } from "./bootstrap/bootstrap-file.ts";
@@ -10,7 +11,7 @@ import { getBootstrap } from "./bootstrap/fetch-bootstrap.ts";
 import { takeApart } from "./bootstrap/given-bootstrap.ts";
 import { localPart } from "./bootstrap/local-part.ts";
 import { createDialer, type Dialer } from "./dialer.ts";
-import { envoyFlags } from "./envoy-flags.ts";
+import { envoyFlags, onlyIpv6 } from "./envoy-flags.ts";
 import { type EnvoyOptions, type EnvoyProcess, startEnvoy } from "./envoy-process.ts";
 import { createEnvoySupervisor, type EnvoySupervisor, observedPorts } from "./envoy-supervisor.ts";
 import { agentEnvoy } from "./find-envoy.ts";
@@ -21,7 +22,7 @@ import { copyCertificates, hasCopies, readEarlierCertificate } from "./identity/
 import { countSigning } from "./identity/count-signing.ts";
 import { type CertificateSource, createWorkloadIdentity, type WorkloadIdentity } from "./identity/workload-identity.ts";
 import { isServed } from "./local-socket.ts";
-import { type Metadata, type NodeIdentity, nodeBytes, nodeIdentity, serviceCluster } from "./node-identity.ts";
+import { type Metadata, type NodeIdentity, nodeBytes, nodeIdentity } from "./node-identity.ts";
 import { openSockets } from "./open-sockets.ts";
 import { hasOtherServer } from "./other-sds-server.ts";
 import { type AgentContext, PARTS } from "./parts.ts";
@@ -216,7 +217,14 @@ function bootstrapsOf(options: AgentOptions, { node, dialer, sdsSocket, signal }
     const given = takeApart(await asked);
     const running = given.proxyConfig === "" ? proxy : await readProxyConfig(given.proxyConfig);
     const named = { ...node, cluster: serviceCluster({ ...running, otherwise: settings.serviceCluster }, node.metadata) };
-    const local = localPart({ node: named, adminPort: proxy.adminPort, xdsSocket: paths.xdsSocket, sdsSocket });
+    const local = localPart({
+      node: named,
+      adminPort: proxy.adminPort,
+      onlyIpv6: onlyIpv6(config),
+      logJson: settings.logJson,
+      xdsSocket: paths.xdsSocket,
+      sdsSocket,
+    });
     return { bootstrap: Buffer.concat([given.bootstrap, local]), running };
   };
 }

@@ -5,16 +5,20 @@ import type { Log } from "../base/log.ts";
 import type { AgentConfig } from "./agent-config.ts";
 import { type AgentProxyConfig, parseYaml } from "./proxy-config.ts";
 
+/** Whether the workload has addresses, and none of IPv4. */
+export const onlyIpv6 = ({ addresses }: Pick<AgentConfig, "addresses">): boolean =>
+  addresses.length > 0 && addresses.every((address) => address.includes(":"));
+
 /** Flags of Envoy's command line, as Istio's agent gives them. `proxy` is the ProxyConfig that counts. */
-export async function envoyFlags({ settings, env, addresses }: AgentConfig, proxy: AgentProxyConfig, log: Log): Promise<readonly string[]> {
+export async function envoyFlags(config: AgentConfig, proxy: AgentProxyConfig, log: Log): Promise<readonly string[]> {
+  const { settings, env } = config;
   const threads = settings.concurrency || proxy.concurrency || settings.cpuLimit;
   const override = settings.bootstrapOverride === "" ? undefined : await readOverride(settings.bootstrapOverride, env.HOST_IP ?? "", log);
-  const onlyIpv6 = addresses.length > 0 && addresses.every((address) => address.includes(":"));
   return [
     ...(settings.skipDeprecatedLogs ? ["--skip-deprecated-logs"] : []),
     // Clients learn of the end as soon as it begins.
     ...["--drain-strategy", "immediate"],
-    ...["--local-address-ip-version", onlyIpv6 ? "v6" : "v4"],
+    ...["--local-address-ip-version", onlyIpv6(config) ? "v6" : "v4"],
     // Envoy's own would keep lines of access logs for ten seconds.
     ...["--file-flush-interval-msec", String(proxy.fileFlushMs)],
     ...(proxy.fileFlushKb > 0 ? ["--file-flush-min-size-kb", String(proxy.fileFlushKb)] : []),

@@ -1,3 +1,4 @@
+import { serviceCluster } from "../model/service-cluster.ts";
 import type { AgentSettings } from "../settings/agent-table.ts";
 import { bytesField, messageField, type StructValue, structBytes, textField } from "../wire/field-writer.ts";
 import type { AgentProxyConfig } from "./proxy-config.ts";
@@ -36,6 +37,7 @@ export interface NodeFacts {
 
 /** A label that a Deployment gives its pods, another one with each change: it says nothing of the workload. */
 const TEMPLATE_HASH = "pod-template-hash";
+const LOCALITY = "istio-locality";
 const META = "ISTIO_META_";
 const META_JSON = "ISTIO_METAJSON_";
 
@@ -45,11 +47,14 @@ export function nodeIdentity(facts: NodeFacts): NodeIdentity {
   const { name, address, addresses } = placeOf(facts);
   const namespace = settings.podNamespace;
   const given = givenMetadata(facts.env);
-  const fixed = textMap(given.LABELS);
+  const fixed = withLocality(textMap(given.LABELS));
   const { [TEMPLATE_HASH]: _, ...podLabels } = facts.labels;
-  const labels = { ...fixed, ...podLabels };
+  const labels = withLocality({ ...fixed, ...podLabels });
   const annotations = { ...textMap(given.ANNOTATIONS), ...facts.annotations };
   const metadata: Metadata = {
+    // As in Istio they are entries of their own too: EnvoyFilters may match by them.
+    ...textMap(given.LABELS),
+    ...textMap(given.ANNOTATIONS),
     NAME: name,
     NAMESPACE: namespace,
     INSTANCE_IPS: addresses.join(","),
@@ -65,6 +70,7 @@ export function nodeIdentity(facts: NodeFacts): NodeIdentity {
     WORKLOAD_IDENTITY_SOCKET_FILE: settings.identitySocket,
     ...(facts.env.DNS_PROXY_ADDR && { DNS_PROXY_ADDR: facts.env.DNS_PROXY_ADDR }),
     ...(settings.exitOnZero && { EXIT_ON_ZERO_ACTIVE_CONNECTIONS: "true" }),
+    ...bootstrapWishes(facts),
     ADMIN_PORT: proxy.adminPort,
     STATUS_PORT: proxy.statusPort,
     // Only what the workload says itself: the control plane puts it over the mesh's. Istio's takes even an empty one for all there is, so it is sent only where it was given.
@@ -80,36 +86,19 @@ export function nodeIdentity(facts: NodeFacts): NodeIdentity {
     id: `${type}~${address}~${name}.${namespace}~${domainOf(settings)}`,
     cluster: serviceCluster({ ...proxy, otherwise: settings.serviceCluster }, metadata),
     metadata,
-    locality: localityOf(labels["istio-locality"] ?? ""),
+    locality: localityOf(labels[LOCALITY] ?? ""),
   };
 }
 
+/** What of this machine's environment shapes the bootstrap that the control plane makes. */
+const bootstrapWishes = ({ settings, env }: NodeFacts): Metadata => ({
+  ...(env.HOST_IP && { HOST_IP: env.HOST_IP }),
+  ...(settings.dualStack && { DUAL_STACK: "true" }),
+  ...(settings.statusPortProxyProtocol && { STATUS_PORT_PROXY_PROTOCOL: "true" }),
+  ...(settings.compliancePolicy !== "" && { COMPLIANCE_POLICY: settings.compliancePolicy }),
+});
+
 const domainOf = ({ domain, podNamespace }: AgentSettings): string => domain.replace(/\.$/, "") || `${podNamespace}.svc.cluster.local`;
-
-/** The name that ProxyConfig has where nobody gave one. */
-const UNNAMED = "istio-proxy";
-const CANONICAL_NAME = ["service.istio.io/canonical-name", "app.kubernetes.io/name", "app"];
-
-export interface NamingRules extends Pick<AgentProxyConfig, "serviceCluster" | "tracingServiceName"> {
-  /** The name where ProxyConfig has none; may be empty too. */
-  readonly otherwise: string;
-}
-
-/** What a workload is called in traces and in Envoy's own words: the name of a ProxyConfig, else the other that is given, else one of its labels with its namespace, by Istio's rules. */
-export function serviceCluster(
-  { serviceCluster: given, tracingServiceName, otherwise }: NamingRules,
-  { LABELS, WORKLOAD_NAME, NAMESPACE }: Metadata,
-): string {
-  const labels = textMap(LABELS);
-  const labelled = (names: readonly string[]): string | undefined => names.map((name) => labels[name]).find((value) => value !== undefined);
-  const workload = typeof WORKLOAD_NAME === "string" && WORKLOAD_NAME !== "" ? WORKLOAD_NAME : UNNAMED;
-  const named = [given, otherwise].find((name) => name !== "" && name !== UNNAMED);
-  if (named !== undefined) return named;
-  const canonical = labelled(CANONICAL_NAME) ?? workload;
-  if (tracingServiceName === "CANONICAL_NAME_ONLY" && canonical !== UNNAMED) return canonical;
-  if (tracingServiceName === "CANONICAL_NAME_AND_NAMESPACE") return `${canonical}.${NAMESPACE}`;
-  return `${labelled(CANONICAL_NAME.toReversed()) ?? workload}.${NAMESPACE}`;
-}
 
 function placeOf({ settings, hostname, addresses }: NodeFacts): {
   readonly name: string;
@@ -145,8 +134,14 @@ function textMap(value: StructValue | undefined): Readonly<Record<string, string
   return Object.fromEntries(Object.entries(value).flatMap(([key, entry]) => (typeof entry === "string" ? [[key, entry]] : [])));
 }
 
+/** The label may be written with dots, since values of labels have no slashes; others read it with slashes. */
+function withLocality(labels: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const { [LOCALITY]: locality } = labels;
+  return locality === undefined || locality.includes("/") ? labels : { ...labels, [LOCALITY]: locality.replaceAll(".", "/") };
+}
+
 function localityOf(text: string): NodeIdentity["locality"] {
-  const [region = "", zone = "", subzone = ""] = text.split(text.includes("/") ? "/" : ".");
+  const [region = "", zone = "", subzone = ""] = text.split("/");
   return { region, zone, subzone };
 }
 

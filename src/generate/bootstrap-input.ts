@@ -1,12 +1,16 @@
-import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { fromJson, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
 import { msOfDuration } from "../base/duration.ts";
+import { isOn } from "../base/go-bool.ts";
 import { portFault } from "../config/checks/port.ts";
 import { syntaxFault } from "../config/checks/regex.ts";
 import { parseGoDuration } from "../config/parse/go-duration.ts";
+import type { AddressFamilies } from "../envoy/bootstrap/families.ts";
 import type { ManagedBootstrapInput } from "../envoy/bootstrap/managed-bootstrap.ts";
 import type { StatsInput } from "../envoy/bootstrap/stats-config.ts";
+import { ApiConfigSourceSchema } from "../gen/envoy/config/core/v3/config_source_pb.js";
 import { type ProxyConfig, ProxyConfig_TracingServiceName as TracingServiceName } from "../gen/istio/mesh/v1alpha1/proxy_config_pb.js";
-import { remoteServicesOf } from "./bootstrap-services.ts";
+import { serviceCluster } from "../model/service-cluster.ts";
+import { HOST_IP, remoteServicesOf, type ServiceFacts } from "./bootstrap-services.ts";
 
 /** Statistics that are kept whatever a workload asks for: readiness, denials and routes with names of their own hang on them. */
 const ALWAYS = {
@@ -30,7 +34,7 @@ const RUNTIME_CONNECTION_LIMIT = "overload.global_downstream_max_connections";
 const UNLIMITED = 2 ** 31 - 1;
 
 /** Entries of node metadata that are looked at: proxies that differ elsewhere share a bootstrap. */
-export const BOOTSTRAP_METADATA = [
+const METADATA = [
   "INSTANCE_IPS",
   "ANNOTATIONS",
   "ADMIN_PORT",
@@ -42,10 +46,37 @@ export const BOOTSTRAP_METADATA = [
   "EXIT_ON_ZERO_ACTIVE_CONNECTIONS",
   "OUTLIER_LOG_PATH",
   "STANDARD_METRICS",
+  "DUAL_STACK",
+  "STATUS_PORT_PROXY_PROTOCOL",
+  "COMPLIANCE_POLICY",
+  "LOAD_STATS_CONFIG_JSON",
+  "ENABLE_SELF_DISCOVERY",
+  "TLS_CLIENT_CERT_CHAIN",
+  "TLS_CLIENT_KEY",
+  "TLS_CLIENT_ROOT_CERT",
 ] as const;
+/** Those that differ between workloads, or machines, and count for few. */
+const METADATA_OF_WORKLOADS = ["LABELS", "WORKLOAD_NAME", "NAMESPACE"] as const;
+const METADATA_OF_MACHINES = ["HOST_IP"] as const;
+
+/** The entries that count with a ProxyConfig. */
+export function bootstrapMetadata(config: ProxyConfig | undefined): readonly string[] {
+  const tracer = config?.tracing?.tracer;
+  const addresses = [
+    tracer?.case === "zipkin" || tracer?.case === "datadog" ? tracer.value.address : "",
+    config?.statsdUdpAddress,
+    config?.envoyMetricsService?.address,
+    config?.envoyAccessLogService?.address,
+  ];
+  return [
+    ...METADATA,
+    ...(tracer?.case === "datadog" ? METADATA_OF_WORKLOADS : []),
+    ...(addresses.some((address) => address?.includes(HOST_IP)) ? METADATA_OF_MACHINES : []),
+  ];
+}
 
 /** What of a proxy decides its bootstrap: its ProxyConfig and what its agent says in node metadata (as in Istio's own agent). */
-export function bootstrapInput(config: ProxyConfig | undefined, metadata: JsonObject): ManagedBootstrapInput {
+export function bootstrapInput(config: ProxyConfig | undefined, metadata: JsonObject, dualStack = false): ManagedBootstrapInput {
   const addresses = text(metadata.INSTANCE_IPS)
     .split(",")
     .filter((address) => address !== "");
@@ -59,7 +90,9 @@ export function bootstrapInput(config: ProxyConfig | undefined, metadata: JsonOb
     prometheusPort: port(metadata.ENVOY_PROMETHEUS_PORT) ?? 0,
     secureMetricsPort: port(metadata.ENVOY_SECURE_METRICS_PORT) ?? 0,
     secureMergedMetricsPort: port(metadata.ENVOY_SECURE_MERGED_METRICS_PORT) ?? 0,
-    ipv6: addresses.length > 0 && addresses.every((address) => address.includes(":")),
+    families: familiesOf(addresses, dualStack || isOn(text(metadata.DUAL_STACK))),
+    metricsLocally: config?.proxyMetadata.METRICS_LOCALHOST_ACCESS_ONLY === "true",
+    readinessProxyProtocol: isOn(text(metadata.STATUS_PORT_PROXY_PROTOCOL)),
     stats: statsInput(config, { annotations, addresses, drains: text(metadata.EXIT_ON_ZERO_ACTIVE_CONNECTIONS) === "true" }),
     statsCompression: config?.statsCompression ?? true,
     statsFlushMs: flushMs,
@@ -68,12 +101,47 @@ export function bootstrapInput(config: ProxyConfig | undefined, metadata: JsonOb
       text(metadata.STANDARD_METRICS) === "true",
       flushMs,
     ),
-    runtime: runtimeOf(config),
+    runtime: { ...(text(metadata.COMPLIANCE_POLICY) === FIPS && FIPS_RUNTIME), ...runtimeOf(config) },
     maxConnections: connectionLimit(config),
     outlierLogPath: text(metadata.OUTLIER_LOG_PATH),
-    logJson: false,
-    services: remoteServicesOf(config),
+    loadStats: loadStatsOf(text(metadata.LOAD_STATS_CONFIG_JSON)),
+    selfDiscovery: isOn(text(metadata.ENABLE_SELF_DISCOVERY)),
+    services: remoteServicesOf(config, serviceFacts(config, metadata)),
     runProxyConfig: runProxyConfig(config),
+  };
+}
+
+/** With addresses of both families the workload is reached by IPv4, unless it is to be by both. */
+function familiesOf(addresses: readonly string[], dualStack: boolean): AddressFamilies {
+  const found = [...new Set(addresses.map((address): 4 | 6 => (address.includes(":") ? 6 : 4)))];
+  const [first = 4, ...others] = found;
+  return others.length === 0 ? [first] : dualStack ? [first, ...others] : [4];
+}
+
+const FIPS = "fips-140-2";
+const FIPS_RUNTIME: JsonObject = { "envoy.reloadable_features.google_grpc_disable_tls_13": true };
+
+/** Envoy does not start with one that names nobody to tell. */
+function loadStatsOf(json: string): ManagedBootstrapInput["loadStats"] {
+  if (json === "") return undefined;
+  try {
+    const config = fromJson(ApiConfigSourceSchema, JSON.parse(json) as JsonValue);
+    return config.grpcServices.length === 0 ? undefined : config;
+  } catch {
+    return undefined;
+  }
+}
+
+function serviceFacts(config: ProxyConfig | undefined, metadata: JsonObject): ServiceFacts {
+  const rule = { serviceCluster: "", tracingServiceName: "", otherwise: "", ...nameRule(config?.clusterName ?? { case: undefined }) };
+  return {
+    hostIp: text(metadata.HOST_IP),
+    serviceName: serviceCluster(rule, metadata),
+    files: {
+      certificate: text(metadata.TLS_CLIENT_CERT_CHAIN),
+      key: text(metadata.TLS_CLIENT_KEY),
+      roots: text(metadata.TLS_CLIENT_ROOT_CERT),
+    },
   };
 }
 

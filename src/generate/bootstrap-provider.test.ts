@@ -1,7 +1,11 @@
 import { fromBinary } from "@bufbuild/protobuf";
+import { anyUnpack } from "@bufbuild/protobuf/wkt";
 import { describe, expect, it } from "vitest";
 import { meshFrom } from "../../test/support/mesh-from.ts";
 import { type Bootstrap, BootstrapSchema } from "../gen/envoy/config/bootstrap/v3/bootstrap_pb.js";
+import { Cluster_DnsLookupFamily } from "../gen/envoy/config/cluster/v3/cluster_pb.js";
+import { DatadogConfigSchema } from "../gen/envoy/config/trace/v3/datadog_pb.js";
+import { UpstreamTlsContextSchema } from "../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js";
 import type { ResourceSet } from "../wire/encoded.ts";
 import { BOOTSTRAP_TYPE } from "../wire/type-urls.ts";
 
@@ -56,6 +60,92 @@ describe("bootstraps over xDS", () => {
     expect(bootstrap.node).toBeUndefined();
     expect(bootstrap.admin?.address).toBeUndefined();
     expect(bootstrap.staticResources?.clusters.map(({ name }) => name)).toEqual(["prometheus_stats", "agent"]);
+  });
+
+  it("look up names of the family that the workload has, and listen on both where it is to have both", () => {
+    const config = "PROXY_CONFIG: {tracing: {zipkin: {address: 'zipkin.test:9411'}}}, ENVOY_STATUS_PORT: '15021'";
+    const shapes = (INSTANCE_IPS: string, more = ""): unknown => {
+      const bootstrap = bootstrapIn(
+        offers(`proxies: [{name: a, address: 10.0.0.1, ${config}, INSTANCE_IPS: "${INSTANCE_IPS}"${more}}]\n`)[0],
+      );
+      const { clusters = [], listeners = [] } = bootstrap.staticResources ?? {};
+      const placeOf = (address: { readonly address: { readonly value?: unknown } } | undefined): unknown =>
+        Object(address?.address.value).address;
+      return [
+        clusters.find(({ name }) => name === "zipkin")?.dnsLookupFamily,
+        listeners.map(({ address, additionalAddresses }) =>
+          [address, ...additionalAddresses.map((one) => one.address)].map(placeOf).join(),
+        ),
+      ];
+    };
+    const { V4_ONLY, V6_ONLY, ALL } = Cluster_DnsLookupFamily;
+    expect(shapes("10.0.0.1")).toEqual([V4_ONLY, ["0.0.0.0"]]);
+    expect(shapes("fd00::1")).toEqual([V6_ONLY, ["::"]]);
+    expect(shapes("fd00::1,10.0.0.1")).toEqual([V4_ONLY, ["0.0.0.0"]]);
+    expect(shapes("fd00::1,10.0.0.1", ", DUAL_STACK: 'true'")).toEqual([ALL, ["::,0.0.0.0"]]);
+    expect(shapes("10.0.0.1,fd00::1", ", DUAL_STACK: 'true'")).toEqual([ALL, ["0.0.0.0,::"]]);
+  });
+
+  it("lead to the machine where a program of it is meant, and are shared by machines where none is", () => {
+    const [a, b] = [1, 2].map(
+      (host) => `{name: a${host}, address: 10.0.0.1, HOST_IP: 10.9.9.${host}, WORKLOAD_NAME: web, NAMESPACE: shop}`,
+    );
+    const of = (tracing: string) => offers(`mesh: {defaultConfig: {tracing: ${tracing}}}\nproxies: [${a}, ${b}]\n`);
+    const [first, second] = of("{datadog: {address: '$(HOST_IP):8126'}}");
+    const host = (set: ResourceSet | undefined): unknown =>
+      bootstrapIn(set).staticResources?.clusters.find(({ name }) => name === "datadog_agent")?.loadAssignment?.endpoints[0]?.lbEndpoints[0]
+        ?.hostIdentifier.value;
+    expect(host(first)).toMatchObject({ address: { address: { value: { address: "10.9.9.1" } } } });
+    expect(host(second)).toMatchObject({ address: { address: { value: { address: "10.9.9.2" } } } });
+    const config = bootstrapIn(first).tracing?.http?.configType.value;
+    expect(config && anyUnpack(config, DatadogConfigSchema)?.serviceName).toBe("web.shop");
+    const [one, other] = of("{zipkin: {address: 'zipkin:9411'}}");
+    expect(one).toBe(other);
+  });
+
+  it("call programs of the mesh as the mesh does, and watch over silent connections", () => {
+    const service = (settings: string) => {
+      const [set] = offers(header(`{envoyMetricsService: {address: "metrics:1", ${settings}}}`));
+      const cluster = bootstrapIn(set).staticResources?.clusters.find(({ name }) => name === "envoy_metrics_service");
+      const socket = cluster?.transportSocket?.configType.value;
+      const tls = socket && anyUnpack(socket, UpstreamTlsContextSchema);
+      return { sni: tls?.sni, alpn: tls?.commonTlsContext?.alpnProtocols, keepalive: cluster?.upstreamConnectionOptions?.tcpKeepalive };
+    };
+    expect(service("tlsSettings: {mode: ISTIO_MUTUAL}")).toEqual({
+      sni: "envoy_metrics_service",
+      alpn: ["istio", "h2"],
+      keepalive: undefined,
+    });
+    expect(service("tlsSettings: {mode: SIMPLE}")).toMatchObject({ sni: "", alpn: ["h2"] });
+    expect(service("tcpKeepalive: {probes: 3, time: 10s, interval: 0s}").keepalive).toMatchObject({
+      keepaliveProbes: 3,
+      keepaliveTime: 10,
+    });
+  });
+
+  it("keep Envoy's metrics on the machine, take the PROXY protocol and know their own kind where that is asked for", () => {
+    const extra =
+      "ENVOY_STATUS_PORT: '15021', ENVOY_PROMETHEUS_PORT: '15090', STATUS_PORT_PROXY_PROTOCOL: 'true', ENABLE_SELF_DISCOVERY: 'true'";
+    const [set] = offers(
+      `mesh: {defaultConfig: {proxyMetadata: {METRICS_LOCALHOST_ACCESS_ONLY: "true"}}}\nproxies: [{name: a, address: 10.0.0.1, ${extra}}]\n`,
+    );
+    const { staticResources, clusterManager } = bootstrapIn(set);
+    expect(staticResources?.listeners.map(({ name, listenerFilters }) => [name, listenerFilters.length])).toEqual([
+      ["127.0.0.1_15090", 0],
+      ["0.0.0.0_15021", 1],
+    ]);
+    expect(clusterManager?.localClusterName).toBe("local_cluster");
+    expect(staticResources?.clusters.map(({ name }) => name)).toContain("local_cluster");
+  });
+
+  it("tell of loads whom the workload names, and nobody where it names none", () => {
+    const loads = (json: string) => {
+      const [set] = offers(`proxies: [{name: a, address: 10.0.0.1, LOAD_STATS_CONFIG_JSON: '${json}'}]\n`);
+      return bootstrapIn(set).clusterManager?.loadStatsConfig?.grpcServices.length;
+    };
+    expect(loads('{"api_type": "GRPC", "grpc_services": [{"envoy_grpc": {"cluster_name": "xds-grpc"}}]}')).toBe(1);
+    expect(loads('{"api_type": "GRPC"}')).toBeUndefined();
+    expect(loads("{")).toBeUndefined();
   });
 
   it("are without what Envoy would not start with", () => {

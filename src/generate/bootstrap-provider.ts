@@ -6,7 +6,7 @@ import { encoded, sameEncoded } from "../wire/encode.ts";
 import type { Encoded, ResourceSet } from "../wire/encoded.ts";
 import { BOOTSTRAP_TYPE } from "../wire/type-urls.ts";
 import type { ResourceProvider } from "../xds/provider.ts";
-import { BOOTSTRAP_METADATA, bootstrapInput } from "./bootstrap-input.ts";
+import { bootstrapInput, bootstrapMetadata } from "./bootstrap-input.ts";
 import type { GenerateContext } from "./context.ts";
 import { patchBootstrap } from "./patches/bootstrap.ts";
 import type { PatchPlan, Plans } from "./patches/plan.ts";
@@ -22,16 +22,25 @@ interface BootstrapKey {
 const NAME = "bootstrap";
 
 /** What an agent starts its Envoy with. It adds who the proxy is and its own sockets; EnvoyFilters for `BOOTSTRAP` are in it. */
-export function createBootstrapProvider(ctx: Pick<GenerateContext, "engine" | "inputs">, plans: Pick<Plans, "of">): ResourceProvider {
+export function createBootstrapProvider(
+  ctx: Pick<GenerateContext, "engine" | "inputs" | "settings">,
+  plans: Pick<Plans, "of">,
+): ResourceProvider {
   const plain = ctx.engine.query<BootstrapKey, Encoded>({
     name: "bootstrap",
     id: ({ proxyConfig, metadata }) => `${proxyConfig}|${metadata}`,
     same: sameEncoded,
     compute: ({ proxyConfig, metadata }) => {
       const config = proxyConfigOf(ctx.inputs.mesh.get("mesh"), proxyConfig);
-      const message = buildManagedBootstrap(bootstrapInput(config, JSON.parse(metadata) as JsonObject));
+      const message = buildManagedBootstrap(bootstrapInput(config, JSON.parse(metadata) as JsonObject, ctx.settings.dualStack));
       return encoded({ typeUrl: BOOTSTRAP_TYPE, name: NAME }, BootstrapSchema, message);
     },
+  });
+  const counting = ctx.engine.query<string, readonly string[]>({
+    name: "bootstrapMetadata",
+    id: (proxyConfig) => proxyConfig,
+    same: (a, b) => a.join() === b.join(),
+    compute: (proxyConfig) => bootstrapMetadata(proxyConfigOf(ctx.inputs.mesh.get("mesh"), proxyConfig)),
   });
   const sets = new WeakMap<PatchPlan, WeakMap<Encoded, ResourceSet>>();
   const patched = (resource: Encoded, plan: PatchPlan, view: ProxyView): ResourceSet => {
@@ -44,14 +53,14 @@ export function createBootstrapProvider(ctx: Pick<GenerateContext, "engine" | "i
   return {
     typeUrl: BOOTSTRAP_TYPE,
     *prepare() {},
-    offered: (view) => patched(plain(keyOf(view)), plans.of(view), view),
+    offered: (view) => patched(plain(keyOf(view, counting(view.metadata.proxyConfig))), plans.of(view), view),
     provenance: () => [],
   };
 }
 
-function keyOf({ metadata }: ProxyView): BootstrapKey {
+function keyOf({ metadata }: ProxyView, counting: readonly string[]): BootstrapKey {
   const all = JSON.parse(metadata.raw) as JsonObject;
-  const entries = BOOTSTRAP_METADATA.flatMap((name) => (all[name] === undefined ? [] : [[name, all[name]]]));
+  const entries = counting.flatMap((name) => (all[name] === undefined ? [] : [[name, all[name]]]));
   return { proxyConfig: metadata.proxyConfig, metadata: JSON.stringify(Object.fromEntries(entries)) };
 }
 

@@ -268,6 +268,24 @@ export const AGENT_SETTINGS = {
     about: "Largest Wasm module, packed or not, in bytes.",
   },
   ...PROXY_SETTINGS,
+  dualStack: {
+    env: "ISTIO_DUAL_STACK",
+    type: "bool",
+    default: "false",
+    about: "Where the workload has addresses of both families, Envoy's listeners for readiness and metrics are on both.",
+  },
+  statusPortProxyProtocol: {
+    env: "ENVOY_STATUS_PORT_ENABLE_PROXY_PROTOCOL",
+    type: "bool",
+    default: "false",
+    about: "The readiness listener takes connections with a header of the PROXY protocol before them, too, as load balancers send it.",
+  },
+  compliancePolicy: {
+    env: "COMPLIANCE_POLICY",
+    type: "string",
+    default: "",
+    about: "`fips-140-2` keeps Envoy's own calls by Google's gRPC at TLS 1.2, too.",
+  },
   skipDeprecatedLogs: {
     env: "ENVOY_SKIP_DEPRECATED_LOGS",
     type: "bool",

@@ -13,10 +13,14 @@ const IGNORED: Readonly<Record<string, readonly string[]>> = {
   GCP_QUOTA_PROJECT: [],
   GCP_ZONE: [],
   HTTP_STRIP_FRAGMENT_FROM_PATH_UNSAFE_IF_DISABLED: ["true"],
+  ISTIO_BOOTSTRAP: [],
+  ISTIO_ENABLE_HTTP2_PROBING: ["true"],
+  ISTIO_ENVOY_ENABLE_CORE_DUMP: ["false"],
   JWT_POLICY: ["third-party-jwt", "first-party-jwt"],
   PEER_METADATA_DISCOVERY: ["false"],
   PROXY_CONFIG_XDS_AGENT: [],
   WASM_HTTP_REQUEST_TIMEOUT: [],
+  XDS_AUTH_PLAINTEXT: ["false"],
   XDS_AUTH_PROVIDER: [],
 };
 

@@ -20,6 +20,7 @@ interface Case {
   readonly expected: readonly string[];
   readonly options?: {
     readonly env?: Readonly<Record<string, string>>;
+    readonly compliancePolicy?: string;
     readonly annotations?: Readonly<Record<string, string>>;
     readonly proxyMetadata?: Readonly<Record<string, string>>;
     readonly envoySecureMetricsPort?: number;
@@ -32,13 +33,15 @@ const DIFFERENT: readonly (readonly [field: RegExp, reason: string])[] = [
   [/^\/node\/metadata\/ISTIO_VERSION$/, "a build's"],
   [/^\/node\/metadata\/METADATA_DISCOVERY$/, "an extension of Istio's own Envoy"],
   [/^\/node\/metadata\/PILOT_SAN\//, "a name that Istio's agent works out from the address, and nobody reads"],
-  [/^\/node\/metadata\/sidecar\.istio\.io\//, "annotations, which Istio has a second time beside ANNOTATIONS"],
   [
     /^\/node\/metadata\/PROXY_CONFIG\/(configPath|customConfigFile|statusPort)$/,
     "paths of the machine, and a default that Istio's test puts in",
   ],
   [/^\/node\/metadata\/(NAME|NAMESPACE|SERVICE_ACCOUNT|CLUSTER_ID)$/, "who it is, which no variable says in Istio's tests"],
-  [/^\/node\/metadata\/(ADMIN_PORT|STATUS_PORT|PROXY_CONFIG_OVER|STANDARD_METRICS|VHDS)$/, "what our control plane asks of our agent"],
+  [
+    /^\/node\/metadata\/(ADMIN_PORT|STATUS_PORT|COMPLIANCE_POLICY|PROXY_CONFIG_OVER|STANDARD_METRICS|VHDS)$/,
+    "what our control plane asks of our agent",
+  ],
   [/^\/node\/metadata\/INTERCEPTION_MODE$/, "injection's to say; the agent says it on machines too"],
   [/\/pipe\/path$/, "paths of the machine"],
   [/metadata_discovery|workload_discovery/, "an extension of Istio's own Envoy"],
@@ -65,6 +68,7 @@ async function nodeOf({ inputs: [input = ""], options = {} }: Case): Promise<Nod
       WORKLOAD_IDENTITY_SOCKET_FILE: "test.sock",
       ENVOY_SECURE_METRICS_PORT: String(options.envoySecureMetricsPort ?? 0),
       ENVOY_SECURE_MERGED_METRICS_PORT: String(options.envoySecureMergedMetricsPort ?? 0),
+      COMPLIANCE_POLICY: options.compliancePolicy,
       ...(options.annotations !== undefined && { ISTIO_METAJSON_ANNOTATIONS: JSON.stringify(options.annotations) }),
       ...options.env,
       ...readProxyFlags(["--outlierLogPath", "/dev/stdout"]).variables,
@@ -131,6 +135,8 @@ describe.skipIf(!existsSync(CORPUS))("bootstraps (skipped where ../shared is abs
       const local = localPart({
         node: { id: "sidecar~1.2.3.4~foo~bar", cluster: "istio-proxy", metadata, locality },
         adminPort: Number(proxyConfig.proxyAdminPort ?? 15_000),
+        onlyIpv6: false,
+        logJson: false,
         xdsSocket: "/tmp/XDS",
         sdsSocket: "socket",
       });

@@ -11,7 +11,8 @@ const node = {
   locality: { region: "r", zone: "z", subzone: "" },
 };
 
-const local = localPart({ node, adminPort: 15_005, xdsSocket: "/run/XDS", sdsSocket: "/run/sds" });
+const PLACE = { node, adminPort: 15_005, onlyIpv6: false, logJson: false, xdsSocket: "/run/XDS", sdsSocket: "/run/sds" };
+const local = localPart(PLACE);
 
 describe("the local part of a bootstrap", () => {
   it("written after the control plane's makes one bootstrap of both", () => {
@@ -31,6 +32,14 @@ describe("the local part of a bootstrap", () => {
     expect(bootstrap.staticResources?.clusters.map(({ name }) => name)).toEqual(["prometheus_stats", "agent", "sds-grpc", "xds-grpc"]);
     expect(bootstrap.staticResources?.listeners.map(({ name }) => name)).toEqual(["0.0.0.0_15021"]);
     expect(bootstrap.dynamicResources?.adsConfig?.grpcServices).toHaveLength(1);
+  });
+
+  it("has Envoy log JSON where the agent does, and be asked over IPv6 where there is no other", () => {
+    const given = builtInBootstrap({ ADMIN_PORT: 15_000 } as JsonObject);
+    const merged = Buffer.concat([given, localPart({ ...PLACE, onlyIpv6: true, logJson: true })]);
+    const { applicationLogConfig, admin } = fromBinary(BootstrapSchema, merged);
+    expect(applicationLogConfig?.logFormat?.logFormat).toMatchObject({ case: "jsonFormat", value: { msg: "%j", scope: "envoy %n" } });
+    expect(admin?.address?.address.value).toMatchObject({ address: "::1" });
   });
 
   it("leads to the agent's sockets, and says nothing that its own message does not", () => {

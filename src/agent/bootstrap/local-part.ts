@@ -1,10 +1,14 @@
-import { bytesField, messageField, numberField, textField } from "../../wire/field-writer.ts";
+import { bytesField, messageField, numberField, structBytes, textField } from "../../wire/field-writer.ts";
 import { type NodeIdentity, nodeBytes } from "../node-identity.ts";
 
 /** What only the machine knows of a bootstrap. */
 export interface LocalPart {
   readonly node: NodeIdentity;
   readonly adminPort: number;
+  /** The workload has IPv6 addresses only. */
+  readonly onlyIpv6: boolean;
+  /** Envoy logs JSON. */
+  readonly logJson: boolean;
   /** The agent's sockets for configuration and for certificates. */
   readonly xdsSocket: string;
   readonly sdsSocket: string;
@@ -14,8 +18,8 @@ export interface LocalPart {
  * The local part as bytes of an `envoy.config.bootstrap.v3.Bootstrap`, to be put after those that came from the control plane: two messages
  * written one after the other are one, in which later values win and lists are joined. So nothing that the control plane sent is read here.
  */
-export function localPart({ node, adminPort, xdsSocket, sdsSocket }: LocalPart): Buffer {
-  const adminAddress = messageField(1, [textField(2, "127.0.0.1"), numberField(3, adminPort)]);
+export function localPart({ node, adminPort, onlyIpv6, logJson, xdsSocket, sdsSocket }: LocalPart): Buffer {
+  const adminAddress = messageField(1, [textField(2, onlyIpv6 ? "::1" : "127.0.0.1"), numberField(3, adminPort)]);
   return Buffer.concat([
     bytesField(1, nodeBytes(node)),
     messageField(2, [
@@ -23,8 +27,12 @@ export function localPart({ node, adminPort, xdsSocket, sdsSocket }: LocalPart):
       bytesField(2, Buffer.concat([socketCluster("xds-grpc", xdsSocket), MANY_REQUESTS])),
     ]),
     messageField(12, [messageField(3, [adminAddress])]),
+    ...(logJson ? [messageField(38, [messageField(1, [bytesField(1, structBytes(JSON_LOG))])])] : []),
   ]);
 }
+
+/** The fields of Envoy's log lines, under the names that Istio's programs have. */
+const JSON_LOG = { time: "%Y-%m-%dT%T.%fZ", level: "%l", scope: "envoy %n", msg: "%j", caller: "%g:%#", thread: "%t" };
 
 const HTTP2_OPTIONS = "envoy.extensions.upstreams.http.v3.HttpProtocolOptions";
 /** `explicit_http_config: {http2_protocol_options: {}}` */

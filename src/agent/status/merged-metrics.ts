@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
-import type { LookupFunction } from "node:net";
 import type { Clock } from "../../base/clock.ts";
 import { messageOf } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
+import { loopback } from "../loopback.ts";
 import type { StandardMetrics } from "../metrics/standard-metrics.ts";
 import { request } from "../node-http.ts";
 import { type AgentMetric, agentMetricsText } from "./agent-metrics.ts";
@@ -136,13 +136,6 @@ function formOf(contentType: string): string {
   const version = parameters.find((parameter) => parameter.startsWith("version="))?.slice(8) ?? "0.0.1";
   return version === "1.0.0" || version === "0.0.1" ? `${OPEN_METRICS}; version=${version}; charset=utf-8` : TEXT;
 }
-
-/** Loopback of both families, without asking anybody for a name: what listens on one of them only is found too. */
-const loopback: LookupFunction = (_, __, done) =>
-  done(null, [
-    { address: "127.0.0.1", family: 4 },
-    { address: "::1", family: 6 },
-  ]);
 
 interface Opening {
   readonly target: ScrapeTarget;

@@ -1,10 +1,12 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import type { ListenerFilterSchema } from "../../gen/envoy/config/listener/v3/listener_components_pb.js";
 import { type Listener, ListenerSchema } from "../../gen/envoy/config/listener/v3/listener_pb.js";
 import { BrotliSchema } from "../../gen/envoy/extensions/compression/brotli/compressor/v3/brotli_pb.js";
 import { GzipSchema } from "../../gen/envoy/extensions/compression/gzip/compressor/v3/gzip_pb.js";
 import { ZstdSchema } from "../../gen/envoy/extensions/compression/zstd/compressor/v3/zstd_pb.js";
 import { CompressorSchema } from "../../gen/envoy/extensions/filters/http/compressor/v3/compressor_pb.js";
 import { RouterSchema } from "../../gen/envoy/extensions/filters/http/router/v3/router_pb.js";
+import { ProxyProtocolSchema } from "../../gen/envoy/extensions/filters/listener/proxy_protocol/v3/proxy_protocol_pb.js";
 import { TlsInspectorSchema } from "../../gen/envoy/extensions/filters/listener/tls_inspector/v3/tls_inspector_pb.js";
 import {
   HttpConnectionManagerSchema,
@@ -17,7 +19,8 @@ export const ADMIN_CLUSTER = "prometheus_stats";
 export const AGENT_CLUSTER = "agent";
 
 export interface AgentListenerInput {
-  readonly address: string;
+  /** The first gives the listener its name. */
+  readonly addresses: readonly string[];
   readonly port: number;
 }
 
@@ -45,22 +48,33 @@ export const secureMergedMetricsListener = (input: AgentListenerInput): Listener
   });
 
 /** Readiness through Envoy: the answer is the agent's, and that it comes shows that Envoy takes connections. */
-export const readinessThroughEnvoy = (input: AgentListenerInput): Listener =>
-  buildListener(input, { statPrefix: "agent", paths: ["/healthz/ready"], cluster: AGENT_CLUSTER, filters: [] });
+export const readinessThroughEnvoy = (input: AgentListenerInput & { readonly proxyProtocol: boolean }): Listener =>
+  buildListener(input, {
+    statPrefix: "agent",
+    paths: ["/healthz/ready"],
+    cluster: AGENT_CLUSTER,
+    filters: [],
+    ...(input.proxyProtocol && { listenerFilter: PROXY_PROTOCOL }),
+  });
 
 type HttpFilter = MessageInitShape<typeof HttpFilterSchema>;
+type ListenerFilter = MessageInitShape<typeof ListenerFilterSchema>;
 
 interface Serving {
   readonly statPrefix: string;
   readonly paths: readonly string[];
   readonly cluster: string;
   readonly filters: readonly HttpFilter[];
+  readonly listenerFilter?: ListenerFilter;
   /** Only for callers with a certificate of the mesh. */
   readonly secure?: boolean;
 }
 
 /** Neither limits on connections nor overload keep these out: they are how one finds out about both. */
-function buildListener({ address, port }: AgentListenerInput, { statPrefix, paths, cluster, filters, secure }: Serving): Listener {
+function buildListener({ addresses, port }: AgentListenerInput, serving: Serving): Listener {
+  const { statPrefix, paths, cluster, filters, secure } = serving;
+  const listenerFilter = secure === true ? TLS_INSPECTOR : serving.listenerFilter;
+  const [address = "", ...others] = addresses;
   const manager = create(HttpConnectionManagerSchema, {
     statPrefix,
     routeSpecifier: {
@@ -88,10 +102,11 @@ function buildListener({ address, port }: AgentListenerInput, { statPrefix, path
   });
   return create(ListenerSchema, {
     name: `${address.includes(":") ? `[${address}]` : address}_${port}`,
-    address: { address: { case: "socketAddress", value: { address, portSpecifier: { case: "portValue", value: port } } } },
+    address: socketAddress(address, port),
+    additionalAddresses: others.map((other) => ({ address: socketAddress(other, port) })),
     ignoreGlobalConnLimit: true,
     bypassOverloadManager: true,
-    ...(secure === true && { listenerFilters: [TLS_INSPECTOR] }),
+    ...(listenerFilter !== undefined && { listenerFilters: [listenerFilter] }),
     filterChains: [
       {
         ...(secure === true && { filterChainMatch: { transportProtocol: "tls" }, transportSocket: downstreamTlsSocket(MESH_TLS) }),
@@ -105,6 +120,17 @@ function buildListener({ address, port }: AgentListenerInput, { statPrefix, path
     ],
   });
 }
+
+const PROXY_PROTOCOL = {
+  name: "envoy.listener.proxy_protocol",
+  configType: {
+    case: "typedConfig",
+    value: anyOf(ProxyProtocolSchema, create(ProxyProtocolSchema, { allowRequestsWithoutProxyProtocol: true })),
+  },
+} as const;
+
+const socketAddress = (address: string, port: number) =>
+  ({ address: { case: "socketAddress", value: { address, portSpecifier: { case: "portValue", value: port } } } }) as const;
 
 const TLS_INSPECTOR = {
   name: "envoy.filters.listener.tls_inspector",

@@ -6,9 +6,15 @@ import {
   BootstrapSchema,
 } from "../../gen/envoy/config/bootstrap/v3/bootstrap_pb.js";
 import { Cluster_DiscoveryType, type ClusterSchema } from "../../gen/envoy/config/cluster/v3/cluster_pb.js";
-import { ApiConfigSource_ApiType, ApiVersion, type ConfigSourceSchema } from "../../gen/envoy/config/core/v3/config_source_pb.js";
+import {
+  ApiConfigSource_ApiType,
+  type ApiConfigSourceSchema,
+  ApiVersion,
+  type ConfigSourceSchema,
+} from "../../gen/envoy/config/core/v3/config_source_pb.js";
 import { FileAccessLogSchema } from "../../gen/envoy/extensions/access_loggers/file/v3/file_pb.js";
 import { InternalListenerSchema } from "../../gen/envoy/extensions/bootstrap/internal_listener/v3/internal_listener_pb.js";
+import { LeastRequestSchema } from "../../gen/envoy/extensions/load_balancing_policies/least_request/v3/least_request_pb.js";
 import { DownstreamConnectionsConfigSchema } from "../../gen/envoy/extensions/resource_monitors/downstream_connections/v3/downstream_connections_pb.js";
 import { anyOf } from "../../wire/encode.ts";
 import {
@@ -19,6 +25,7 @@ import {
   secureMergedMetricsListener,
   secureMetricsListener,
 } from "./agent-listeners.ts";
+import { type AddressFamilies, everywhereOf, loopbackOf, loopbacksOf } from "./families.ts";
 import { defaultTracer, type RemoteServices, remoteClusters, statsSinks } from "./remote-services.ts";
 import { buildStatsConfig, type StatsInput } from "./stats-config.ts";
 
@@ -33,8 +40,11 @@ export interface ManagedBootstrapInput {
   /** The same of listeners for callers with a certificate of the mesh: Envoy's metrics, and those of agent and application with them. */
   readonly secureMetricsPort: number;
   readonly secureMergedMetricsPort: number;
-  /** The workload has IPv6 addresses only. */
-  readonly ipv6: boolean;
+  readonly families: AddressFamilies;
+  /** Envoy's own metrics are for programs on the same machine only. */
+  readonly metricsLocally: boolean;
+  /** Questions for readiness may come with a header of the PROXY protocol. */
+  readonly readinessProxyProtocol: boolean;
   readonly stats: StatsInput;
   readonly statsCompression: boolean;
   /** Undefined leaves it to Envoy. */
@@ -46,11 +56,17 @@ export interface ManagedBootstrapInput {
   readonly maxConnections: number;
   /** File that ejections of unhealthy endpoints are logged to; empty means none. */
   readonly outlierLogPath: string;
-  readonly logJson: boolean;
+  /** Whom Envoy tells how much goes to each cluster; undefined leaves it out. */
+  readonly loadStats: MessageInitShape<typeof ApiConfigSourceSchema> | undefined;
+  /** A cluster of the workload's own kind is there from the start: balancing by zone counts from it how many of them share a zone. */
+  readonly selfDiscovery: boolean;
   readonly services: RemoteServices;
   /** What the agent is told about running Envoy: a ProxyConfig as JSON; empty where there is nothing to say. */
   readonly runProxyConfig: string;
 }
+
+/** Name of the cluster of the workload's own kind, in Istio's bootstrap, too. */
+export const SELF_DISCOVERY_CLUSTER = "local_cluster";
 
 const ADS = {
   configSourceSpecifier: { case: "ads", value: {} },
@@ -72,12 +88,13 @@ const DYNAMIC = {
 
 /** Builds it. Pure: equal inputs give equal bytes, so proxies that agree share it. */
 export function buildManagedBootstrap(input: ManagedBootstrapInput): Bootstrap {
-  const everywhere = input.ipv6 ? "::" : "0.0.0.0";
+  const { families } = input;
+  const everywhere = everywhereOf(families);
   const tracing = defaultTracer(input.services);
   return create(BootstrapSchema, {
     // The agent takes it out again: it has a node of its own.
     ...(input.runProxyConfig !== "" && { node: { metadata: { RUN_PROXY_CONFIG: input.runProxyConfig } } }),
-    applicationLogConfig: { logFormat: { logFormat: input.logJson ? JSON_LOG : TEXT_LOG } },
+    applicationLogConfig: { logFormat: { logFormat: TEXT_LOG } },
     layeredRuntime: {
       layers: [
         { name: "global config", layerSpecifier: { case: "staticLayer", value: input.runtime } },
@@ -99,19 +116,28 @@ export function buildManagedBootstrap(input: ManagedBootstrapInput): Bootstrap {
     dynamicResources: DYNAMIC,
     staticResources: {
       clusters: [
-        loopbackCluster(ADMIN_CLUSTER, input.adminPort, input.ipv6),
-        loopbackCluster(AGENT_CLUSTER, input.statusPort, input.ipv6),
-        ...remoteClusters(input.services),
+        loopbackCluster(ADMIN_CLUSTER, input.adminPort, loopbackOf(families)),
+        loopbackCluster(AGENT_CLUSTER, input.statusPort, loopbackOf(families)),
+        ...remoteClusters(input.services, families),
+        ...(input.selfDiscovery ? [SELF_DISCOVERY] : []),
       ],
       listeners: [
         ...(input.prometheusPort === 0
           ? []
-          : [metricsListener({ address: everywhere, port: input.prometheusPort, compressed: input.statsCompression })]),
-        ...(input.secureMetricsPort === 0 ? [] : [secureMetricsListener({ address: everywhere, port: input.secureMetricsPort })]),
+          : [
+              metricsListener({
+                addresses: input.metricsLocally ? loopbacksOf(families) : everywhere,
+                port: input.prometheusPort,
+                compressed: input.statsCompression,
+              }),
+            ]),
+        ...(input.secureMetricsPort === 0 ? [] : [secureMetricsListener({ addresses: everywhere, port: input.secureMetricsPort })]),
         ...(input.secureMergedMetricsPort === 0
           ? []
-          : [secureMergedMetricsListener({ address: everywhere, port: input.secureMergedMetricsPort })]),
-        ...(input.readinessPort === 0 ? [] : [readinessThroughEnvoy({ address: everywhere, port: input.readinessPort })]),
+          : [secureMergedMetricsListener({ addresses: everywhere, port: input.secureMergedMetricsPort })]),
+        ...(input.readinessPort === 0
+          ? []
+          : [readinessThroughEnvoy({ addresses: everywhere, port: input.readinessPort, proxyProtocol: input.readinessProxyProtocol })]),
       ],
     },
     statsSinks: [...statsSinks(input.services)],
@@ -126,7 +152,9 @@ export function buildManagedBootstrap(input: ManagedBootstrapInput): Bootstrap {
     },
     clusterManager: {
       enableDeferredClusterCreation: true,
+      ...(input.selfDiscovery && { localClusterName: SELF_DISCOVERY_CLUSTER }),
       ...(input.outlierLogPath !== "" && { outlierDetection: { eventLogPath: input.outlierLogPath } }),
+      ...(input.loadStats !== undefined && { loadStatsConfig: input.loadStats }),
     },
     deferredStatOptions: { enableDeferredCreationStats: true },
   });
@@ -135,16 +163,38 @@ export function buildManagedBootstrap(input: ManagedBootstrapInput): Bootstrap {
 const INTERNAL_LISTENER = create(InternalListenerSchema, { bufferSizeKb: 64 });
 
 const TEXT_LOG = { case: "textFormat", value: "%Y-%m-%dT%T.%fZ\t%l\tenvoy %n %g:%#\t%v\tthread=%t" } as const;
-const JSON_LOG = {
-  case: "jsonFormat",
-  value: { time: "%Y-%m-%dT%T.%fZ", level: "%l", scope: "envoy %n", msg: "%j", caller: "%g:%#", thread: "%t" },
-} as const;
 
 const connectionLimit = (most: number) =>
   anyOf(DownstreamConnectionsConfigSchema, create(DownstreamConnectionsConfigSchema, { maxActiveDownstreamConnections: BigInt(most) }));
 
-function loopbackCluster(name: string, port: number, ipv6: boolean): MessageInitShape<typeof ClusterSchema> {
-  const address = ipv6 ? "::1" : "127.0.0.1";
+/** Balancing that looks at zones, so that Envoy asks for the cluster's endpoints by zone. */
+const SELF_DISCOVERY: MessageInitShape<typeof ClusterSchema> = {
+  name: SELF_DISCOVERY_CLUSTER,
+  altStatName: `${SELF_DISCOVERY_CLUSTER};`,
+  clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.EDS },
+  connectTimeout: durationOfMs(1_000),
+  loadBalancingPolicy: {
+    policies: [
+      {
+        typedExtensionConfig: {
+          name: "envoy.load_balancing_policies.least_request",
+          typedConfig: anyOf(
+            LeastRequestSchema,
+            create(LeastRequestSchema, {
+              localityLbConfig: { localityConfigSpecifier: { case: "zoneAwareLbConfig", value: { minClusterSize: 1n } } },
+            }),
+          ),
+        },
+      },
+    ],
+  },
+  edsClusterConfig: {
+    serviceName: SELF_DISCOVERY_CLUSTER,
+    edsConfig: { configSourceSpecifier: { case: "ads", value: {} }, resourceApiVersion: ApiVersion.V3 },
+  },
+};
+
+function loopbackCluster(name: string, port: number, address: string): MessageInitShape<typeof ClusterSchema> {
   const at = { address: { case: "socketAddress", value: { address, portSpecifier: { case: "portValue", value: port } } } } as const;
   return {
     name,

@@ -1,6 +1,6 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { durationOfMs } from "../../base/duration.ts";
-import { Cluster_DiscoveryType, Cluster_DnsLookupFamily, type ClusterSchema } from "../../gen/envoy/config/cluster/v3/cluster_pb.js";
+import { Cluster_DiscoveryType, type Cluster_DnsLookupFamily, type ClusterSchema } from "../../gen/envoy/config/cluster/v3/cluster_pb.js";
 import type { StatsSinkSchema } from "../../gen/envoy/config/metrics/v3/stats_pb.js";
 import { DatadogConfigSchema } from "../../gen/envoy/config/trace/v3/datadog_pb.js";
 import type { TracingSchema } from "../../gen/envoy/config/trace/v3/http_tracer_pb.js";
@@ -8,12 +8,22 @@ import { ZipkinConfig_CollectorEndpointVersion, ZipkinConfigSchema } from "../..
 import { HttpProtocolOptionsSchema } from "../../gen/envoy/extensions/upstreams/http/v3/http_protocol_options_pb.js";
 import { anyOf, typedStruct } from "../../wire/encode.ts";
 import { type UpstreamTlsInput, upstreamTlsContext, upstreamTlsSocket } from "../tls/index.ts";
+import { type AddressFamilies, lookupOf } from "./families.ts";
 
 /** A program that Envoy sends something to from its first moment on. */
 export interface RemoteService {
   readonly host: string;
   readonly port: number;
   readonly tls?: UpstreamTlsInput;
+  /** Probes of connections that are silent. */
+  readonly keepalive?: TcpKeepalive;
+}
+
+/** Of seconds, and a number; what is not given is the system's. */
+export interface TcpKeepalive {
+  readonly keepaliveProbes?: number;
+  readonly keepaliveTime?: number;
+  readonly keepaliveInterval?: number;
 }
 
 /** Where an Envoy reports to, apart from what its listeners say. */
@@ -33,13 +43,17 @@ const METRICS_CLUSTER = "envoy_metrics_service";
 export const ACCESS_LOG_CLUSTER = "envoy_accesslog_service";
 
 /** Clusters for those that are called over HTTP. */
-export function remoteClusters({ tracer, metricsService, accessLogService }: RemoteServices): readonly ClusterInit[] {
+export function remoteClusters(
+  { tracer, metricsService, accessLogService }: RemoteServices,
+  families: AddressFamilies,
+): readonly ClusterInit[] {
+  const lookup = lookupOf(families);
   return [
     ...(tracer === undefined
       ? []
-      : [remoteCluster(TRACER_CLUSTERS[tracer.kind], tracer, { http2: false, refreshMs: tracer.kind === "zipkin" ? 30_000 : 0 })]),
-    ...(metricsService === undefined ? [] : [remoteCluster(METRICS_CLUSTER, metricsService, { http2: true, refreshMs: 0 })]),
-    ...(accessLogService === undefined ? [] : [remoteCluster(ACCESS_LOG_CLUSTER, accessLogService, { http2: true, refreshMs: 0 })]),
+      : [remoteCluster(TRACER_CLUSTERS[tracer.kind], tracer, { http2: false, refreshMs: tracer.kind === "zipkin" ? 30_000 : 0, lookup })]),
+    ...(metricsService === undefined ? [] : [remoteCluster(METRICS_CLUSTER, metricsService, { http2: true, refreshMs: 0, lookup })]),
+    ...(accessLogService === undefined ? [] : [remoteCluster(ACCESS_LOG_CLUSTER, accessLogService, { http2: true, refreshMs: 0, lookup })]),
   ];
 }
 
@@ -51,9 +65,10 @@ interface Calling {
   readonly http2: boolean;
   /** How often its name is looked up again; 0 leaves it to Envoy. */
   readonly refreshMs: number;
+  readonly lookup: Cluster_DnsLookupFamily;
 }
 
-function remoteCluster(name: string, { host, port, tls }: RemoteService, { http2, refreshMs }: Calling): ClusterInit {
+function remoteCluster(name: string, { host, port, tls, keepalive }: RemoteService, { http2, refreshMs, lookup }: Calling): ClusterInit {
   const address = {
     address: { case: "socketAddress", value: { address: host, portSpecifier: { case: "portValue", value: port } } },
   } as const;
@@ -62,10 +77,11 @@ function remoteCluster(name: string, { host, port, tls }: RemoteService, { http2
     altStatName: `${name};`,
     clusterDiscoveryType: { case: "type", value: Cluster_DiscoveryType.STRICT_DNS },
     respectDnsTtl: true,
-    dnsLookupFamily: Cluster_DnsLookupFamily.V4_ONLY,
+    dnsLookupFamily: lookup,
     connectTimeout: durationOfMs(1_000),
     loadAssignment: { clusterName: name, endpoints: [{ lbEndpoints: [{ hostIdentifier: { case: "endpoint", value: { address } } }] }] },
     ...(tls !== undefined && { transportSocket: upstreamTlsSocket(upstreamTlsContext(tls)) }),
+    ...(keepalive !== undefined && { upstreamConnectionOptions: { tcpKeepalive: keepalive } }),
     ...(refreshMs > 0 && { dnsRefreshRate: durationOfMs(refreshMs) }),
     ...(http2 && {
       typedExtensionProtocolOptions: {

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "vitest";
-import { serviceCluster } from "./node-identity.ts";
+import { serviceCluster } from "./service-cluster.ts";
 
 const LABELS = { "service.istio.io/canonical-name": "canonical", "app.kubernetes.io/name": "kubernetes", app: "plain" };
 const WHO = { NAMESPACE: "shop", WORKLOAD_NAME: "web", LABELS };
