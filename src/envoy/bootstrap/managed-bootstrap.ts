@@ -17,6 +17,7 @@ import { InternalListenerSchema } from "../../gen/envoy/extensions/bootstrap/int
 import { LeastRequestSchema } from "../../gen/envoy/extensions/load_balancing_policies/least_request/v3/least_request_pb.js";
 import { DownstreamConnectionsConfigSchema } from "../../gen/envoy/extensions/resource_monitors/downstream_connections/v3/downstream_connections_pb.js";
 import { anyOf } from "../../wire/encode.ts";
+import { SELF_DISCOVERY_CLUSTER } from "../cluster/index.ts";
 import {
   ADMIN_CLUSTER,
   AGENT_CLUSTER,
@@ -64,9 +65,6 @@ export interface ManagedBootstrapInput {
   /** What the agent is told about running Envoy: a ProxyConfig as JSON; empty where there is nothing to say. */
   readonly runProxyConfig: string;
 }
-
-/** Name of the cluster of the workload's own kind, in Istio's bootstrap, too. */
-export const SELF_DISCOVERY_CLUSTER = "local_cluster";
 
 const ADS = {
   configSourceSpecifier: { case: "ads", value: {} },

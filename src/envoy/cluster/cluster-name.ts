@@ -5,6 +5,8 @@ export const INBOUND_PASSTHROUGH_CLUSTER = "InboundPassthroughCluster";
 /** Where hosts nobody declared go, found by their names (outboundTrafficPolicy ALLOW_ANY_DYNAMIC_DNS). */
 export const ANY_NAME_CLUSTER = "AllowAnyDynamicDNSCluster";
 export const BLACK_HOLE_CLUSTER = "BlackHoleCluster";
+/** The cluster of the workload's own kind that stands in its bootstrap, in Istio's, too. */
+export const SELF_DISCOVERY_CLUSTER = "local_cluster";
 
 /** What an outbound cluster stands for. An empty subset is the whole service. */
 export interface OutboundClusterName {

@@ -10,5 +10,6 @@ export {
   PASSTHROUGH_CLUSTER,
   type ParsedClusterName,
   parseOutboundClusterName,
+  SELF_DISCOVERY_CLUSTER,
   sniClusterName,
 } from "./cluster-name.ts";

@@ -1,8 +1,10 @@
+import { fromBinary } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { meshFrom, type TestMesh, type TestProxy } from "../../../test/support/mesh-from.ts";
 import { readDocuments } from "../../config/documents/read-documents.ts";
 import { objectKey } from "../../config/object.ts";
 import { readObject } from "../../config/read-object.ts";
+import { ClusterLoadAssignmentSchema } from "../../gen/envoy/config/endpoint/v3/endpoint_pb.js";
 import type { ResourceSet } from "../../wire/encoded.ts";
 import { ENDPOINT_TYPE } from "../../wire/type-urls.ts";
 import { createNameSets } from "../../xds/name-sets.ts";
@@ -70,6 +72,26 @@ describe("load assignments", () => {
       .filter(([name, resource]) => before[0]?.resources.get(name) !== resource)
       .map(([name]) => name);
     expect(changed).toEqual(["outbound|80||s7.shop.svc.cluster.local"]);
+  });
+
+  it("of a proxy's own kind, for whom asks, are those of its service without rules for callers", () => {
+    const rule = `
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: s0, namespace: shop}
+spec: {host: s0.shop.svc.cluster.local, trafficPolicy: {outlierDetection: {}, loadBalancer: {localityLbSetting: {failover: [{from: eu, to: us}]}}}}
+---`;
+    const mesh = meshFrom(
+      `${HEADER}${rule}${service("s0", "[{address: 10.9.0.1, locality: eu/west/a}, {address: 10.9.0.8, locality: us/east/a}]")}`,
+    );
+    const [resource] = offered(mesh, mesh.proxies[0], ["local_cluster"]).resources.values();
+    const assignment = fromBinary(ClusterLoadAssignmentSchema, resource?.body ?? new Uint8Array());
+    expect(assignment.clusterName).toBe("local_cluster");
+    expect(assignment.endpoints.map(({ locality, priority }) => [locality?.zone, priority])).toEqual([
+      ["west", 0],
+      ["east", 0],
+    ]);
+    expect([...offered(mesh, mesh.proxies[1], ["local_cluster"]).resources.keys()]).toEqual([]);
   });
 
   it("are the same object while nothing changed that they read", () => {

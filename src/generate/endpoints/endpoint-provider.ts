@@ -1,4 +1,4 @@
-import { parseOutboundClusterName } from "../../envoy/cluster/index.ts";
+import { parseOutboundClusterName, SELF_DISCOVERY_CLUSTER } from "../../envoy/cluster/index.ts";
 import { assignmentBytes } from "../../envoy/endpoint/assignment-bytes.ts";
 import type { ProxyView } from "../../model/proxy.ts";
 import { hostKey } from "../../model/service.ts";
@@ -26,10 +26,13 @@ import {
 } from "./assignment-key.ts";
 import type { ServiceTraits } from "./assignment-plan.ts";
 import { type Assignments, assignmentsOf } from "./assignments.ts";
+import { asksForOwnService, defineOwnService } from "./own-service.ts";
 
 interface PlansKey {
   readonly outlook: Outlook;
   readonly names: NameSet;
+  /** What `local_cluster` stands for, where it is among the names. */
+  readonly own: string;
 }
 
 interface Plans {
@@ -42,12 +45,12 @@ interface PlacedKey extends PlansKey {
 }
 
 /** Whose clusters are planned, and how. */
-interface Planning extends Pick<Assignments, "plan"> {
+interface Planning extends Pick<Assignments, "plan">, Pick<PlansKey, "own"> {
   readonly known: ReadonlyMap<string, SeenService>;
   readonly traitsIn: (namespace: string) => ReadonlyMap<string, ServiceTraits>;
 }
 
-const plansId = ({ outlook, names }: PlansKey): string => `${names.id}|${outlook.id}`;
+const plansId = ({ outlook, names, own }: PlansKey): string => `${names.id}|${outlook.id}${own === "" ? "" : `|${own}`}`;
 const placedId = (key: PlacedKey): string => `${plansId(key)}|${JSON.stringify(key.place)}`;
 
 /**
@@ -58,8 +61,10 @@ export function createEndpointProvider(ctx: GenerateContext): ResourceProvider {
   const { planOne, plans, keys, assignment, set } = defineEndpointQueries(ctx);
   const prepareOnce = definePrepareOnce(ctx.engine);
   const outlooks = outlooksOf(ctx);
+  const ownService = defineOwnService(ctx);
   const placed = (view: ProxyView, wanted: Wanted): PlacedKey => {
-    const key: PlansKey = { outlook: outlooks.of(clientClassOf(ctx, view)), names: wanted.names };
+    const own = asksForOwnService(wanted.names) ? ownService(view) : "";
+    const key: PlansKey = { outlook: outlooks.of(clientClassOf(ctx, view)), names: wanted.names, own };
     return { ...key, place: placeOf(view, plans(key).needs) };
   };
   return {
@@ -77,7 +82,8 @@ export function createEndpointProvider(ctx: GenerateContext): ResourceProvider {
     },
     offered: (view, wanted) => set(keys(placed(view, wanted))),
     provenance(view, name) {
-      const planned = planOne(name, { known: outlooks.byHost(outlooks.of(clientClassOf(ctx, view))), ...assignmentsOf(ctx) });
+      const own = name === SELF_DISCOVERY_CLUSTER ? ownService(view) : "";
+      const planned = planOne(name, { own, known: outlooks.byHost(outlooks.of(clientClassOf(ctx, view))), ...assignmentsOf(ctx) });
       if (planned?.plan === undefined) return [];
       const place = placeOf(view, needsOf([planned.plan], assignmentsOf(ctx).networked("")));
       const key = assignmentKey(planned.plan, place);
@@ -89,20 +95,23 @@ export function createEndpointProvider(ctx: GenerateContext): ResourceProvider {
 function defineEndpointQueries(ctx: GenerateContext) {
   const { engine } = ctx;
   const assignments = assignmentsOf(ctx);
-  const planOne = (name: string, { known, plan, traitsIn }: Planning) => {
-    const cluster = parseOutboundClusterName(name);
+  const planOne = (name: string, { own, known, plan, traitsIn }: Planning) => {
+    const isOwn = name === SELF_DISCOVERY_CLUSTER;
+    const cluster = parseOutboundClusterName(isOwn ? own : name);
     const seen = cluster === undefined ? undefined : known.get(cluster.host);
     if (cluster === undefined || seen === undefined) return undefined;
     const { service } = seen;
-    const rule = ruleOf(ctx, seen);
+    // How others are to call it does not count among its own.
+    const rule = isOwn ? undefined : ruleOf(ctx, seen);
     const traits = traitsIn(service.namespace).get(hostKey(service));
     return { rule, plan: traits && plan({ name, cluster, sni: cluster.sni, service, rule, traits }) };
   };
   const plans = engine.query<PlansKey, Plans>({
     name: "endpoints.plans",
     id: plansId,
-    compute: ({ outlook, names }) => {
+    compute: ({ outlook, names, own }) => {
       const planning = {
+        own,
         known: outlooksOf(ctx).byHost(outlook),
         plan: assignments.planner(),
         traitsIn: remembered(assignments.traitsIn),
