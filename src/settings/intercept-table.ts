@@ -4,6 +4,8 @@ export interface InterceptFlag {
   readonly type?: "boolean";
   /** Further variables besides the one that is named like the flag; the earlier wins. */
   readonly env?: readonly string[];
+  /** One that wins over all of them, as in Istio. */
+  readonly envFirst?: string;
   readonly default?: string;
   readonly about: string;
 }
@@ -41,10 +43,10 @@ export const INTERCEPT_FLAGS = {
   "kube-virt-interfaces": { short: "k", about: "interfaces of virtual machines, whose traffic counts as outbound" },
   "istio-inbound-tproxy-mark": { short: "t", env: ["INBOUND_TPROXY_MARK"], default: "1337", about: "mark of packets in TPROXY mode" },
   "istio-inbound-tproxy-route-table": { short: "r", default: "133", about: "routing table of TPROXY mode" },
-  "redirect-dns": { type: "boolean", env: ["ISTIO_META_DNS_CAPTURE"], about: "names are asked from the agent (15053)" },
+  "redirect-dns": { type: "boolean", envFirst: "ISTIO_META_DNS_CAPTURE", about: "names are asked from the agent (15053)" },
   "capture-all-dns": { type: "boolean", about: "whatever the server, not only those of resolv.conf" },
-  "drop-invalid": { type: "boolean", env: ["INVALID_DROP"], about: "drop packets of no connection" },
-  "dual-stack": { type: "boolean", env: ["ISTIO_DUAL_STACK"], about: "IPv6, too [where the machine has nothing else]" },
+  "drop-invalid": { type: "boolean", envFirst: "INVALID_DROP", about: "drop packets of no connection" },
+  "dual-stack": { type: "boolean", envFirst: "ISTIO_DUAL_STACK", about: "IPv6, too [where the machine has nothing else]" },
   "network-namespace": { about: "file of the network namespace to work in" },
   "force-iptables-binary": { about: "nft or legacy [what works]" },
   "dry-run": { short: "n", type: "boolean", about: "print what would be given to iptables-restore" },
@@ -61,6 +63,10 @@ export const INTERCEPT_FLAGS = {
   "probe-timeout": { default: "5s", about: "how long validation waits for rules" },
   log_output_level: { about: "accepted" },
   log_as_json: { type: "boolean", about: "accepted" },
+  log_target: { about: "accepted" },
+  log_caller: { about: "accepted" },
+  log_stacktrace_level: { about: "accepted" },
+  vklog: { about: "accepted" },
   "native-nftables": { type: "boolean", about: "accepted: what works here is used" },
 } as const satisfies Record<string, InterceptFlag>;
 
@@ -73,7 +79,8 @@ export const INTERCEPT_VARIABLES = {
 } as const;
 
 /** The variables that stand for a flag, the one that wins first. */
-export const variablesOfFlag = (name: string, { env = [] }: InterceptFlag): readonly string[] => [
+export const variablesOfFlag = (name: string, { env = [], envFirst }: InterceptFlag): readonly string[] => [
+  ...(envFirst === undefined ? [] : [envFirst]),
   name.toUpperCase().replaceAll("-", "_"),
   ...env,
 ];

@@ -34,8 +34,8 @@ function parse(args: readonly string[]): ReadonlyMap<string, string> {
   );
   try {
     // `--redirect-dns=false` is how Go's flags are switched off.
-    const plain = args.filter((arg) => {
-      const [, name = "", value = ""] = /^--([a-z-]+)=(.*)$/.exec(arg) ?? [];
+    const plain = args.map(spelledOut).filter((arg) => {
+      const [, name = "", value = ""] = /^--([a-z_-]+)=(.*)$/s.exec(arg) ?? [];
       if ((INTERCEPT_FLAGS as Record<string, InterceptFlag>)[name]?.type !== "boolean") return true;
       given.set(name, value);
       return false;
@@ -48,13 +48,23 @@ function parse(args: readonly string[]): ReadonlyMap<string, string> {
   return given;
 }
 
-/** A flag and its value as one word: the value may be empty, or begin with a dash. */
-function joined(args: readonly string[]): string[] {
-  const short = new Map<string, string>(
+const longNames = (): ReadonlyMap<string, string> =>
+  new Map(
     Object.entries(INTERCEPT_FLAGS).flatMap(([name, flag]: [string, InterceptFlag]) =>
       flag.short === undefined ? [] : [[`-${flag.short}`, name]],
     ),
   );
+
+/** Go's short flags may have their value behind an equals sign, too: `-b=*`. */
+function spelledOut(word: string): string {
+  const [, short = "", value = ""] = /^(-[a-z])=(.*)$/s.exec(word) ?? [];
+  const name = longNames().get(short);
+  return name === undefined ? word : `--${name}=${value}`;
+}
+
+/** A flag and its value as one word: the value may be empty, or begin with a dash. */
+function joined(args: readonly string[]): string[] {
+  const short = longNames();
   const words: string[] = [];
   for (let at = 0; at < args.length; at++) {
     const word = args[at] ?? "";
@@ -153,6 +163,7 @@ function rangeOf(flag: string, value: string): Cidr {
 
 function modeOf(value: string): InterceptOptions["mode"] {
   if (value === "TPROXY" || value === "REDIRECT") return value;
+  if (value === "") return "REDIRECT";
   throw new EdgeError("usage", `${JSON.stringify(value)} is no mode of interception`, {
     hint: "there are REDIRECT and TPROXY; istio-agent iptables clean removes the rules",
   });

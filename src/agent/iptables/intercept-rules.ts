@@ -162,7 +162,7 @@ function natInbound({ mode, inboundPorts, inboundPortsExcluded, tunnelPort }: In
 }
 
 function natOutput(options: InterceptOptions, family: Family): readonly string[] {
-  const dns = redirectsDns(options, family);
+  const dns = redirectsDns(options, 4) || redirectsDns(options, 6);
   const owners = ownerMatches(options);
   const loopbackIncluded = options.outboundRanges !== "all" && options.outboundRanges.some(isLoopback);
   const notTunnel = dns ? `-m multiport ! --dports 53,${options.tunnelPort}` : `-m tcp ! --dport ${options.tunnelPort}`;
@@ -182,7 +182,7 @@ function natOutput(options: InterceptOptions, family: Family): readonly string[]
     // What is left on loopback is between programs of the workload. Names may be asked for on a loopback address, though.
     ...(loopbackIncluded ? [] : [dns ? "-o lo -p tcp -m tcp ! --dport 53 -j RETURN" : "-o lo -j RETURN"]),
     ...groupRules(options),
-    ...(dns ? ["-j ISTIO_OUTPUT_DNS"] : []),
+    ...(redirectsDns(options, family) ? ["-j ISTIO_OUTPUT_DNS"] : []),
     `-d ${loopback(options, family)} -j RETURN`,
     ...rangesOf(options.outboundRangesExcluded, family).map((range) => `-d ${range} -j RETURN`),
     ...options.outboundPorts.map((port) => `-p tcp -m tcp --dport ${port} -j ISTIO_REDIRECT`),

@@ -2,6 +2,8 @@ import assert from "node:assert/strict";
 import { describe, it } from "vitest";
 import { applyInterception } from "./intercept.ts";
 import { interceptOptions, readFlags } from "./intercept-flags.ts";
+import { interceptRules } from "./intercept-rules.ts";
+import { familiesOf } from "./iptables-command.ts";
 import type { RunTool } from "./run-tool.ts";
 
 const OPTIONS = interceptOptions(readFlags([], {}), { env: {}, resolvers: [], proxyUser: "1337" });
@@ -72,5 +74,51 @@ describe("applying rules", () => {
     assert.match(restores(ran)[0] ?? "", /^iptables-legacy-restore /);
     const none = machine({ "iptables-nft-save": { status: undefined } });
     await assert.rejects(applyInterception(OPTIONS, { run: none.run, families: [4], binary: "nft" }), /iptables-restore is not installed/);
+  });
+});
+
+describe("flags of interception", () => {
+  const read = (args: readonly string[], env: Readonly<Record<string, string>> = {}) =>
+    interceptOptions(readFlags(args, env), { env, resolvers: ["10.0.0.10"], proxyUser: "1337" });
+
+  it("are read in every form that Go's programs take", () => {
+    const wanted = { inboundPorts: [80], dnsServers: ["10.0.0.10"], mode: "TPROXY" };
+    for (const args of [
+      ["-b", "80", "--redirect-dns", "-m", "TPROXY"],
+      ["-b=80", "--redirect-dns=true", "-mTPROXY"],
+      ["--istio-inbound-ports=80", "--redirect-dns=1", "--istio-inbound-interception-mode", "TPROXY"],
+    ])
+      assert.deepEqual({ ...read(args), ...wanted }, read(args), args.join(" "));
+  });
+
+  it("are those of Istio's log, too, which change nothing", () => {
+    const log = ["--log_as_json=false", "--log_target=stderr", "--log_caller=all", "--log_stacktrace_level", "default:none", "--vklog=9"];
+    assert.deepEqual(read(log), read([]));
+  });
+
+  it("redirect where no mode is given", () => assert.equal(read(["-m", ""]).mode, "REDIRECT"));
+
+  it("may be variables, of which those that other programs read too win", () => {
+    assert.deepEqual(read([], { REDIRECT_DNS: "false", ISTIO_META_DNS_CAPTURE: "true" }).dnsServers, ["10.0.0.10"]);
+    assert.equal(read([], { INVALID_DROP: "true", DROP_INVALID: "false" }).dropInvalid, true);
+    assert.equal(read([], { DROP_INVALID: "true" }).dropInvalid, true);
+  });
+
+  it("cover IPv6 where the machine has nothing else, or both are wanted and there", () => {
+    const of = (...addresses: readonly string[]) => addresses.map((address) => ({ interface: "eth0", address }));
+    for (const [dualStack, interfaces, families] of [
+      ["", of("10.0.0.1", "fd00::1"), [4]],
+      ["", of("fd00::1"), [4, 6]],
+      ["true", of("10.0.0.1", "fd00::1"), [4, 6]],
+      ["true", of("10.0.0.1"), [4]],
+      ["true", undefined, [4, 6]],
+    ] as const)
+      assert.deepEqual(familiesOf(dualStack, interfaces), families);
+  });
+
+  it("keep questions for names from the local rules of both families, whichever has the servers", () => {
+    const nat = interceptRules(read(["--redirect-dns"]), 6).find(({ table }) => table === "nat");
+    assert.ok(nat?.chains.get("ISTIO_OUTPUT")?.includes("-o lo -p tcp -m tcp ! --dport 53 -j RETURN"));
+    assert.ok(!nat?.chains.get("ISTIO_OUTPUT")?.includes("-j ISTIO_OUTPUT_DNS"));
   });
 });

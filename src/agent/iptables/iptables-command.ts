@@ -103,14 +103,18 @@ function depsOf(flags: FlagValues, { env, interfaces }: CommandHost): InterceptD
   const namespace = flags["network-namespace"];
   return {
     run: createRunTool(env, namespace === "" ? [] : ["nsenter", `--net=${namespace}`]),
-    families: familiesOf(flags["dual-stack"], namespace === "" ? interfaces : []),
+    families: familiesOf(flags["dual-stack"], namespace === "" ? interfaces : undefined),
     binary,
   };
 }
 
-/** Envoy listens on IPv6 where there is no other, and on both where the mesh is dual-stack, which the machine cannot know. */
-const familiesOf = (dualStack: string, [first]: CommandHost["interfaces"]): readonly Family[] =>
-  isOn(dualStack) || first?.address.includes(":") === true ? [4, 6] : [4];
+/** Envoy listens on IPv6 where there is no other, and on both where the mesh is dual-stack, which the machine cannot know. Addresses are not known of another namespace. */
+export function familiesOf(dualStack: string, interfaces: CommandHost["interfaces"] | undefined): readonly Family[] {
+  const isIpv6 = ({ address }: { readonly address: string }): boolean => address.includes(":");
+  const [first] = interfaces ?? [];
+  const both = isOn(dualStack) ? (interfaces?.some(isIpv6) ?? true) : first !== undefined && isIpv6(first);
+  return both ? [4, 6] : [4];
+}
 
 async function userId(name: string): Promise<string> {
   if (/^\d+$/.test(name)) return name;
