@@ -185,6 +185,35 @@ describe("istioctl x workload entry configure", () => {
     expect(await configure("inner")).toMatchObject({ status: 1, err: expect.stringContaining("has no address outside of the cluster") });
   });
 
+  it("goes by what is in force where istiod runs, and not by a mesh.yaml beside it", async () => {
+    const { home, run } = await site("defaultConfig: {concurrency: 9}\n");
+    const pages: Readonly<Record<string, object>> = {
+      "/debug/mesh": {
+        mesh: { trustDomain: "mesh.test", defaultConfig: { concurrency: 3, meshId: "m1", proxyMetadata: { ISTIO_META_TIER: "cluster" } } },
+        settings: { clusterId: "east", podNamespace: "mesh-system" },
+        process: { listen: { secureGrpcAddr: "203.0.113.5:15012" } },
+      },
+      "/api/workload-token": { token: "a.b.c", expiresAt: 0, roots: ROOT, trustDomain: "mesh.test" },
+    };
+    const server = createServer((request, response) => {
+      response.writeHead(pages[request.url ?? ""] === undefined ? 404 : 200).end(JSON.stringify(pages[request.url ?? ""] ?? {}));
+    }).listen(0, "127.0.0.1");
+    onTestFinished(() => void server.close());
+    await once(server, "listening");
+    const istiod = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+    expect(await run("entry", "configure", "-f", "group.yaml", "--istiod", istiod, "-o", "out")).toMatchObject({ status: 0 });
+    const text = (name: string): Promise<string> => readFile(join(home, "out", name), "utf8");
+    expect(parseEnv(await text("cluster.env"))).toMatchObject({
+      ISTIO_ADDRESS: "203.0.113.5:15012",
+      ISTIOD_SAN: "istiod.mesh-system.svc",
+      ISTIO_META_CLUSTER_ID: "east",
+      ISTIO_META_MESH_ID: "m1",
+      ISTIO_META_TIER: "cluster",
+      TRUST_DOMAIN: "mesh.test",
+    });
+    expect(load(await text("mesh.yaml"))).toMatchObject({ defaultConfig: { concurrency: 3 } });
+  });
+
   it("writes an archive that is unpacked in place", async () => {
     const { home, run } = await site();
     for (const name of ["join.tar", "join.tar.gz"]) {

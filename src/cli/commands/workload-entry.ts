@@ -5,16 +5,15 @@ import { gzipSync } from "node:zlib";
 import { systemClock } from "../../base/clock.ts";
 import { EdgeError, messageOf } from "../../base/errors.ts";
 import { writeWholeFile } from "../../base/whole-file.ts";
-import { type LoadedMesh, loadMesh } from "../../config/mesh/load-mesh.ts";
-import { meshProblemsSentence } from "../../config/mesh/mesh-problems.ts";
 import { parseHostPort } from "../../settings/host-port.ts";
 import { type Arguments, usageError } from "../arguments.ts";
 import type { Command, Host } from "../command.ts";
-import { baseDirOf, ISTIOD_FLAGS } from "../istiod-client.ts";
+import { ISTIOD_FLAGS } from "../istiod-client.ts";
 import { findGroup } from "../join/find-group.ts";
 import { groupProxyConfig } from "../join/group-proxy-config.ts";
 import { ingressAddress } from "../join/ingress-address.ts";
 import { BUNDLE_NAMES, type BundleFile, type JoinBundleInput, joinBundle } from "../join/join-bundle.ts";
+import { type JoinedMesh, joinedMesh } from "../join/mesh-in-force.ts";
 import { obtainJoinToken } from "../join/obtain-token.ts";
 import { tarOf } from "../join/tar.ts";
 import { CLUSTER_FLAGS, withCluster } from "../kube-cluster.ts";
@@ -48,7 +47,7 @@ export const workloadEntryCommand: Command = {
     {
       name: "address",
       value: "HOST:PORT",
-      about: "where the machine reaches istiod (default: this machine and the secure port of mesh.yaml)",
+      about: "where the machine reaches istiod (default: this machine and the secure port of istiod)",
     },
     { name: "ingressIP", value: "ADDRESS", about: "the same as an address with port 15012, as Istio's flag" },
     {
@@ -93,15 +92,14 @@ async function refuseToReplace(paths: readonly string[]): Promise<void> {
 }
 
 async function bundleOf(args: Arguments, host: Host): Promise<readonly BundleFile[]> {
-  const load = await loadMesh(baseDirOf(host), host.env);
-  if (!load.ok) throw new EdgeError("mesh_config_invalid", meshProblemsSentence(load.problems));
-  const { mesh, settings } = load.config;
+  const joined = await joinedMesh(args, host);
+  const { mesh } = joined;
   const group = await findGroup(args, host);
   const serviceAccount = serviceAccountOf(group.spec.template?.serviceAccount ?? "", args);
   const captureDns = args.choice("capture-dns", ["true", "false"]) !== "false";
   const proxy = groupProxyConfig(mesh, group);
   const address = machineAddress(args);
-  const istiod = await istiodAddress(args, host, load.config);
+  const istiod = await istiodAddress(args, host, joined);
   const ttlMs = secondsOf(args.text("tokenDuration") ?? "3600") * 1_000;
   const { token, roots, trustDomain } = await obtainJoinToken({ namespace: group.namespace, serviceAccount, ttlMs }, args, host);
   if (roots === "") throw new EdgeError("not_found", "the roots of the mesh are not known here, and the machine could not verify istiod");
@@ -111,10 +109,10 @@ async function bundleOf(args: Arguments, host: Host): Promise<readonly BundleFil
     token,
     roots,
     trustDomain,
-    clusterId: args.text("clusterID") ?? settings.clusterId,
+    clusterId: args.text("clusterID") ?? joined.clusterId,
     meshId: mesh.defaultConfig?.meshId || trustDomain,
     istiod,
-    istioNamespace: settings.podNamespace,
+    istioNamespace: joined.namespace,
     autoregister: args.has("autoregister"),
     captureDns,
     address,
@@ -143,21 +141,21 @@ function secondsOf(text: string): number {
   return Number(text);
 }
 
-async function istiodAddress(args: Arguments, host: Host, { process, settings }: LoadedMesh): Promise<JoinBundleInput["istiod"]> {
+async function istiodAddress(args: Arguments, host: Host, { namespace, secureGrpcAddr }: JoinedMesh): Promise<JoinBundleInput["istiod"]> {
   const ingress = args.text("ingressIP");
   const named = args.text("address");
   const service = args.text("ingressService");
   if ([ingress, named, service].filter((one) => one !== undefined).length > 1)
     throw usageError("--ingressIP, --ingressService and --address say the same; give one");
   if (service !== undefined) {
-    const found = await withCluster(args, host, (client) => ingressAddress(client, service, settings.podNamespace));
+    const found = await withCluster(args, host, (client) => ingressAddress(client, service, namespace));
     return { host: found, port: SECURE_PORT };
   }
   if (ingress !== undefined) {
     if (isIP(ingress) === 0) throw usageError(`--ingressIP: ${JSON.stringify(ingress)} is no address`);
     return { host: ingress, port: SECURE_PORT };
   }
-  const own = parseHostPort(named ?? process.listen.secureGrpcAddr);
+  const own = parseHostPort(named ?? secureGrpcAddr);
   if (typeof own === "string")
     throw usageError(named === undefined ? "istiod has no secure port; say with --address where it is" : `--address: ${own}`);
   const [first] = host.addresses;
