@@ -2,6 +2,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import { gzipSync } from "node:zlib";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { manualClock } from "../../../test/support/manual-clock.ts";
 import { freePort } from "../../../test/support/ports.ts";
@@ -117,7 +118,7 @@ describe("merged metrics", () => {
     const asked = get({ "x-prometheus-scrape-timeout-seconds": "10" });
     // What is left is the time for all of it, and that for the one that says nothing.
     await expect.poll(() => clock.waiting).toBe(2);
-    clock.advance(4_000);
+    clock.advance(7_200);
     const { body } = await asked;
     assert.match(body, /envoy_cluster_up\{\} 1\n/, "what hangs costs others nothing");
     assert.match(body, /istio_agent_scrapes_total 1\n/);
@@ -128,6 +129,28 @@ describe("merged metrics", () => {
       `${ofApplications} bytes are passed on of what is too much`,
     );
     assert.deepEqual(counts.failures, { envoy: 0, application: 5 });
+  });
+
+  it("are read where an application packs them although nobody asked, and done without where nobody can", async () => {
+    const packed =
+      (encoding: string, body: Uint8Array): Page =>
+      (response) =>
+        void response.writeHead(200, { "content-type": "text/plain", "content-encoding": encoding }).end(body);
+    const whole = gzipSync("one 1\ntwo 2\n");
+    const application = [
+      await serve(packed("GZIP", whole)),
+      await serve(packed("br", whole)),
+      await serve(packed("gzip", whole.subarray(0, 15))),
+    ];
+    const { get, counts } = await merge({ application });
+    expect((await get()).body).toMatch(/^(#.*\n|istio_agent_.*\n)*one 1\ntwo 2\n$/);
+    expect(counts.failures.application).toBe(2);
+  });
+
+  it("wait for an application that is slow, as long as Prometheus does", async () => {
+    const slow = await serve((response) => void setTimeout(() => response.writeHead(200).end("late 1\n"), 700));
+    const { get } = await merge({ application: [slow] });
+    expect((await get({ "x-prometheus-scrape-timeout-seconds": "1" })).body).toContain("late 1\n");
   });
 
   it("do without Envoy, and pass the question on to it where it is there", async () => {

@@ -1,4 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { pipeline, type Readable } from "node:stream";
+import { createGunzip } from "node:zlib";
 import type { Clock } from "../../base/clock.ts";
 import { messageOf } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
@@ -31,9 +33,9 @@ const OPEN_METRICS = "application/openmetrics-text";
 const LARGEST = { envoy: 128 * 1024 * 1024, application: 10 * 1024 * 1024 } as const;
 const DEFAULT_TIMEOUT_MS = 10_000;
 /** Share of the time Prometheus gives that is left for sending what there is. */
-const SHARE_FOR_SOURCES = 0.8;
+const SHARE_FOR_SOURCES = 0.9;
 /** Share of the time for sources within which each must begin to answer: all begin together, since the form of the page is theirs, and one that hangs must leave others time. */
-const SHARE_TO_ANSWER = 0.5;
+const SHARE_TO_ANSWER = 0.8;
 
 type Source = "envoy" | "application";
 
@@ -100,13 +102,21 @@ export function createMergedMetrics(options: MergeOptions): {
 
 /** Rejects where the source breaks off or is too large; what came before has been passed on. */
 async function passOn(body: IncomingMessage, lines: MetricLines, response: ServerResponse): Promise<undefined> {
-  for await (const chunk of body) {
+  for await (const chunk of unpacked(body)) {
     const text = lines.push(chunk as Buffer);
     if (text === undefined) throw new Error("they are too large");
     await writeTo(response, text);
   }
   await writeTo(response, lines.end());
   return undefined;
+}
+
+const PACKED = ["gzip", "x-gzip"];
+const encodingOf = ({ headers }: IncomingMessage): string => (headers["content-encoding"] ?? "identity").trim().toLowerCase();
+
+/** Nobody is asked to pack what does not leave the machine, but some do so anyway. */
+function unpacked(body: IncomingMessage): Readable {
+  return PACKED.includes(encodingOf(body)) ? pipeline(body, createGunzip(), () => {}) : body;
 }
 
 /** Waits until the client has taken enough. */
@@ -155,9 +165,11 @@ function open({ target, accept, incoming, signal }: Opening): Promise<IncomingMe
     const sent = request(
       { host: "localhost", lookup: loopback, port: target.port, path: target.path, headers, agent: false, signal },
       (response) => {
-        if (response.statusCode === 200) return resolve(response);
+        const encoding = encodingOf(response);
+        const isReadable = encoding === "identity" || PACKED.includes(encoding);
+        if (response.statusCode === 200 && isReadable) return resolve(response);
         response.resume();
-        reject(new Error(`the answer was ${response.statusCode ?? "none"}`));
+        reject(new Error(isReadable ? `the answer was ${response.statusCode ?? "none"}` : `they are packed as ${encoding}`));
       },
     );
     sent.on("error", (error) => reject(signal.aborted && signal.reason instanceof Error ? signal.reason : error)).end();
