@@ -188,7 +188,7 @@ export const AGENT_SETTINGS = {
     type: "string",
     default: "localhost:15053",
     about:
-      "Where the agent answers for names, if ISTIO_META_DNS_CAPTURE (of a sidecar) or ISTIO_META_ENABLE_DNS_SERVER is true; `localhost` means loopback of both address families.",
+      "Where the agent answers for names, if ISTIO_META_DNS_CAPTURE (of a sidecar) or ISTIO_META_ENABLE_DNS_SERVER is true; `localhost` means loopback of both address families, and no host (`:53`) every address of the machine.",
   },
   dnsTimeoutMs: {
     env: "DNS_FORWARD_TIMEOUT",

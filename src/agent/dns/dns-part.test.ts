@@ -11,7 +11,12 @@ import type { AgentContext } from "../parts.ts";
 import { dnsProxy } from "./dns-part.ts";
 
 /** Whether an agent of this type and metadata serves names. */
-async function serves(type: AgentProxyType, metadata: Readonly<Record<string, string>>): Promise<boolean> {
+async function serves(
+  type: AgentProxyType,
+  metadata: Readonly<Record<string, string>>,
+  host = "127.0.0.1",
+  asked = host,
+): Promise<boolean> {
   const [port, baseDir, end] = [await freePort(), await tempDir(), new AbortController()];
   onTestFinished(() => end.abort());
   await dnsProxy({
@@ -19,7 +24,7 @@ async function serves(type: AgentProxyType, metadata: Readonly<Record<string, st
       type,
       baseDir,
       paths: { lastGood: baseDir },
-      settings: { dnsAddress: `127.0.0.1:${port}`, podNamespace: "shop", dnsTimeoutMs: 100, dnsParallel: false },
+      settings: { dnsAddress: `${host}:${port}`, podNamespace: "shop", dnsTimeoutMs: 100, dnsParallel: false },
     },
     node: { id: `${type}~10.0.0.1~web.shop~shop.svc.cluster.local`, metadata },
     clock: systemClock,
@@ -27,7 +32,7 @@ async function serves(type: AgentProxyType, metadata: Readonly<Record<string, st
     ...{ subscriptions: [], routes: [], checks: [], metrics: [] },
     signal: end.signal,
   } as unknown as AgentContext);
-  const socket = connect(port, "127.0.0.1");
+  const socket = connect(port, asked);
   onTestFinished(() => void socket.destroy());
   return Promise.race([once(socket, "connect").then(() => true), once(socket, "close").then(() => false)]).catch(() => false);
 }
@@ -49,6 +54,12 @@ describe("names", () => {
   ] as const)("that are redirected where DNS_CAPTURE is %s (%s) are answered there", async ([value, asked]) => {
     expect(isRedirected(value)).toBe(asked);
     expect(await serves("sidecar", { DNS_CAPTURE: value })).toBe(asked);
+  });
+
+  it("are answered on every address where none is said, and on loopback where that is", async () => {
+    expect(await serves("sidecar", { DNS_CAPTURE: "true" }, "", "127.0.0.9")).toBe(true);
+    expect(await serves("sidecar", { DNS_CAPTURE: "true" }, "localhost", "127.0.0.1")).toBe(true);
+    expect(await serves("sidecar", { DNS_CAPTURE: "true" }, "localhost", "127.0.0.9")).toBe(false);
   });
 
   it("are answered at gateways where a server is asked for, since gateways capture nothing", async () => {

@@ -103,12 +103,13 @@ async function followNames({ config, log, subscriptions, routes }: AgentContext,
   return () => lookup;
 }
 
-/** `localhost` means loopback of both families. */
+/** `localhost` means loopback of both families, and no host at all every address of the machine. */
 function listenAddress(text: string): { readonly addresses: readonly string[]; readonly port: number } {
   const [, v6, host = "", port = ""] = /^(?:\[([0-9a-fA-F:]+)\]|([^:]*)):(\d{1,5})$/.exec(text) ?? [];
   if (port === "")
     throw new EdgeError("usage", `DNS_PROXY_ADDR: ${JSON.stringify(text)} is no address`, { hint: "it has the form localhost:15053" });
-  return { addresses: v6 !== undefined ? [v6] : host === "localhost" || host === "" ? ["127.0.0.1", "::1"] : [host], port: Number(port) };
+  const both = host === "" ? ["0.0.0.0", "::"] : ["127.0.0.1", "::1"];
+  return { addresses: v6 !== undefined ? [v6] : host === "localhost" || host === "" ? both : [host], port: Number(port) };
 }
 
 /** The machine's file, read again when it may have changed. An agent that is the machine's server itself (port 53) asks those in a file of its own. */

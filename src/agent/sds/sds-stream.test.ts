@@ -154,6 +154,15 @@ describe("the agent's SDS server", () => {
     await eventually("the change comes", () => inline(pair.secrets.at(-1)).join() === "CERT 2,KEY 1");
   });
 
+  it("serves its own where others are asked for on the same stream, and never takes a name of somebody else for a file", async () => {
+    const rig = await startRig();
+    await writeFile(join(rig.home, "ca"), "FILE");
+    const { secrets } = ask(rig, "kubernetes://default/ca", "default", "file-root:ca");
+    await eventually("both", async () => secrets.length >= 2);
+    expect(secrets.map(({ name }) => name).sort()).toEqual(["default", "file-root:ca"]);
+    expect(rig.passedOn).toEqual([]);
+  });
+
   it("speaks the delta variant, and hands streams for other names on", async () => {
     const rig = await startRig();
     const names: string[] = [];

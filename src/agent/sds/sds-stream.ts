@@ -21,6 +21,7 @@ export function serveSecrets(stream: DiscoveryStream, options: SdsStreamOptions)
   let passedOn: DiscoveryStreamEvents | undefined;
   const watched = new Map<string, () => void>();
   const known = new Map<string, ServedSecret>();
+  const foreign = new Set<string>();
   let sent = 0;
   const send = (names: readonly string[]): void => {
     const secrets = names.flatMap((name) => known.get(name) ?? []);
@@ -47,13 +48,22 @@ export function serveSecrets(stream: DiscoveryStream, options: SdsStreamOptions)
       options.log.warn({ secrets: [...watched.keys()], reason: request.error.message }, "Envoy rejected a secret");
     if (stream.variant === "sotw") for (const name of watched.keys()) if (!request.names.includes(name)) forget(name);
     for (const name of request.unsubscribe) forget(name);
-    for (const name of request.names) watch(name);
+    for (const name of request.names) {
+      if (options.store.owns(name)) watch(name);
+      else if (!foreign.has(name)) {
+        foreign.add(name);
+        options.log.warn(
+          { secret: name },
+          "a secret that is not the agent's was asked for among others that are; it takes a stream of its own",
+        );
+      }
+    }
   };
   return {
     message(bytes) {
       if (passedOn !== undefined) return passedOn.message(bytes);
       const request = stream.variant === "delta" ? readDeltaRequest(bytes) : readSotwRequest(bytes);
-      if (watched.size > 0 || request.names.every((name) => options.store.owns(name))) return take(request);
+      if (watched.size > 0 || request.names.length === 0 || request.names.some((name) => options.store.owns(name))) return take(request);
       passedOn = options.passOn(stream, request.names);
       passedOn.message(bytes);
     },

@@ -122,7 +122,13 @@ function unpacked(body: IncomingMessage): Readable {
 /** Waits until the client has taken enough. */
 async function writeTo(response: ServerResponse, text: string): Promise<void> {
   if (text === "" || response.destroyed || response.write(text)) return;
-  await new Promise<void>((resolve) => response.once("drain", resolve).once("close", resolve));
+  await new Promise<void>((resolve) => {
+    const go = (): void => {
+      response.off("drain", go).off("close", go);
+      resolve();
+    };
+    response.on("drain", go).on("close", go);
+  });
 }
 
 /** Prometheus says how long it waits. */
