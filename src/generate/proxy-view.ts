@@ -64,7 +64,7 @@ export function readNode(node: Node, variant: DiscoveryVariant = "delta"): NodeF
     interception: interceptionOf(text(metadata.INTERCEPTION_MODE)),
     dnsCapture: flag(metadata.DNS_CAPTURE),
     istioVersion: text(metadata.ISTIO_VERSION),
-    hasIdentity: text(metadata.WORKLOAD_IDENTITY) !== "none",
+    hasIdentity: text(metadata.WORKLOAD_IDENTITY) !== "none" && (text(metadata["file-credential"]) === "true" ? "aside" : true),
     proven: false,
     metadata: metadataOf(metadata, {
       nodeCluster: node.cluster,

@@ -6,6 +6,12 @@ export type ProxyType = "sidecar" | "router" | "waypoint";
 export type Interception = "REDIRECT" | "TPROXY" | "NONE";
 
 /**
+ * Who serves secrets on a proxy's machine: its agent, certificates as well as files (true); somebody else the certificate, so that Istio's agent has a socket
+ * of its own for files ("aside", node metadata `file-credential`); nobody (false).
+ */
+export type LocalServer = boolean | "aside";
+
+/**
  * What generators may know of a proxy: plain values, made once per stream from its node, its identity and the registry.
  * No query receives a whole view: each is keyed by the attributes it needs, so its result is shared by all proxies that agree on those.
  */
@@ -38,7 +44,7 @@ export interface ProxyView {
    * Whether the workload can get a certificate (an agent or SPIRE serves SDS beside it). Without one it is sent plaintext configuration
    * only: a listener or cluster that names a secret nobody serves would warm for ever. Node metadata WORKLOAD_IDENTITY "none" says so.
    */
-  readonly hasIdentity: boolean;
+  readonly hasIdentity: LocalServer;
   /** Whether the caller has proved that it is of this namespace and service account. Secrets go to those only. */
   readonly proven: boolean;
   /** Object key of the Sidecar that applies, or undefined. */

@@ -2,6 +2,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { durationOfMs } from "../../base/duration.ts";
 import { ApiConfigSource_ApiType, ApiVersion, type ConfigSourceSchema } from "../../gen/envoy/config/core/v3/config_source_pb.js";
 import { SdsSecretConfigSchema } from "../../gen/envoy/extensions/transport_sockets/tls/v3/secret_pb.js";
+import type { LocalServer } from "../../model/proxy.ts";
 import { encodedOnce } from "../../wire/encode.ts";
 
 /** The workload's own certificate and the mesh's roots, both served by the agent beside the proxy. */
@@ -21,11 +22,20 @@ export const PATH_SEPARATOR = "~";
  * SDS name of a certificate and key that lie in files on the proxy's machine. An agent reads and follows them; where there is none, the
  * control plane answers with the paths, and Envoy reads and follows the files itself.
  */
-export const fileCertificate = (certificate: string, key: string, agent: boolean): string =>
-  `${agent ? "file-cert:" : OWN_CERTIFICATE}${certificate}${PATH_SEPARATOR}${key}`;
+export const fileCertificate = (certificate: string, key: string, server: LocalServer): SecretName =>
+  ofFile(server === false ? OWN_CERTIFICATE : "file-cert:", `${certificate}${PATH_SEPARATOR}${key}`, server);
 
 /** SDS name of a CA bundle in a file on the proxy's machine. */
-export const fileRoots = (path: string, agent: boolean): string => `${agent ? "file-root:" : OWN_ROOTS}${path}`;
+export const fileRoots = (path: string, server: LocalServer): SecretName =>
+  ofFile(server === false ? OWN_ROOTS : "file-root:", path, server);
+
+function ofFile(kind: string, path: string, server: LocalServer): SecretName {
+  const name = `${kind}${path}`;
+  return server === "aside" ? { name, cluster: FILES_CLUSTER, authority: "" } : name;
+}
+
+/** The cluster of Istio's bootstrap that leads to its agent where somebody else serves the workload's certificate. */
+const FILES_CLUSTER = "sds-files-grpc";
 
 /** Paths of a certificate, its key and the roots to trust; the last may be empty. */
 export interface OwnFiles {
@@ -35,9 +45,12 @@ export interface OwnFiles {
 }
 
 /** SDS names of a server's own certificate and of the roots its callers are verified by: the mesh's, as far as no files stand in for them. */
-export const ownNames = (files: OwnFiles | undefined, agent: boolean): { readonly certificate: string; readonly roots: string } => ({
-  certificate: files === undefined ? WORKLOAD_CERTIFICATE : fileCertificate(files.chain, files.key, agent),
-  roots: files === undefined || files.roots === "" ? MESH_ROOTS : fileRoots(files.roots, agent),
+export const ownNames = (
+  files: OwnFiles | undefined,
+  server: LocalServer,
+): { readonly certificate: SecretName; readonly roots: SecretName } => ({
+  certificate: files === undefined ? WORKLOAD_CERTIFICATE : fileCertificate(files.chain, files.key, server),
+  roots: files === undefined || files.roots === "" ? MESH_ROOTS : fileRoots(files.roots, server),
 });
 
 /** Whether files are enough for mutual TLS where no agent serves the rest. */

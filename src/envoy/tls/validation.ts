@@ -1,6 +1,7 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import { CertificateValidationContext_TrustChainVerification as TrustChain } from "../../gen/envoy/extensions/transport_sockets/tls/v3/common_pb.js";
 import type { CommonTlsContext_CombinedCertificateValidationContextSchema as CombinedValidationSchema } from "../../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js";
+import type { LocalServer } from "../../model/proxy.ts";
 import { fileRoots, PATH_SEPARATOR, type SecretName, sdsSecret } from "./sds-secret.ts";
 
 /** How a subject alternative name of the peer must look. */
@@ -25,8 +26,8 @@ export interface TrustFiles {
   readonly roots: string;
   /** Empty where there is no list of revoked certificates. */
   readonly revoked: string;
-  /** Whether an agent serves what is in files. */
-  readonly agent: boolean;
+  /** Who serves what is in files. */
+  readonly agent: LocalServer;
 }
 
 /**
@@ -34,9 +35,10 @@ export interface TrustFiles {
  * those who need it, not the whole listener.
  */
 export function fileTrust({ roots, revoked, agent }: TrustFiles): Pick<PeerValidation, "roots" | "crlFile"> {
-  const name = fileRoots(roots, agent);
-  if (revoked === "") return { roots: name };
-  return agent ? { roots: name, crlFile: revoked } : { roots: `${name}${PATH_SEPARATOR}${revoked}` };
+  if (revoked === "") return { roots: fileRoots(roots, agent) };
+  return agent === false
+    ? { roots: fileRoots(`${roots}${PATH_SEPARATOR}${revoked}`, agent) }
+    : { roots: fileRoots(roots, agent), crlFile: revoked };
 }
 
 /** Roots come over SDS, the rest stands in the context: both parts together are what Envoy calls a combined context. */

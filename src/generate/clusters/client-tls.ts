@@ -19,7 +19,7 @@ import {
   ClientTLSSettingsSchema,
   ClientTLSSettings_TLSmode as TlsMode,
 } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
-import type { CertificateFiles } from "../../model/proxy.ts";
+import type { CertificateFiles, LocalServer } from "../../model/proxy.ts";
 
 /** What decides how a client secures connections to one cluster. */
 export interface ClientTlsQuery {
@@ -27,7 +27,7 @@ export interface ClientTlsQuery {
   readonly settings: ClientTLSSettings | undefined;
   readonly mesh: MeshConfig;
   /** The client can get a certificate of the mesh. */
-  readonly identity: boolean;
+  readonly identity: LocalServer;
   /** A certificate in files that the client shows in its place, to all that are not outside the mesh. */
   readonly files: CertificateFiles | undefined;
   /** Names in `credentialName` may be used: at gateways, and where the rule selects its workloads. */
@@ -192,7 +192,7 @@ interface ValidationQuery {
   readonly settings: ClientTLSSettings;
   readonly credentialName: string;
   readonly names: readonly string[];
-  readonly agent: boolean;
+  readonly agent: LocalServer;
   readonly socket: boolean;
 }
 

@@ -2,7 +2,7 @@ import { toBinary } from "@bufbuild/protobuf";
 import { contentHash } from "../../base/hash.ts";
 import { Interned } from "../../base/interned.ts";
 import { DestinationRuleSchema } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
-import type { CertificateFiles, ProxyView } from "../../model/proxy.ts";
+import type { CertificateFiles, LocalServer, ProxyView } from "../../model/proxy.ts";
 import { type ServiceRef, serviceKey } from "../../model/service.ts";
 import type { ResolvedDestinationRule } from "../context.ts";
 import { NOWHERE, type Place } from "../endpoints/assignment-key.ts";
@@ -12,7 +12,7 @@ export interface ClientTraits {
   /** Gateways never sniff, cannot keep an original destination, and may use credentials. */
   readonly router: boolean;
   /** It can get a certificate of the mesh. */
-  readonly identity: boolean;
+  readonly identity: LocalServer;
   /** A certificate in files that it shows in the place of the mesh's. */
   readonly files: CertificateFiles | undefined;
   /** An SDS server on its machine has some of the credentials. */

@@ -52,7 +52,7 @@ export function createWasmProvider(ctx: GenerateContext): ResourceProvider {
     removeAfter: [LISTENER_TYPE],
     *prepare() {},
     // Who gives a proxy its certificate fetches modules for it, too.
-    offered: (view) => set({ keys: keysOf(view), fetched: view.hasIdentity }),
+    offered: (view) => set({ keys: keysOf(view), fetched: view.hasIdentity !== false }),
     provenance: (view, name) => keysOf(view).filter((key) => inputOf(key)?.name === name),
   };
 }

@@ -35,7 +35,7 @@ export function grpcClusters(ctx: GenerateContext, destinations: Destinations): 
   });
   return {
     typeUrl: CLUSTER_TYPE,
-    ownerOf: (view) => ({ client: clientClassOf(ctx, view), identity: view.hasIdentity }),
+    ownerOf: (view) => ({ client: clientClassOf(ctx, view), identity: view.hasIdentity !== false }),
     ownerId: ({ client, identity }) => `${clientClassId(client)}|${identity}`,
     find: ({ client, identity }, name) => {
       const destination = destinations.find(client, name);

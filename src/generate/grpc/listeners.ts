@@ -54,7 +54,7 @@ const workloadOf = ({ namespace, labels, addresses, remoteCluster, pod, claim, h
   remoteCluster,
   pod,
   claim,
-  hasIdentity,
+  hasIdentity: hasIdentity !== false,
 });
 
 function defineTargets(ctx: GenerateContext): Query<GrpcTargetInput, Encoded> {

@@ -17,7 +17,7 @@ import {
   type ServerTLSSettings,
   ServerTLSSettings_TLSProtocol as Version,
 } from "../../gen/istio/networking/v1alpha3/shared_pb.js";
-import type { CertificateFiles } from "../../model/proxy.ts";
+import type { CertificateFiles, LocalServer } from "../../model/proxy.ts";
 
 /** Offered to clients of a server that ends TLS. */
 const ALPN = ["h2", "http/1.1"];
@@ -56,7 +56,7 @@ export function serverTls(tls: ServerTLSSettings, surroundings: ServerTlsSurroun
 export interface ServerTlsSurroundings {
   readonly mesh: MeshConfig | undefined;
   /** An agent beside the proxy serves it certificates. */
-  readonly agent: boolean;
+  readonly agent: LocalServer;
   /** What stands in for the proxy's certificate of the mesh. */
   readonly files: CertificateFiles | undefined;
   /** Who has the credentials that the control plane does not have. */

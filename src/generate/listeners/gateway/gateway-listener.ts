@@ -6,7 +6,7 @@ import type { ListenerInput } from "../../../envoy/listener/listener.ts";
 import type { CredentialHolder } from "../../../envoy/tls/index.ts";
 import type { MeshConfig } from "../../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import { ServerTLSSettings_TLSmode as Mode } from "../../../gen/istio/networking/v1alpha3/shared_pb.js";
-import type { CertificateFiles } from "../../../model/proxy.ts";
+import type { CertificateFiles, LocalServer } from "../../../model/proxy.ts";
 import type { GatewayPort, GatewayServer, GenerateContext, ResolvedVirtualService } from "../../context.ts";
 import { extensionsAt } from "../../extensions/chain-extensions.ts";
 import { byRoutes, type Client, type Forwarding } from "../l4-routes.ts";
@@ -22,7 +22,7 @@ export interface GatewayListenerParts {
   readonly ctx: Pick<GenerateContext, "registry" | "lookups">;
   readonly client: Client;
   readonly families: Families;
-  readonly hasIdentity: boolean;
+  readonly hasIdentity: LocalServer;
   /** A certificate in files that stands in for the mesh's. */
   readonly serverFiles: CertificateFiles | undefined;
   /** Who has the credentials that the control plane does not have. */

@@ -2,7 +2,7 @@ import { contentHash } from "../../../base/hash.ts";
 import type { Query } from "../../../engine/index.ts";
 import type { ListenerInput } from "../../../envoy/listener/listener.ts";
 import type { CredentialHolder } from "../../../envoy/tls/index.ts";
-import type { CertificateFiles, ProxyView } from "../../../model/proxy.ts";
+import type { CertificateFiles, LocalServer, ProxyView } from "../../../model/proxy.ts";
 import type { Encoded, ResourceSet } from "../../../wire/encoded.ts";
 import type { GatewayPort, GatewayQuery } from "../../context.ts";
 import { gatewayQueryOf } from "../../lookups/merged-gateway.ts";
@@ -23,7 +23,7 @@ interface GatewayTraits {
   readonly query: GatewayQuery;
   readonly families: Families;
   readonly unprivileged: boolean;
-  readonly hasIdentity: boolean;
+  readonly hasIdentity: LocalServer;
   readonly serverFiles: CertificateFiles | undefined;
   readonly credentialSocket: boolean;
   readonly bootstrapPorts: readonly number[];

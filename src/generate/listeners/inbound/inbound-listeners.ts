@@ -7,7 +7,7 @@ import type { ListenerInput } from "../../../envoy/listener/listener.ts";
 import { type DownstreamTlsInput, INBOUND_CIPHERS, ownNames } from "../../../envoy/tls/index.ts";
 import { type MeshConfig, MeshConfig_TLSConfig_TLSProtocol as MeshTls } from "../../../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import { isHttp2 } from "../../../model/protocol.ts";
-import type { CertificateFiles, Interception } from "../../../model/proxy.ts";
+import type { CertificateFiles, Interception, LocalServer } from "../../../model/proxy.ts";
 import { extensionsAt } from "../../extensions/chain-extensions.ts";
 import { withoutOverlaps } from "../overlaps.ts";
 import { INBOUND_PORT } from "../reserved-ports.ts";
@@ -35,7 +35,7 @@ export interface InboundParts {
 export interface OwnCertificate {
   readonly files: CertificateFiles | undefined;
   /** An agent serves what is in files. */
-  readonly agent: boolean;
+  readonly agent: LocalServer;
 }
 
 /** The listener that all incoming connections are redirected to, and those a Sidecar wants on ports of their own. */

@@ -1,7 +1,7 @@
 import { contentHash } from "../../../base/hash.ts";
 import type { Query } from "../../../engine/index.ts";
 import { standsAlone } from "../../../envoy/tls/index.ts";
-import type { CertificateFiles, ProxyView } from "../../../model/proxy.ts";
+import type { CertificateFiles, LocalServer, ProxyView } from "../../../model/proxy.ts";
 import type { Encoded } from "../../../wire/encoded.ts";
 import type { ListenerTools } from "../listener-source.ts";
 import { boundFamilies, canonical, type Families, familiesOf, type SettingsTraits } from "../traits.ts";
@@ -15,7 +15,7 @@ export interface InboundTraits {
   readonly settings: SettingsTraits;
   readonly families: Families;
   readonly labels: Readonly<Record<string, string>>;
-  readonly hasIdentity: boolean;
+  readonly hasIdentity: LocalServer;
   readonly serverFiles: CertificateFiles | undefined;
   readonly exactBalance: boolean;
 }
