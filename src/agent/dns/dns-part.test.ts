@@ -14,8 +14,7 @@ import { dnsProxy } from "./dns-part.ts";
 async function serves(
   type: AgentProxyType,
   metadata: Readonly<Record<string, string>>,
-  host = "127.0.0.1",
-  asked = host,
+  { host = "127.0.0.1", asked = host }: { readonly host?: string; readonly asked?: string } = {},
 ): Promise<boolean> {
   const [port, baseDir, end] = [await freePort(), await tempDir(), new AbortController()];
   onTestFinished(() => end.abort());
@@ -57,9 +56,9 @@ describe("names", () => {
   });
 
   it("are answered on every address where none is said, and on loopback where that is", async () => {
-    expect(await serves("sidecar", { DNS_CAPTURE: "true" }, "", "127.0.0.9")).toBe(true);
-    expect(await serves("sidecar", { DNS_CAPTURE: "true" }, "localhost", "127.0.0.1")).toBe(true);
-    expect(await serves("sidecar", { DNS_CAPTURE: "true" }, "localhost", "127.0.0.9")).toBe(false);
+    expect(await serves("sidecar", { DNS_CAPTURE: "true" }, { host: "", asked: "127.0.0.9" })).toBe(true);
+    expect(await serves("sidecar", { DNS_CAPTURE: "true" }, { host: "localhost", asked: "127.0.0.1" })).toBe(true);
+    expect(await serves("sidecar", { DNS_CAPTURE: "true" }, { host: "localhost", asked: "127.0.0.9" })).toBe(false);
   });
 
   it("are answered at gateways where a server is asked for, since gateways capture nothing", async () => {

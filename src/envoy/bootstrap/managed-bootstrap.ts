@@ -12,6 +12,7 @@ import {
   ApiVersion,
   type ConfigSourceSchema,
 } from "../../gen/envoy/config/core/v3/config_source_pb.js";
+import type { Listener } from "../../gen/envoy/config/listener/v3/listener_pb.js";
 import { FileAccessLogSchema } from "../../gen/envoy/extensions/access_loggers/file/v3/file_pb.js";
 import { InternalListenerSchema } from "../../gen/envoy/extensions/bootstrap/internal_listener/v3/internal_listener_pb.js";
 import { LeastRequestSchema } from "../../gen/envoy/extensions/load_balancing_policies/least_request/v3/least_request_pb.js";
@@ -87,7 +88,6 @@ const DYNAMIC = {
 /** Builds it. Pure: equal inputs give equal bytes, so proxies that agree share it. */
 export function buildManagedBootstrap(input: ManagedBootstrapInput): Bootstrap {
   const { families } = input;
-  const everywhere = everywhereOf(families);
   const tracing = defaultTracer(input.services);
   return create(BootstrapSchema, {
     // The agent takes it out again: it has a node of its own.
@@ -119,24 +119,7 @@ export function buildManagedBootstrap(input: ManagedBootstrapInput): Bootstrap {
         ...remoteClusters(input.services, families),
         ...(input.selfDiscovery ? [SELF_DISCOVERY] : []),
       ],
-      listeners: [
-        ...(input.prometheusPort === 0
-          ? []
-          : [
-              metricsListener({
-                addresses: input.metricsLocally ? loopbacksOf(families) : everywhere,
-                port: input.prometheusPort,
-                compressed: input.statsCompression,
-              }),
-            ]),
-        ...(input.secureMetricsPort === 0 ? [] : [secureMetricsListener({ addresses: everywhere, port: input.secureMetricsPort })]),
-        ...(input.secureMergedMetricsPort === 0
-          ? []
-          : [secureMergedMetricsListener({ addresses: everywhere, port: input.secureMergedMetricsPort })]),
-        ...(input.readinessPort === 0
-          ? []
-          : [readinessThroughEnvoy({ addresses: everywhere, port: input.readinessPort, proxyProtocol: input.readinessProxyProtocol })]),
-      ],
+      listeners: listenersOf(input),
     },
     statsSinks: [...statsSinks(input.services)],
     ...(tracing !== undefined && { tracing }),
@@ -156,6 +139,29 @@ export function buildManagedBootstrap(input: ManagedBootstrapInput): Bootstrap {
     },
     deferredStatOptions: { enableDeferredCreationStats: true },
   });
+}
+
+/** Those that Envoy has before anything is asked for: metrics and readiness. */
+function listenersOf(input: ManagedBootstrapInput): Listener[] {
+  const everywhere = everywhereOf(input.families);
+  return [
+    ...(input.prometheusPort === 0
+      ? []
+      : [
+          metricsListener({
+            addresses: input.metricsLocally ? loopbacksOf(input.families) : everywhere,
+            port: input.prometheusPort,
+            compressed: input.statsCompression,
+          }),
+        ]),
+    ...(input.secureMetricsPort === 0 ? [] : [secureMetricsListener({ addresses: everywhere, port: input.secureMetricsPort })]),
+    ...(input.secureMergedMetricsPort === 0
+      ? []
+      : [secureMergedMetricsListener({ addresses: everywhere, port: input.secureMergedMetricsPort })]),
+    ...(input.readinessPort === 0
+      ? []
+      : [readinessThroughEnvoy({ addresses: everywhere, port: input.readinessPort, proxyProtocol: input.readinessProxyProtocol })]),
+  ];
 }
 
 const INTERNAL_LISTENER = create(InternalListenerSchema, { bufferSizeKb: 64 });
