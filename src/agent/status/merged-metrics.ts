@@ -1,6 +1,5 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { pipeline, type Readable } from "node:stream";
-import { createGunzip } from "node:zlib";
 import type { Clock } from "../../base/clock.ts";
 import { messageOf } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
@@ -116,7 +115,7 @@ const encodingOf = ({ headers }: IncomingMessage): string => (headers["content-e
 
 /** Nobody is asked to pack what does not leave the machine, but some do so anyway. */
 function unpacked(body: IncomingMessage): Readable {
-  return PACKED.includes(encodingOf(body)) ? pipeline(body, createGunzip(), () => {}) : body;
+  return PACKED.includes(encodingOf(body)) ? pipeline(body, process.getBuiltinModule("node:zlib").createGunzip(), () => {}) : body;
 }
 
 /** Waits until the client has taken enough. */

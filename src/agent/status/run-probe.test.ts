@@ -1,9 +1,17 @@
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer, type IncomingHttpHeaders, type IncomingMessage, type ServerResponse } from "node:http";
-import { createServer as createHttp2 } from "node:http2";
+import {
+  createServer as createHttp2,
+  createSecureServer as createHttp2Tls,
+  type Http2ServerRequest,
+  type Http2ServerResponse,
+} from "node:http2";
+import { createServer as createHttps } from "node:https";
 import { type AddressInfo, createServer as createTcp, type Server } from "node:net";
+import type { TLSSocket } from "node:tls";
 import { describe, it, onTestFinished } from "vitest";
+import { createCertificateIssuer } from "../../../test/support/certificates.ts";
 import { freePort } from "../../../test/support/ports.ts";
 import { systemClock } from "../../base/clock.ts";
 import { readAppProbes } from "./app-probes.ts";
@@ -44,6 +52,36 @@ async function health(answer: Buffer | number): Promise<{ readonly port: number;
 }
 
 describe("probes of the application", () => {
+  it("over TLS are in the HTTP that the server speaks, whatever its certificate, under the name of their host", async () => {
+    const issuer = await createCertificateIssuer("somebody");
+    const { cert, key } = await issuer.issue("DNS:other.test");
+    const names: unknown[] = [];
+    const handle = (request: IncomingMessage | Http2ServerRequest, response: ServerResponse | Http2ServerResponse): void => {
+      const socket = "stream" in request ? request.stream.session?.socket : request.socket;
+      names.push((socket as TLSSocket | undefined)?.servername);
+      (response as ServerResponse)
+        .writeHead(request.url === "/gone" ? 302 : 503, { location: "/there" })
+        .end(`${request.httpVersion} ${request.headers["x-own"]}`);
+    };
+    for (const [version, server] of [
+      ["2.0", createHttp2Tls({ cert, key }, handle)],
+      ["2.0", createHttp2Tls({ cert, key, allowHTTP1: true }, handle)],
+      ["1.1", createHttps({ cert, key }, handle)],
+    ] as const) {
+      const port = await listen(server as unknown as Server);
+      const httpGet = { path: "/gone", port, scheme: "HTTPS", httpHeaders: [{ name: "X-Own", value: "1" }] };
+      const answer = await probe({ httpGet }, { host: "mine.test" });
+      assert.deepEqual(answer, { status: 503, body: `${version} 1` });
+    }
+    assert.deepEqual(new Set(names), new Set(["mine.test"]));
+  });
+
+  it("over TLS end where nobody answers in time", async () => {
+    const port = await listen(createTcp(() => {}));
+    const { status, body } = await probe({ httpGet: { path: "/", port, scheme: "HTTPS" }, timeoutSeconds: 1 });
+    assert.deepEqual([status, body], [500, "the application did not answer in time\n"]);
+  });
+
   it("over HTTP give its status and the beginning of its answer, and show it the kubelet's headers and the probe's", async () => {
     let seen: IncomingMessage | undefined;
     const port = await app((request, response) => {

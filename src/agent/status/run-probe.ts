@@ -1,13 +1,14 @@
-import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
+import type { IncomingHttpHeaders } from "node:http";
 import { connect } from "node:net";
+import type { Readable } from "node:stream";
 import { hostPort } from "../../base/address.ts";
 import type { Clock } from "../../base/clock.ts";
 import { messageOf } from "../../base/errors.ts";
 import { textField } from "../../wire/field-writer.ts";
 import { GrpcError, openGrpcChannel } from "../../wire/grpc-channel.ts";
 import { GRPC_STATUS } from "../../wire/grpc-status.ts";
-import { request } from "../node-http.ts";
 import type { AppProbe } from "./app-probes.ts";
+import { askOverTls, askPlainly, type ProbeAnswer } from "./probe-call.ts";
 
 export interface ProbeTarget {
   /** Where the application is: the workload's address, as the kubelet would call it. */
@@ -89,40 +90,33 @@ interface Got extends ProbeResult {
 
 function get({ url, headers, from, leftMs, clock }: Get): Promise<Got> {
   return new Promise((resolve, reject) => {
-    const options = {
-      headers,
-      agent: false as const,
+    const late = new AbortController();
+    const cancel = clock.after(Math.max(1, leftMs), () => late.abort(new Error("the application did not answer in time")));
+    const call = {
       host: url.hostname.replace(/^\[|\]$/g, ""),
-      port: url.port,
+      port: Number(url.port) || (url.protocol === "https:" ? 443 : 80),
       path: `${url.pathname}${url.search}`,
+      headers,
       ...(from !== undefined && { localAddress: from }),
+      signal: late.signal,
     };
-    const take = (response: IncomingMessage): void => {
-      readSome(response, (body) => {
+    const take = ({ status, location, body, close }: ProbeAnswer): void =>
+      readSome(body, (text) => {
         cancel();
-        sent.destroy();
-        const status = response.statusCode ?? FAILED;
-        const location = status >= 300 && status < 400 ? response.headers.location : undefined;
-        resolve({ status: status >= 300 && status < 400 && location === undefined ? 200 : status, body, location });
+        close();
+        const isRedirect = status >= 300 && status < 400;
+        resolve({ status: isRedirect && location === undefined ? 200 : status, body: text, location: isRedirect ? location : undefined });
       });
-    };
-    // The kubelet does not verify certificates of probes either.
-    const sent =
-      url.protocol === "https:"
-        ? process.getBuiltinModule("node:https").request({ ...options, rejectUnauthorized: false }, take)
-        : request(options, take);
-    const cancel = clock.after(Math.max(1, leftMs), () => sent.destroy(new Error("the application did not answer in time")));
-    sent
-      .on("error", (error) => {
-        cancel();
-        reject(error);
-      })
-      .end();
+    const asked = url.protocol === "https:" ? askOverTls(call) : askPlainly(call);
+    asked.then(take, (error: unknown) => {
+      cancel();
+      reject(late.signal.aborted ? late.signal.reason : error);
+    });
   });
 }
 
 /** Waits for the end of the body, or for as much of it as is passed on. */
-function readSome(response: IncomingMessage, done: (body: string) => void): void {
+function readSome(response: Readable, done: (body: string) => void): void {
   const parts: Buffer[] = [];
   let size = 0;
   const end = (): void => done(Buffer.concat(parts).subarray(0, LARGEST_BODY).toString("utf8"));
