@@ -157,6 +157,9 @@ describe("the agent's SDS server", () => {
   it("serves its own where others are asked for on the same stream, and never takes a name of somebody else for a file", async () => {
     const rig = await startRig();
     await writeFile(join(rig.home, "ca"), "FILE");
+    // What is left of the name without the beginning that names of files have.
+    await mkdir(join(rig.home, ":/default"), { recursive: true });
+    await writeFile(join(rig.home, ":/default/ca"), "NOT THIS");
     const { secrets } = ask(rig, "kubernetes://default/ca", "default", "file-root:ca");
     await eventually("both", async () => secrets.length >= 2);
     expect(secrets.map(({ name }) => name).sort()).toEqual(["default", "file-root:ca"]);
