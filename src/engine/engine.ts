@@ -5,6 +5,7 @@ import { PinningLease } from "./lease.ts";
 import { Failure, type Family, familyOf } from "./nodes.ts";
 import { Overlay } from "./overlay.ts";
 import { inputsBelow } from "./provenance.ts";
+import { SharedReads } from "./reads.ts";
 import { collectStats } from "./stats.ts";
 import type { Engine, EngineOptions, OverlayChange, Query, QueryDef, Result, Table, TableDef } from "./types.ts";
 import { WriteLog } from "./write-log.ts";
@@ -12,6 +13,7 @@ import { WriteLog } from "./write-log.ts";
 /** Makes an engine: an empty set of inputs and queries. Engines share nothing. */
 export function createEngine(options: EngineOptions = {}): Engine {
   const graph = new Graph(options.recheck === true);
+  const reads = new SharedReads(graph);
   const log = new WriteLog(graph);
   const tables = new Map<string, InputTable<unknown>>();
   const families = new Map<string, Family>();
@@ -57,7 +59,7 @@ export function createEngine(options: EngineOptions = {}): Engine {
     get revision() {
       return graph.revision;
     },
-    lease: (label) => new PinningLease(graph, label),
+    lease: (label) => new PinningLease(graph, reads, label),
     sweep: (limit = Number.POSITIVE_INFINITY) => graph.sweep(limit),
     provenance(of, key) {
       graph.assertIdle("provenance");

@@ -33,6 +33,8 @@ export class Graph {
   /** Distinguishes the reads of one run from another's. */
   #activeRun = 0;
   #runs = 0;
+  /** Nodes made so far. */
+  #made = 0;
   #rechecking = 0;
   #garbage: (QueryNode | InputNode)[] = [];
   readonly #stack = new CallStack<QueryNode>();
@@ -162,7 +164,7 @@ export class Graph {
     const id = family.intern(key);
     const known = family.nodes.get(id);
     if (known !== undefined) return known;
-    const node = new QueryNode(family, key, id);
+    const node = new QueryNode(family, { key, id, serial: ++this.#made });
     family.nodes.set(id, node);
     this.suspect(node);
     return node;

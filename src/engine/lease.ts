@@ -1,64 +1,50 @@
 import type { Graph } from "./graph.ts";
 import { Failure, type QueryNode, RUNNING, STALE } from "./nodes.ts";
+import { Reads, type Result, type SharedReads } from "./reads.ts";
 import type { Lease } from "./types.ts";
-
-/** What was read at top level: results with what they were, and whether that was all. */
-interface Reads {
-  /** Each result once, in the order of first reads. A list, since it is looked at at every change, and that is to leave no garbage behind. */
-  readonly results: Result[];
-  /** The same by node where there are many: for the few that most leases hold a look through the list is enough, and there are thousands of leases. */
-  byNode: Map<QueryNode, Result> | undefined;
-  complete: boolean;
-  /** The revision at which all of it was last seen to be as it was. */
-  currentAt: number;
-}
-
-interface Result {
-  readonly node: QueryNode;
-  outcome: unknown;
-}
-
-const noReads = (complete: boolean): Reads => ({ results: [], byNode: undefined, complete, currentAt: -1 });
-
-const FEW = 16;
 
 /** A set of pinned nodes. A node is pinned as it is read, so a sweep meanwhile is safe. A class, since each proxy has several for each type. */
 export class PinningLease implements Lease {
   readonly label: string;
   readonly #graph: Graph;
-  #held = noReads(false);
+  readonly #shared: SharedReads;
+  #held = new Reads(false);
 
-  constructor(graph: Graph, label: string) {
+  constructor(graph: Graph, shared: SharedReads, label: string) {
     this.#graph = graph;
+    this.#shared = shared;
     this.label = label;
   }
 
   run<T>(fn: () => T): T {
-    const now = noReads(true);
+    const now = new Reads(true);
     try {
       return this.#collecting(now, fn);
     } finally {
       const before = this.#held; // looked up only now: `fn` may have used this lease itself
-      this.#held = now;
-      this.#unpin(before);
+      this.#held = this.#shared.take(now);
+      this.#shared.leave(before);
     }
   }
 
   extend<T>(fn: () => T): T {
+    this.#held = this.#shared.ownCopy(this.#held);
     return this.#collecting(this.#held, fn);
   }
 
   release(): void {
     const before = this.#held;
-    this.#held = noReads(false);
-    this.#unpin(before);
+    this.#held = new Reads(false);
+    this.#shared.leave(before);
   }
 
   renewed(): unknown {
-    const changed = this.#held.complete ? changedLast(this.#held.results) : undefined;
-    if (changed === undefined) return undefined;
-    changed.outcome = changed.node.outcome;
-    return changed.outcome;
+    const before = this.#held;
+    const last = before.complete ? changedLast(before.results) : undefined;
+    if (last === undefined) return undefined;
+    this.#held = this.#shared.successor(before, last.node);
+    this.#shared.leave(before);
+    return last.node.outcome;
   }
 
   *refresh(): Iterable<void> {
@@ -84,10 +70,6 @@ export class PinningLease implements Lease {
     this.#graph.assertIdle("lease ", this.label);
     return collect(this.#graph, into, fn);
   }
-
-  #unpin({ results }: Reads): void {
-    for (const { node } of results) if (--node.pins === 0) this.#graph.suspect(node);
-  }
 }
 
 /** Notes and pins what `fn` reads. What is read of inputs, or not to the end, is not noted: then it is not all. */
@@ -110,21 +92,9 @@ function collect<T>(graph: Graph, into: Reads, fn: () => T): T {
 }
 
 function note(into: Reads, node: QueryNode): void {
-  const known = find(into, node);
-  if (known !== undefined) {
-    known.outcome = node.outcome;
-    return;
-  }
-  const result = { node, outcome: node.outcome };
-  node.pins++;
-  into.results.push(result);
-  into.byNode?.set(node, result);
-}
-
-function find(reads: Reads, node: QueryNode): Result | undefined {
-  if (reads.results.length < FEW) return reads.results.find((result) => result.node === node);
-  reads.byNode ??= new Map(reads.results.map((result) => [result.node, result]));
-  return reads.byNode.get(node);
+  const known = into.find(node);
+  if (known === undefined) into.add(node);
+  else known.outcome = node.outcome;
 }
 
 /** Whether a result has changed, or may turn out to. */

@@ -1,6 +1,9 @@
+import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import { holds } from "../../test/support/holds.ts";
 import { createEngine } from "./engine.ts";
 import { itemEngine } from "./item-engine.ts";
+import type { Lease } from "./types.ts";
 
 describe("leases", () => {
   it("keep what they reach; the rest is forgotten and computed anew when asked", () => {
@@ -108,6 +111,95 @@ describe("leases", () => {
     for (let i = 0; i < 10; i++) top(String(i));
     expect([engine.sweep(8), engine.sweep(8), engine.sweep(8), engine.sweep(8)]).toEqual([8, 8, 4, 0]);
     expect(engine.stats().nodes).toBe(0);
+  });
+
+  it("that read the same stay on their own: what one does is not done to another", () => {
+    const { engine, items, define } = itemEngine();
+    const parity = define("parity", (key) => (items.get(key)?.n ?? 0) % 2);
+    const other = define("other", (key) => key.length);
+    const [one, two, third] = [engine.lease("one"), engine.lease("two"), engine.lease("third")];
+    for (const lease of [one, two, third]) lease.run(() => parity("a"));
+    third.release();
+    items.set("a", { ns: "x", n: 1 });
+    for (const _ of one.refresh());
+    expect([one.current, two.current, third.current]).toEqual([false, false, false]);
+    expect([one.renewed(), one.current, two.current]).toEqual([1, true, false]);
+    expect([two.renewed(), two.current, third.renewed()]).toEqual([1, true, undefined]);
+    two.extend(() => other("b"));
+    one.release();
+    expect(engine.sweep()).toBe(0);
+    two.release();
+    expect(engine.sweep()).toBe(2);
+  });
+
+  it("that are renewed one after the other hold what is so when each is", () => {
+    const { engine, items, define } = itemEngine();
+    const value = define("value", (key) => items.get(key)?.n ?? 0);
+    const [one, two] = [engine.lease("one"), engine.lease("two")];
+    const change = (n: number): void => {
+      items.set("a", { ns: "x", n });
+      for (const _ of one.refresh());
+      for (const _ of two.refresh());
+    };
+    for (const lease of [one, two]) lease.run(() => value("a"));
+    change(1);
+    expect(one.renewed()).toBe(1);
+    change(2);
+    expect([two.renewed(), two.current, one.current]).toEqual([2, true, false]);
+    for (const lease of [one, two]) lease.run(() => value("a"));
+    change(3);
+    expect(one.renewed()).toBe(3);
+    one.release();
+    expect(two.renewed()).toBe(3);
+    expect([engine.sweep(), two.current]).toEqual([0, true]);
+  });
+
+  it("hold, together, exactly what each of them asked for, whatever is done to them", () => {
+    const step = fc.record({
+      lease: fc.nat(2),
+      keys: fc.array(fc.constantFrom("a", "b"), { minLength: 1, maxLength: 2 }),
+      how: fc.constantFrom("run", "extend", "release", "renew", "write"),
+      n: fc.nat(2),
+      sweeps: fc.boolean(),
+    });
+    holds(
+      fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
+        const { engine, items, define } = itemEngine();
+        const value = define("value", (key) => items.get(key)?.n ?? 0);
+        const held = [0, 1, 2].map((index) => ({
+          lease: engine.lease(`lease ${index}`),
+          seen: new Map<string, number>(),
+          complete: false,
+        }));
+        for (const { lease: index, keys, how, n, sweeps } of steps) {
+          const one = held[index];
+          if (one === undefined) continue;
+          const { lease, seen } = one;
+          const ask = (): void => {
+            for (const key of keys) seen.set(key, value(key));
+          };
+          if (how === "run" || how === "release") seen.clear();
+          if (how === "run") lease.run(ask);
+          else if (how === "extend") lease.extend(ask);
+          else if (how === "release") lease.release();
+          else if (how === "write") for (const key of keys) items.set(key, { ns: "x", n });
+          else renew(one);
+          if (how === "run" || how === "release") one.complete = how === "run";
+          const now = new Map(["a", "b"].map((key) => [key, value(key)]));
+          for (const { lease: each, seen: was, complete } of held)
+            expect(each.current).toBe(complete && [...was].every(([key, then]) => now.get(key) === then));
+          if (!sweeps) continue;
+          engine.sweep();
+          expect(engine.stats().nodes).toBe(new Set(held.flatMap((each) => [...each.seen.keys()])).size);
+        }
+      }),
+      { numRuns: 500 },
+    );
+    function renew({ lease, seen }: { readonly lease: Lease; readonly seen: Map<string, number> }): void {
+      const last = [...seen.keys()].at(-1);
+      const renewed = lease.renewed();
+      if (last !== undefined && typeof renewed === "number") seen.set(last, renewed);
+    }
   });
 
   it("may not be used, nor may sweep, inside a query", () => {

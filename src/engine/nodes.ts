@@ -85,6 +85,8 @@ export class QueryNode implements ReactiveNode {
   readonly family: Family;
   readonly key: unknown;
   readonly id: unknown;
+  /** Tells it from the others of its graph. */
+  readonly serial: number;
   outcome: unknown = UNSET;
   /** How many leases hold it directly. */
   pins = 0;
@@ -93,10 +95,11 @@ export class QueryNode implements ReactiveNode {
   /** The members of the cycle it is on; it then depends on all that they read, see `Graph`. */
   cycle: readonly QueryNode[] | undefined;
 
-  constructor(family: Family, key: unknown, id: unknown) {
+  constructor(family: Family, { key, id, serial }: Pick<QueryNode, "key" | "id" | "serial">) {
     this.family = family;
     this.key = key;
     this.id = id;
+    this.serial = serial;
   }
 
   get label(): string {

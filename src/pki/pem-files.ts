@@ -93,8 +93,8 @@ export function followPemFiles({ directory, names, clock, since, changed }: Foll
 async function traceOf(directory: string, names: readonly string[]): Promise<string> {
   const traces = await Promise.all(
     names.map((name) =>
-      stat(join(directory, name), { bigint: true }).then(
-        ({ dev, ino, size, ctimeNs }) => `${dev} ${ino} ${size} ${ctimeNs}`,
+      stat(join(directory, name), { bigint: true, throwIfNoEntry: false }).then(
+        (found) => (found === undefined ? "absent" : `${found.dev} ${found.ino} ${found.size} ${found.ctimeNs}`),
         (error: unknown) => (isAbsence(error) ? "absent" : messageOf(error)),
       ),
     ),

@@ -44,52 +44,96 @@ interface Answer {
   readonly set: ResourceSet;
 }
 
+/** What is kept of one proxy. */
+interface KeptProxy {
+  readonly seen: Seen;
+  /** By the number of the provider. */
+  readonly held: (Held | undefined)[];
+}
+
+/** What is kept of proxies, by their ids. Whoever asks for one mostly asks for it again at once, for the next type. */
+class KeptProxies {
+  readonly #engine: Engine;
+  readonly #byId = new Map<string, KeptProxy>();
+  #lastId: string | undefined;
+  #last: KeptProxy | undefined;
+
+  constructor(engine: Engine) {
+    this.#engine = engine;
+  }
+
+  of(id: string): KeptProxy {
+    if (this.#last !== undefined && this.#lastId === id) return this.#last;
+    let kept = this.#byId.get(id);
+    if (kept === undefined) {
+      kept = { seen: { lease: this.#engine.lease("of a proxy's view"), facts: undefined, view: undefined }, held: [] };
+      this.#byId.set(id, kept);
+    }
+    this.#lastId = id;
+    this.#last = kept;
+    return kept;
+  }
+
+  all(): Iterable<KeptProxy> {
+    return this.#byId.values();
+  }
+
+  release(connected: ReadonlySet<string>): void {
+    for (const [id, { seen, held }] of this.#byId) {
+      if (connected.has(id)) continue;
+      seen.lease.release();
+      for (const one of held) {
+        one?.lease.release();
+        one?.preparing.release();
+      }
+      this.#byId.delete(id);
+    }
+    this.#last = undefined;
+  }
+}
+
 /**
  * One lease per proxy and type: a new answer replaces what the old one held. Most changes concern few types, so most questions are put again with
  * nothing changed: then the last answer counts, and nothing is looked up for it.
  */
 export function leaseProviders(engine: Engine, providers: readonly ResourceProvider[]): ProxyLeases {
-  const byType = new Map(providers.map(({ typeUrl }) => [typeUrl, new Map<string, Held>()]));
-  const seenOf = new Map<string, Seen>();
+  const proxies = new KeptProxies(engine);
   return {
     view(proxy, facts, viewed) {
-      const seen = seenOf.get(proxy) ?? { lease: engine.lease("of a proxy's view"), facts: undefined, view: undefined };
-      seenOf.set(proxy, seen);
+      const { seen } = proxies.of(proxy);
       if (seen.view !== undefined && seen.facts === facts && seen.lease.current) return seen.view;
       const view = seen.lease.run(viewed);
       Object.assign(seen, { facts, view });
       return view;
     },
-    providers: providers.map((provider) => leased(engine, provider, byType.get(provider.typeUrl) ?? new Map())),
-    release(connected) {
-      for (const byProxy of byType.values()) {
-        for (const [proxy, { lease, preparing }] of byProxy) {
-          if (connected.has(proxy)) continue;
-          for (const one of [lease, preparing]) one.release();
-          byProxy.delete(proxy);
-        }
-      }
-      for (const [proxy, { lease }] of seenOf) {
-        if (connected.has(proxy)) continue;
-        lease.release();
-        seenOf.delete(proxy);
-      }
-    },
+    providers: providers.map((provider, number) => leased(provider, heldBy(engine, proxies, { provider, number }))),
+    release: (connected) => proxies.release(connected),
     sharing: () =>
-      new Map([...byType].map(([typeUrl, byProxy]) => [typeUrl, sharingOf([...byProxy.values()].map(({ answer }) => answer?.set))])),
+      new Map(
+        providers.map(({ typeUrl }, number) => [typeUrl, sharingOf([...proxies.all()].map(({ held }) => held[number]?.answer?.set))]),
+      ),
+  };
+}
+
+/** What is held of one type for a proxy. */
+function heldBy(
+  engine: Engine,
+  proxies: KeptProxies,
+  { provider: { typeUrl }, number }: { readonly provider: ResourceProvider; readonly number: number },
+): (proxy: string) => Held {
+  return (proxy) => {
+    const { held } = proxies.of(proxy);
+    const known = held[number];
+    if (known !== undefined) return known;
+    const made = { lease: engine.lease(typeUrl), preparing: engine.lease(typeUrl), answer: undefined };
+    while (held.length < number) held.push(undefined); // so that it has no holes
+    held[number] = made;
+    return made;
   };
 }
 
 /** One provider, whose answers to each proxy are held by a lease of their own. */
-function leased(engine: Engine, provider: ResourceProvider, byProxy: Map<string, Held>): ResourceProvider {
-  const heldOf = (proxy: string): Held => {
-    let held = byProxy.get(proxy);
-    if (held === undefined) {
-      held = { lease: engine.lease(provider.typeUrl), preparing: engine.lease(provider.typeUrl), answer: undefined };
-      byProxy.set(proxy, held);
-    }
-    return held;
-  };
+function leased(provider: ResourceProvider, heldOf: (proxy: string) => Held): ResourceProvider {
   return {
     ...provider,
     isPrepared(view, wanted) {

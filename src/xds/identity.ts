@@ -24,6 +24,11 @@ export class Identity {
     return this.#view;
   }
 
+  /** Who it is has been worked out from the latest inputs. */
+  get isCurrent(): boolean {
+    return !this.#isOld && this.#view !== undefined;
+  }
+
   /** Inputs changed: who the proxy is has to be asked again. */
   age(): void {
     this.#isOld = true;

@@ -131,9 +131,11 @@ export class PushQueue<S extends Served = Served> {
   }
 
   #begin(lane: TurnLane): Turn<S> | undefined {
-    const [stream] = this.#lanes[lane];
+    const waiting = this.#lanes[lane];
+    if (waiting.size === 0) return undefined; // most are, and each is asked between any two turns
+    const [stream] = waiting;
     if (stream === undefined) return undefined;
-    this.#lanes[lane].delete(stream);
+    waiting.delete(stream);
     return { stream, lane, steps: this.#start(stream, lane) };
   }
 

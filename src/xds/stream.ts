@@ -115,7 +115,7 @@ export class XdsStream implements DiscoveryStreamEvents {
 
   /** Tells a client that came back and goes on to need nothing that it is served, in so many words. */
   greet(now: number): void {
-    if (this.#stream.variant === "sotw" || now - this.#openedAt < this.#deps.settings.greetAfterMs) return;
+    if (this.#known || this.#stream.variant === "sotw" || now - this.#openedAt < this.#deps.settings.greetAfterMs) return;
     if (!this.#channels.areSettledInSilence) return;
     this.#channels.greet();
     this.#continue();
@@ -231,6 +231,7 @@ export class XdsStream implements DiscoveryStreamEvents {
   /** Whether we know who is calling, as of the latest inputs. One who may not be what it says is turned away. */
   #knows(node: Uint8Array | undefined): boolean {
     if (!this.#open) return false;
+    if (this.#identity.isCurrent) return true; // asked for each type at each change
     try {
       this.#identity.introduce(node, this.#deps.settings.maxNodeBytes);
       this.#identity.look(this.#stream.peer);
