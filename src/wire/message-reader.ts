@@ -1,4 +1,5 @@
 import { GRPC_STATUS, type GrpcStatus } from "./grpc-status.ts";
+import { Pieces } from "./pieces.ts";
 
 /** Why bytes on a stream are not taken. */
 export interface ReadFault {
@@ -12,8 +13,7 @@ export const MESSAGE_PREFIX_BYTES = 5;
 /** Cuts what comes over a stream into messages. Holds no more than one message of the size allowed, and copies one only if it came in pieces. */
 export class MessageReader {
   readonly #maxBytes: number;
-  #pieces: Buffer[] = [];
-  #held = 0;
+  readonly #pieces = new Pieces();
   /** Bytes needed before there is something to do: a prefix, or a prefix and its message. */
   #wanted = MESSAGE_PREFIX_BYTES;
 
@@ -24,9 +24,8 @@ export class MessageReader {
   /** Takes the next bytes and passes on each message that is complete. After a fault the rest of the stream has no meaning. */
   take(bytes: Buffer, message: (bytes: Buffer) => void): ReadFault | undefined {
     this.#pieces.push(bytes);
-    this.#held += bytes.length;
-    while (this.#held >= this.#wanted) {
-      const held = this.#join();
+    while (this.#pieces.size >= this.#wanted) {
+      const held = this.#pieces.takeAll();
       const length = held.readUInt32BE(1);
       if (held[0] !== 0) return { status: GRPC_STATUS.UNIMPLEMENTED, reason: "compressed messages are not taken" };
       if (length > this.#maxBytes)
@@ -36,26 +35,14 @@ export class MessageReader {
         };
       const end = MESSAGE_PREFIX_BYTES + length;
       if (held.length < end) {
+        this.#pieces.push(held);
         this.#wanted = end;
         return undefined;
       }
-      this.#keep(held.subarray(end));
+      this.#pieces.push(held.subarray(end));
+      this.#wanted = MESSAGE_PREFIX_BYTES;
       message(held.subarray(MESSAGE_PREFIX_BYTES, end));
     }
     return undefined;
-  }
-
-  #join(): Buffer {
-    const [only] = this.#pieces;
-    if (only !== undefined && this.#pieces.length === 1) return only;
-    const joined = Buffer.concat(this.#pieces, this.#held);
-    this.#pieces = [joined];
-    return joined;
-  }
-
-  #keep(rest: Buffer): void {
-    this.#pieces = rest.length === 0 ? [] : [rest];
-    this.#held = rest.length;
-    this.#wanted = MESSAGE_PREFIX_BYTES;
   }
 }

@@ -8,7 +8,17 @@ import { CREATE_CERTIFICATE } from "../../src/ca/certificate-service.ts";
 import { DELTA_METHOD } from "../../src/wire/grpc-server.ts";
 import { CLUSTER_TYPE } from "../../src/wire/type-urls.ts";
 import { holds } from "../support/holds.ts";
-import { continuationFrame, headerBlock, headersFrame, PREFACE, resetFrame, settingsFrame } from "../support/http2-frames.ts";
+import {
+  continuationFrame,
+  FRAME,
+  FRAME_HEAD,
+  headerBlock,
+  headersFrame,
+  http2Frame,
+  PREFACE,
+  resetFrame,
+  settingsFrame,
+} from "../support/http2-frames.ts";
 import { clientCredentials, SERVER_NAME } from "../support/identity.ts";
 import type { Istiod } from "../support/istiod.ts";
 import { startSecureIstiod, tokenFor } from "../support/secure-proxy.ts";
@@ -164,6 +174,31 @@ describe("strangers on the secure port", () => {
     expect(rssMb(istiod.pid())).toBeLessThan(MOST_MEMORY_MB);
   });
 
+  it("who cut what they say into single bytes cost about as much memory as they say", async () => {
+    const istiod = await startSecureIstiod();
+    const served = await friendOf(istiod);
+    const socket = encrypted(istiod);
+    const streams = Array.from({ length: 100 }, (_, index) => 1 + 2 * index);
+    const announced = Buffer.alloc(5);
+    announced.writeUInt32BE(60_000, 1);
+    const begin = streams.flatMap((stream) => [
+      headersFrame(stream, headerBlock(callHeaders(CREATE_CERTIFICATE))),
+      http2Frame({ type: FRAME.data, stream }, announced),
+    ]);
+    const room = roomOn(socket);
+    socket.write(Buffer.concat([PREFACE, settingsFrame(), ...begin]));
+    await room(streams.length * announced.length);
+    for (let said = 0; said < 50_000 && !socket.destroyed; said += 500) {
+      for (const stream of streams) {
+        await room(500);
+        socket.write(Buffer.concat(Array<Buffer>(500).fill(http2Frame({ type: FRAME.data, stream }, Buffer.of(1)))));
+      }
+    }
+    expect(socket.destroyed).toBe(false);
+    expect(rssMb(istiod.pid())).toBeLessThan(MOST_MEMORY_MB);
+    await served();
+  });
+
   it("who connect and say nothing, or next to nothing, are let go", async () => {
     const istiod = await startSecureIstiod({ env: { GRPC_KEEPALIVE_INTERVAL: "1s", GRPC_KEEPALIVE_TIMEOUT: "6s" } });
     const served = await friendOf(istiod);
@@ -196,6 +231,31 @@ describe("strangers on the secure port", () => {
     await served();
   });
 });
+
+/** Resolves each time when so many bytes of content more may be sent on the connection, or when it is closed. */
+function roomOn(socket: Socket): (bytes: number) => Promise<void> {
+  let [left, rest] = [65_535, Buffer.alloc(0)];
+  let granted = Promise.withResolvers<void>();
+  socket.on("data", (chunk: Buffer) => {
+    let bytes = Buffer.concat([rest, chunk]);
+    for (let end = frameEnd(bytes); end <= bytes.length; end = frameEnd(bytes)) {
+      if (bytes[3] === FRAME.windowUpdate && bytes.readUInt32BE(5) === 0) left += bytes.readUInt32BE(FRAME_HEAD);
+      bytes = bytes.subarray(end);
+    }
+    rest = bytes;
+    granted.resolve();
+  });
+  socket.once("close", () => granted.resolve());
+  return async (bytes) => {
+    while (left < bytes && !socket.destroyed) {
+      await granted.promise;
+      granted = Promise.withResolvers<void>();
+    }
+    left -= bytes;
+  };
+}
+
+const frameEnd = (bytes: Buffer): number => (bytes.length < FRAME_HEAD ? Number.POSITIVE_INFINITY : FRAME_HEAD + bytes.readUIntBE(0, 3));
 
 /** Calls a method with a message that says it has so many bytes; gives the gRPC status of the answer. */
 function answerTo(istiod: Istiod, call: { readonly path: string; readonly declared: number }): Promise<string> {

@@ -5,7 +5,7 @@
 export const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
 
 /** Types of frames, and the flags we set or look for. */
-export const FRAME = { data: 0, headers: 1, reset: 3, settings: 4, ping: 6, continuation: 9 } as const;
+export const FRAME = { data: 0, headers: 1, reset: 3, settings: 4, ping: 6, windowUpdate: 8, continuation: 9 } as const;
 export const FRAME_FLAG = { ack: 1, endHeaders: 4 } as const;
 /** Length of a frame's head. */
 export const FRAME_HEAD = 9;

@@ -1,3 +1,4 @@
+import { Pieces } from "../pieces.ts";
 import { FLAG, FRAME, FRAME_HEADER_BYTES, type FrameHead, HTTP2_ERROR, Http2Fault, MAX_FRAME_BYTES } from "./frame.ts";
 
 /** What comes on a connection. A handler may throw `Http2Fault`; one that names a stream leaves the connection as it is. */
@@ -36,7 +37,7 @@ export class FrameReader {
   /** The frame with content that is being passed on. */
   #content: ContentFrame | undefined;
   /** Headers of which more is to come. */
-  #block: { readonly stream: number; readonly last: boolean; readonly parts: Buffer[]; size: number } | undefined;
+  #block: { readonly stream: number; readonly last: boolean; readonly parts: Pieces } | undefined;
 
   constructor(events: FrameEvents) {
     this.#events = events;
@@ -122,7 +123,7 @@ export class FrameReader {
     const inner = (flags & FLAG.PADDED) !== 0 ? unpadded(content) : content;
     const prioritised = (flags & FLAG.PRIORITY) !== 0;
     if (prioritised && inner.length < 5) throw new Http2Fault(HTTP2_ERROR.FRAME_SIZE_ERROR, "headers that are cut off");
-    this.#block = { stream, last: (flags & FLAG.END_STREAM) !== 0, parts: [], size: 0 };
+    this.#block = { stream, last: (flags & FLAG.END_STREAM) !== 0, parts: new Pieces() };
     this.#continueBlock({ stream, flags, type: FRAME.HEADERS, length: inner.length }, prioritised ? inner.subarray(5) : inner);
     if (prioritised && (inner.readUInt32BE(0) & 0x7fffffff) === stream)
       throw new Http2Fault(HTTP2_ERROR.PROTOCOL_ERROR, "a stream that depends on itself", stream);
@@ -132,14 +133,12 @@ export class FrameReader {
     const block = this.#block;
     if (block === undefined) return;
     const complete = (flags & FLAG.END_HEADERS) !== 0;
-    block.size += content.length;
-    if (block.size > MAX_BLOCK_BYTES || (content.length === 0 && !complete))
+    if (block.parts.size + content.length > MAX_BLOCK_BYTES || (content.length === 0 && !complete))
       throw new Http2Fault(HTTP2_ERROR.ENHANCE_YOUR_CALM, "headers that do not come to an end");
-    // Copied, since what it is part of is gone when the next comes.
-    block.parts.push(complete ? content : Buffer.from(content));
+    block.parts.push(content);
     if (!complete) return;
     this.#block = undefined;
-    this.#events.headers(block.stream, block.parts.length === 1 ? content : Buffer.concat(block.parts), block.last);
+    this.#events.headers(block.stream, block.parts.takeAll(), block.last);
   }
 
   /** What is wrong with one stream does not concern the others. */

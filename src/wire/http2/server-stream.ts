@@ -1,4 +1,5 @@
-import { type MessageBytes, messageSize } from "../shared-blocks.ts";
+import { Pieces } from "../pieces.ts";
+import type { MessageBytes } from "../shared-blocks.ts";
 import { HTTP2_ERROR, type Http2Error, Http2Fault, headerFrames, windowUpdateFrame } from "./frame.ts";
 import type { Outbox, SendQueue } from "./outbox.ts";
 import { ReceiveWindow } from "./receive-window.ts";
@@ -32,7 +33,7 @@ export class ServerStream {
   readonly queue: SendQueue;
   readonly #connection: StreamConnection;
   /** Content that came while nobody read; no more than the client may send unasked. */
-  #unread: Buffer[] = [];
+  readonly #unread = new Pieces();
   #events: StreamEvents | undefined;
   #paused = false;
   readonly #window = new ReceiveWindow();
@@ -120,7 +121,7 @@ export class ServerStream {
     this.#count(content.length);
     if (this.#announced !== undefined) this.#announced -= content.length;
     if (last) this.#noteEnd();
-    if (content.length > 0) this.#unread.push(content);
+    this.#unread.push(content);
     this.#passOn();
   }
 
@@ -140,8 +141,8 @@ export class ServerStream {
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#connection.consumed(messageSize(this.#unread));
-    this.#unread = [];
+    this.#connection.consumed(this.#unread.size);
+    this.#unread.clear();
     this.#connection.outbox.close(this.queue);
     this.#events?.closed();
   }
