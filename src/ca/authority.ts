@@ -79,7 +79,7 @@ export function createAuthority(options: AuthorityOptions): Authority {
       keyInfo,
       notBefore: Math.max(now - BACKDATE_MS, certificate.notBefore),
       notAfter,
-      issuer: { key: key.reveal(), name: certificate.subject, keyInfo: certificate.keyInfo },
+      issuer: { key: key.reveal(), name: certificate.subject, keyInfo: certificate.keyInfo, keyId: certificate.keyId },
     });
     return { certificate: writePem("CERTIFICATE", der), ...bundle, notAfter };
   };

@@ -16,7 +16,7 @@ export function makeBridge(old: CaMaterial, next: Certificate, organization: str
     organization,
     notBefore: Math.max(next.notBefore, certificate.notBefore),
     notAfter: Math.min(next.notAfter, old.endsAt),
-    issuer: { key: key.reveal(), name: certificate.subject, keyInfo: certificate.keyInfo },
+    issuer: { key: key.reveal(), name: certificate.subject, keyInfo: certificate.keyInfo, keyId: certificate.keyId },
   });
   return writePem("CERTIFICATE", der);
 }

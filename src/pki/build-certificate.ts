@@ -28,6 +28,8 @@ export interface Issuer {
   /** The issuer's subject as it stands in its certificate, and its key. */
   readonly name?: Uint8Array;
   readonly keyInfo: Uint8Array;
+  /** What its certificate calls its key, where it says so: whoever verifies compares. */
+  readonly keyId?: Uint8Array | undefined;
 }
 
 /** Builds and signs an X.509 v3 certificate (RFC 5280); gives DER. A random 128-bit serial needs no memory of earlier ones. */
@@ -65,14 +67,14 @@ interface SigningParts {
 
 const partsOfIssuers = new WeakMap<Uint8Array, SigningParts>();
 
-function signingParts({ key, keyInfo }: Issuer): SigningParts {
+function signingParts({ key, keyInfo, keyId: named }: Issuer): SigningParts {
   const made = partsOfIssuers.get(keyInfo);
   if (made !== undefined) return made;
   const algorithm = algorithmFor(key);
   const parts = {
     digest: algorithm.digest,
     info: algorithmInfo(algorithm),
-    extension: extension(OID.authorityKeyId, sequence(implicit(0, keyId(keyInfo)))),
+    extension: extension(OID.authorityKeyId, sequence(implicit(0, named ?? keyId(keyInfo)))),
   };
   partsOfIssuers.set(keyInfo, parts);
   return parts;

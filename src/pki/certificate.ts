@@ -13,6 +13,8 @@ export interface Certificate {
   /** Its subject and key as they stand in it. */
   readonly subject: Buffer;
   readonly keyInfo: Buffer;
+  /** By which what it signs names its key (RFC 5280 4.2.1.2); undefined where it does not say. */
+  readonly keyId: Buffer | undefined;
   readonly notBefore: number;
   readonly notAfter: number;
   readonly isCa: boolean;
@@ -70,7 +72,7 @@ export function workloadOf({ names, isCa }: Pick<Certificate, "names" | "isCa">)
   return parseSpiffeId(name.value) ?? "the certificate's name is no SPIFFE id of a service account";
 }
 
-function fieldsOf(der: Buffer): Pick<Certificate, "subject" | "keyInfo" | "names"> {
+function fieldsOf(der: Buffer): Pick<Certificate, "subject" | "keyInfo" | "names" | "keyId"> {
   const body = inside(inside(readWhole(der, TAG.SEQUENCE)).take(TAG.SEQUENCE));
   body.takeIf(explicitTag(0));
   body.take(TAG.INTEGER);
@@ -80,12 +82,13 @@ function fieldsOf(der: Buffer): Pick<Certificate, "subject" | "keyInfo" | "names
   body.takeIf(implicitTag(1));
   body.takeIf(implicitTag(2));
   const extensions = body.takeIf(explicitTag(3));
-  return { subject, keyInfo, names: extensions === undefined ? [] : namesIn(extensions.content) };
+  return { subject, keyInfo, ...(extensions === undefined ? { names: [], keyId: undefined } : readExtensions(extensions.content)) };
 }
 
-function namesIn(extensions: Buffer): readonly CertificateName[] {
+function readExtensions(extensions: Buffer): Pick<Certificate, "names" | "keyId"> {
   const list = inside(readWhole(extensions, TAG.SEQUENCE));
   let names: readonly CertificateName[] | undefined;
+  let keyId: Buffer | undefined;
   while (!list.done) {
     const extension = inside(list.take(TAG.SEQUENCE));
     const name = readOid(extension.take(TAG.OID));
@@ -93,11 +96,12 @@ function namesIn(extensions: Buffer): readonly CertificateName[] {
     if (critical !== undefined) readBoolean(critical);
     const value = extension.take(TAG.OCTET_STRING).content;
     extension.end();
+    if (name === OID.subjectKeyId) keyId = readWhole(value, TAG.OCTET_STRING).content;
     if (name !== OID.subjectAltName) continue;
     if (names !== undefined) throw new DerError("there are two lists of names");
     names = readNames(value);
   }
-  return names ?? [];
+  return { names: names ?? [], keyId };
 }
 
 /** The names in the value of the extension for them. Throws `DerError`. */
