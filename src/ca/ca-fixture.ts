@@ -12,13 +12,18 @@ export interface TestCa {
 export interface TestCaOptions {
   readonly issuer?: TestCa;
   readonly kind?: KeyKind;
+  /** Where it is not to have new ones. */
+  readonly keys?: KeyPair;
   readonly notBefore: number;
   readonly notAfter: number;
 }
 
 /** Makes a CA, signed by another or by itself. */
-export async function makeCa(organization: string, { issuer, kind = "P-256", notBefore, notAfter }: TestCaOptions): Promise<TestCa> {
-  const keys = await generateKeys(kind);
+export async function makeCa(
+  organization: string,
+  { issuer, kind = "P-256", notBefore, notAfter, ...given }: TestCaOptions,
+): Promise<TestCa> {
+  const keys = given.keys ?? (await generateKeys(kind));
   const keyInfo = keys.publicKey.export({ type: "spki", format: "der" });
   const der = buildCertificate({
     use: { is: "ca" },

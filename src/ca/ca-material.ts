@@ -53,7 +53,8 @@ export function readCaMaterial(texts: CaTexts, now: number): CaMaterial | string
   const key = readPrivateKey(texts["ca-key.pem"]);
   if (typeof key === "string") return `ca-key.pem: ${key}`;
   const others = [...below, ...(read.get("cert-chain.pem") ?? [])];
-  const chain = chainTo(certificate, others, roots);
+  const isValid = ({ notBefore, notAfter }: Certificate): boolean => notBefore <= now && now < notAfter;
+  const chain = chainTo(certificate, others.filter(isValid), roots.filter(isValid)) ?? chainTo(certificate, others, roots);
   if (chain === undefined) return "ca-cert.pem is not signed by any root in root-cert.pem, directly or through cert-chain.pem";
   const fault = authorityFault(certificate, key) ?? timeFault([...chain.path, chain.root], now);
   if (fault !== undefined) return fault;

@@ -109,6 +109,29 @@ describe("a set of certificates", () => {
     expect(both.roots).toHaveLength(2);
   });
 
+  it("leads to the root that lasts longest: one that was renewed with its key may stand beside the old one, before it or after", async () => {
+    const now = systemClock.now();
+    const { keys, certificate: fresh } = await makeCa("root", valid(10));
+    const again = (times: { readonly notBefore: number; readonly notAfter: number }): Promise<TestCa> => makeCa("root", { ...times, keys });
+    const [ended, ending, coming] = await Promise.all([
+      again({ notBefore: now - YEAR, notAfter: now - DAY }),
+      again({ notBefore: now - YEAR, notAfter: now + DAY }),
+      again({ notBefore: now + DAY, notAfter: now + 20 * YEAR }),
+    ]);
+    const middle = await makeCa("middle", { ...valid(5), issuer: ending });
+    for (const other of [ended, ending, coming])
+      for (const roots of [other.certificate.pem + fresh.pem, fresh.pem + other.certificate.pem]) {
+        const own = material({ ...caTexts({ keys, certificate: fresh }), "root-cert.pem": roots }, now);
+        expect([own.endsAt, own.intermediates]).toEqual([fresh.notAfter, []]);
+        const below = material({ ...caTexts(middle), "root-cert.pem": roots }, now);
+        expect([below.endsAt, below.intermediates]).toEqual([
+          middle.certificate.notAfter,
+          [expect.objectContaining({ pem: middle.certificate.pem })],
+        ]);
+      }
+    expect(readCaMaterial({ ...caTexts(middle), "root-cert.pem": ended.certificate.pem }, now)).toContain("ended on");
+  });
+
   it("is judged as a whole", async () => {
     const now = systemClock.now();
     const [root, other] = [await makeCa("root", valid()), await makeCa("root", valid())];
@@ -214,6 +237,21 @@ describe("signing", () => {
     const young = await makeCa("young", { ...valid(), notBefore: Math.floor(now / 1_000) * 1_000 - 5_000 });
     const early = await authorityOf(material(caTexts(young), now)).sign({ identity: ID, keyInfo: young.certificate.keyInfo, ttlMs: 0 });
     expect(new X509Certificate(early.certificate).validFromDate.getTime()).toBe(young.certificate.notBefore);
+  });
+
+  it("calls the key of the CA what its certificate calls it, however that was made", async () => {
+    const [key, cert, config] = [join(dir, "key"), join(dir, "cert"), join(dir, "config")];
+    const extensions = "[ext]\nbasicConstraints = critical,CA:true\nsubjectKeyIdentifier = 0102030405\n";
+    writeFileSync(config, `[req]\ndistinguished_name = name\nx509_extensions = ext\n[name]\n${extensions}`);
+    const words = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -days 10 -subj /O=other".split(" ");
+    execFileSync("openssl", [...words, "-config", config, "-keyout", key, "-out", cert], { stdio: "ignore" });
+    const [ca, keyText] = [readFileSync(cert, "utf8"), readFileSync(key, "utf8")];
+    const texts = { "ca-cert.pem": ca, "ca-key.pem": keyText, "cert-chain.pem": "", "root-cert.pem": ca };
+    const { publicKey } = await generateKeys("P-256");
+    const keyInfo = publicKey.export({ type: "spki", format: "der" });
+    const { certificate } = await authorityOf(material(texts, systemClock.now())).sign({ identity: ID, keyInfo, ttlMs: 0 });
+    writeFileSync(join(dir, "leaf"), certificate);
+    expect(execFileSync("openssl", ["verify", "-CAfile", cert, join(dir, "leaf")], { encoding: "utf8" })).toContain(": OK");
   });
 
   it("lasts a day unless asked otherwise, never longer than the limit or the issuer", async () => {
