@@ -73,11 +73,14 @@ export function createAuthority(options: AuthorityOptions): Authority {
     const now = clock.now();
     const ttlMs = Math.min(wantedMs > 0 ? wantedMs : defaultTtlMs, maxTtlMs);
     const notAfter = Math.min(now + ttlMs, endsAt);
-    if (notAfter - now < LEAST_TTL_MS) throw new SigningError(`the CA ended on ${new Date(endsAt).toISOString()}`);
+    const notBefore = Math.max(now - BACKDATE_MS, certificate.notBefore);
+    if (notAfter - now < LEAST_TTL_MS) throw new SigningError(`the CA ended on ${iso(endsAt)}`);
+    if (notAfter - notBefore < LEAST_TTL_MS)
+      throw new SigningError(`the CA is not valid before ${iso(certificate.notBefore)}, and this machine's clock says ${iso(now)}`);
     const der = buildCertificate({
       use,
       keyInfo,
-      notBefore: Math.max(now - BACKDATE_MS, certificate.notBefore),
+      notBefore,
       notAfter,
       issuer: { key: key.reveal(), name: certificate.subject, keyInfo: certificate.keyInfo, keyId: certificate.keyId },
     });
@@ -95,6 +98,8 @@ export function createAuthority(options: AuthorityOptions): Authority {
     signServer: ({ dnsNames, addresses, keyInfo }) => issue({ is: "server", dnsNames, addresses }, keyInfo, 0),
   };
 }
+
+const iso = (ms: number): string => new Date(ms).toISOString();
 
 const bundlesOf = ({ intermediates, roots }: CaMaterial): Pick<Issued, "intermediates" | "roots"> => ({
   intermediates: intermediates.map(({ pem }) => pem),

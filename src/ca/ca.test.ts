@@ -273,6 +273,18 @@ describe("signing", () => {
     clock.advance(2 * HOUR);
     await expect(ttlOf(0)).rejects.toThrow(SigningError);
   });
+
+  it("gives nothing that would end before it begins, where the clock was set back to long before the CA was made", async () => {
+    const root = await makeCa("root", valid());
+    const signAt = (at: number): Promise<unknown> =>
+      authorityOf(material(caTexts(root), now), { ...systemClock, now: () => at }).sign({
+        identity: ID,
+        keyInfo: root.certificate.keyInfo,
+        ttlMs: 0,
+      });
+    await expect(signAt(now - 2 * HOUR)).resolves.toHaveProperty("certificate");
+    await expect(signAt(now - 3 * DAY)).rejects.toThrow(/not valid before .* clock says/);
+  });
 });
 
 describe("the end of the CA", () => {
