@@ -154,9 +154,12 @@ describe("the files of join tokens", () => {
     const { home, file } = await rig();
     await mkdir(join(file, ".."), { recursive: true });
     await writeFile(file, JSON.stringify(Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`id-${i}`, START + HOUR]))));
-    const { issue, show, used } = await rig(home);
+    const { hands, issue, show, used } = await rig(home);
     await expect((await show(issue().token)).once?.take()).rejects.toThrow("too many join tokens");
     expect(used.isUsed("id-0")).toBe(true);
+    hands.now += 26 * HOUR;
+    await expect((await show(issue().token)).once?.take()).resolves.toBeUndefined();
+    expect(used.isUsed("id-0")).toBe(false);
   });
 
   it("that cannot be written refuse the use", async () => {

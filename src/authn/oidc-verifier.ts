@@ -38,7 +38,8 @@ export function oidcVerifier(options: OidcVerifierOptions): TokenVerifier {
 
 /** What costs nothing is looked at first; nothing of it is believed before the signature is. */
 function checkTimes({ exp, nbf, iat }: Claims, now: number): void {
-  if (typeof exp !== "number" || exp <= now) throw new AuthnError("token expired", "the token has expired, or does not say when it does");
+  if (typeof exp !== "number" || exp <= now || exp === Infinity)
+    throw new AuthnError("token expired", "the token has expired, or does not say when it does");
   for (const start of [nbf, iat]) {
     if (start === undefined || (typeof start === "number" && start <= now + SKEW_S)) continue;
     throw new AuthnError("token expired", "the token is not valid yet");

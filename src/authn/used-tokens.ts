@@ -23,9 +23,12 @@ export async function openUsedTokens(path: string, clock: Clock): Promise<UsedTo
   const used = await readUsed(path);
   let writing: Promise<void> = Promise.resolve();
 
+  const forget = (): void => {
+    for (const [id, expiresAt] of used) if (expiresAt + LONGER_MS < clock.now()) used.delete(id);
+  };
   const save = (): Promise<void> => {
     const saved = writing.then(() => {
-      for (const [id, expiresAt] of used) if (expiresAt + LONGER_MS < clock.now()) used.delete(id);
+      forget();
       return writeWholeFile(path, `${JSON.stringify(Object.fromEntries(used))}\n`);
     });
     writing = saved.catch(() => undefined);
@@ -35,6 +38,7 @@ export async function openUsedTokens(path: string, clock: Clock): Promise<UsedTo
     isUsed: (id) => used.has(id),
     async take(id, expiresAt) {
       if (used.has(id)) throw spent();
+      if (used.size >= MOST_REMEMBERED) forget();
       if (used.size >= MOST_REMEMBERED) throw new AuthnError("token used", "too many join tokens were used lately; none is taken for now");
       used.set(id, expiresAt);
       try {
