@@ -96,6 +96,9 @@ describe("who has proved an identity", () => {
     [{}, "10.0.0.9", "address"],
     [{ INSTANCE_IPS: "10.0.0.1,10.0.0.9" }, "10.0.0.1", "address"],
     [{}, "fd00:0:0:0::9", "address"],
+    [{}, "::ffff:10.0.0.9", "address"],
+    [{ INSTANCE_IPS: "10.0.0.1,0:0:0:0:0:FFFF:a00:9" }, "10.0.0.1", "address"],
+    [{ INSTANCE_IPS: "10.0.0.1" }, "10.0.0.9", "address"],
     [{ NETWORK: "west" }, "10.0.0.9", "address"],
     [{ NETWORK: "east" }, "10.0.0.7", "address"],
     [{}, "10.0.0.7", "address"],
@@ -108,6 +111,14 @@ describe("who has proved an identity", () => {
     refusals.length = 0;
     expect(() => proven(says(metadata, address), peer)).toThrow(StreamRefusal);
     expect(refusals).toEqual([reason]);
+  });
+
+  it("is refused and counted where its id says another namespace than its metadata, since it is called by its id", () => {
+    refusals.length = 0;
+    const inId = (name: string) => create(NodeSchema, { id: `sidecar~10.0.0.1~${name}~x`, metadata: { NAMESPACE: "shop" } });
+    expect(() => proven(inId("teller.bank"), peer)).toThrow(/the node says namespace "bank"/);
+    expect(refusals).toEqual(["namespace"]);
+    for (const name of ["web", "web.", "web.shop", "web.example.com.shop"]) expect(proven(inId(name), peer)).toBe(VIEW);
   });
 
   it("by a token of another cluster is a workload of that cluster and of no other", () => {

@@ -1,5 +1,5 @@
 import type { Caller } from "../authn/authenticator.ts";
-import { canonicalAddress } from "../base/address.ts";
+import { canonicalAddress, formatIp, parseIp } from "../base/address.ts";
 import type { Node } from "../gen/envoy/config/core/v3/base_pb.js";
 import { type NodeFacts, readNode } from "../generate/proxy-view.ts";
 import type { World } from "../generate/world.ts";
@@ -61,9 +61,11 @@ function factsOf(node: Node, variant: DiscoveryVariant | undefined): NodeFacts {
 /** What the node says, where it does not contradict what the caller has proved; an account it does not name is the caller's. */
 function provenFacts({ key, view }: NodeFacts, { identity, cluster }: Caller, { isRemote, refused }: ViewOptions): NodeFacts {
   const { namespace, serviceAccount } = identity;
-  if (view.namespace !== namespace) {
+  // People and tools call a proxy by its id, whatever its metadata say.
+  const foreign = [view.namespace, namespaceInId(view.id)].find((said) => said !== "" && said !== namespace);
+  if (foreign !== undefined) {
     refused("namespace");
-    throw denied(`the node says namespace ${quote(view.namespace)}, but the caller is of ${quote(namespace)}`);
+    throw denied(`the node says namespace ${quote(foreign)}, but the caller is of ${quote(namespace)}`);
   }
   if (view.serviceAccount !== "" && view.serviceAccount !== serviceAccount) {
     refused("service account");
@@ -78,17 +80,30 @@ function provenFacts({ key, view }: NodeFacts, { identity, cluster }: Caller, { 
   return { key: `${key}@${serviceAccount}@${clusterId}`, view: { ...view, clusterId, serviceAccount, proven: true } };
 }
 
+/** The third part is `name.namespace`; one without a namespace says nothing. */
+function namespaceInId(id: string): string {
+  const name = id.split("~")[2] ?? "";
+  const dot = name.lastIndexOf(".");
+  return dot > 0 ? name.slice(dot + 1) : "";
+}
+
 /** An address that belongs to a workload of another namespace, in the same network, is not the caller's to claim. */
 function checkAddresses(world: World, { node, view }: Claimant, { refused }: ViewOptions): void {
   const { inputs, context } = world;
-  for (const address of view.addresses) {
-    const owners = new Set(inputs.objects.keys("ownAddress", canonicalAddress(address)).map(namespaceOfKey));
+  for (const address of new Set([...view.addresses, view.id.split("~")[1] ?? ""].map(plainAddress))) {
+    const owners = new Set(inputs.objects.keys("ownAddress", address).map(namespaceOfKey));
     if (owners.size === 0 || owners.has(view.namespace)) continue;
     const network = configuredNetwork(world, { node, view }, address);
     if (![...owners].some((namespace) => sameNetwork(context.registry.workloadAt(address, namespace)?.network, network))) continue;
     refused("address");
     throw denied(`the address ${address} belongs to a workload of another namespace`);
   }
+}
+
+/** As workloads are known by it: an IPv4 address may also be written as an IPv6 one (RFC 4291, 2.5.5.2). */
+function plainAddress(text: string): string {
+  const ip = parseIp(text);
+  return ip?.family === 6 && ip.value >> 32n === 0xffffn ? formatIp({ family: 4, value: ip.value & 0xffff_ffffn }) : canonicalAddress(text);
 }
 
 interface Claimant {
