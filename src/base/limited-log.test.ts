@@ -7,9 +7,9 @@ it("writes so many lines a second, and says how many it left out", () => {
   const lines: unknown[] = [];
   const clock = manualClock();
   const write = (first: object | string, sentence?: string): void => void lines.push(sentence ?? first);
-  const log = limitedLog({ ...silentLog, info: write, warn: write }, clock, 2);
-  for (let index = 0; index < 5; index++) log.info({}, `refused ${index}`);
-  log.warn("something else");
+  const log = limitedLog({ ...silentLog, info: write, warn: write, error: write }, clock, 2);
+  for (let index = 0; index < 5; index++) log[index % 2 === 0 ? "info" : "warn"]({}, `refused ${index}`);
+  log.error("something else");
   expect(lines).toEqual(["refused 0", "refused 1", "something else"]);
   clock.advance(1_000);
   log.info("refused again");

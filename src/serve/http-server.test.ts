@@ -97,6 +97,24 @@ describe("listenHttp", () => {
     assert.notInclude(logged.join(), TOKEN);
   });
 
+  it("tells a stranger who asks for what is no path that it is none, and the log nothing", async () => {
+    const lines: unknown[] = [];
+    const log = { ...silentLog, error: (...line: readonly unknown[]) => void lines.push(line) };
+    const server = await listenHttp({
+      ...{ host: "127.0.0.1", port: 0, routes: [page("/look", 1)], debugToken: TOKEN, allowedHosts: [], clock: systemClock, log },
+    });
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    for (const path of ["//[", "http://["]) {
+      const response = await new Promise<IncomingMessage>((resolve, reject) => {
+        request({ host: "127.0.0.1", port, path, agent: false }, resolve).on("error", reject).end();
+      });
+      response.resume();
+      assert.equal(response.statusCode, 400);
+    }
+    assert.deepEqual(lines, []);
+  });
+
   it("stops making a page that nobody reads any more", async () => {
     let made = 0;
     let gaveUp = false;

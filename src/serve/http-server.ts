@@ -58,7 +58,8 @@ export async function listenHttp(options: HttpServerOptions): Promise<Server> {
 const pathOf = ({ url = "" }: IncomingMessage): string => url.split("?", 1)[0] ?? "";
 
 async function answer(options: HttpServerOptions, routes: ReadonlyMap<string, HttpRoute>, request: IncomingMessage): Promise<HttpAnswer> {
-  const url = new URL(request.url ?? "/", "http://host");
+  const url = URL.parse(request.url ?? "/", "http://host");
+  if (url === null) return { status: 400, body: { error: "what is asked for is no path" } };
   const route = routes.get(url.pathname);
   if (route === undefined) return { status: 404, body: { error: `no such page: ${url.pathname}; /debug/list names them` } };
   const isPost = request.method === "POST";

@@ -21,6 +21,8 @@ let options: WebhookServerOptions;
 let renew: (material: TlsMaterial) => void = () => {};
 let issue: () => Promise<TlsMaterial>;
 const counted: string[] = [];
+/** Lines of the log. */
+const warned: string[] = [];
 
 beforeAll(async () => {
   const validity = { notBefore: systemClock.now() - 60_000, notAfter: systemClock.now() + 600_000 };
@@ -61,7 +63,7 @@ beforeAll(async () => {
       validationHttpError: (status) => counted.push(`http ${status}`),
     },
     clock: systemClock,
-    log: silentLog,
+    log: { ...silentLog, warn: (_, sentence = "") => void warned.push(sentence) },
   };
   server = await listenWebhooks(options);
   port = (server.address() as AddressInfo).port;
@@ -203,6 +205,7 @@ describe("webhooks", () => {
     ["a review of another version", "/inject", () => review({}, POD, "admission.k8s.io/v9"), 400],
     ["another type", "/inject", () => "a=b", 415, "application/x-www-form-urlencoded"],
     ["another path", "/elsewhere", () => "{}", 404],
+    ["no path", "//[", () => "{}", 404],
   ];
   for (const [what, path, body, status, type] of bad) {
     it(`refuse ${what} with ${status}, and serve the next request`, async () => {
@@ -213,6 +216,13 @@ describe("webhooks", () => {
       expect((await post("/inject", review({ metadata: {}, spec: { containers: [] } }, POD))).status).toBe(200);
     });
   }
+
+  it("tell the log of what strangers send, but not as often as strangers like", async () => {
+    warned.length = 0;
+    for (let turn = 0; turn < 5; turn++) await Promise.all(Array.from({ length: 20 }, () => post("/validate", "{")));
+    expect(warned.length).toBeGreaterThan(0);
+    expect(warned.length).toBeLessThan(100);
+  });
 
   it("say that they keep a connection for longer than an API server does", async () => {
     const told = await new Promise<string>((resolve, reject) => {

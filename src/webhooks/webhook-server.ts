@@ -4,6 +4,7 @@ import { createServer } from "node:https";
 import { hostPort } from "../base/address.ts";
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
+import { limitedLog } from "../base/limited-log.ts";
 import { listenError } from "../base/listen-error.ts";
 import type { Log } from "../base/log.ts";
 import { messageRegistry } from "../wire/json.ts";
@@ -32,6 +33,9 @@ const MOST_AT_ONCE = 500;
 /** Bytes of their bodies. */
 const MOST_BYTES = 64 * 1024 * 1024;
 const MOST_CONNECTIONS = 1_000;
+/** Lines about requests that nobody understands, which anybody can cause, and how much of their path they show. */
+const NOISES_PER_SECOND = 20;
+const SHOWN_PATH = 200;
 /** API servers keep connections for 90 s. Who closes them sooner does so now and then under a request, which then fails, and with it what a user applied. */
 const IDLE_MS = 120_000;
 
@@ -40,6 +44,7 @@ const IDLE_MS = 120_000;
  * caller sent. Resolves when it listens; rejects with a sentence where the port cannot be had.
  */
 export async function listenWebhooks(options: WebhookServerOptions): Promise<Server> {
+  const noises = limitedLog(options.log, options.clock, NOISES_PER_SECOND);
   let busy = 0;
   const budget = bodyBudget(MOST_BYTES);
   const server = createServer(
@@ -47,7 +52,7 @@ export async function listenWebhooks(options: WebhookServerOptions): Promise<Ser
     (request, response) => {
       if (busy >= MOST_AT_ONCE) return send(response, { status: 503, text: "too many requests at once" });
       busy += 1;
-      void answer(options, request, budget)
+      void answer(options, request, { budget, noises })
         .catch((error: unknown): Answer => {
           options.log.error({ path: request.url, reason: messageOf(error) }, "a webhook failed");
           return { status: 500, text: "internal error; the log of istiod has the reason" };
@@ -79,8 +84,14 @@ interface Answer {
   readonly json?: unknown;
 }
 
-async function answer(options: WebhookServerOptions, request: IncomingMessage, budget: BodyBudget): Promise<Answer> {
-  const path = new URL(request.url ?? "/", "https://host").pathname;
+interface Shared {
+  readonly budget: BodyBudget;
+  /** For what strangers cause. */
+  readonly noises: Log;
+}
+
+async function answer(options: WebhookServerOptions, request: IncomingMessage, { budget, noises }: Shared): Promise<Answer> {
+  const path = URL.parse(request.url ?? "/", "https://host")?.pathname ?? "";
   const asks = path === "/validate" ? "validate" : path === "/inject" || path.startsWith("/inject/") ? "inject" : undefined;
   if (path === "/ready") return { status: 200, text: "ok" };
   const isServed = asks === "validate" ? options.validates : asks === "inject" && options.injection !== undefined;
@@ -93,7 +104,7 @@ async function answer(options: WebhookServerOptions, request: IncomingMessage, b
     const status = "fault" in body ? body.status : 400;
     if (asks === "inject") options.metrics.injected("failed", 0);
     else options.metrics.validationHttpError(status);
-    options.log.warn({ path, reason: review }, "a request to a webhook cannot be understood");
+    noises.warn({ path: path.slice(0, SHOWN_PATH), reason: review }, "a request to a webhook cannot be understood");
     return { status, text: review };
   }
   return { status: 200, text: "", json: asks === "inject" ? inject(options, review, path) : await validate(options, review) };
