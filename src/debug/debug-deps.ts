@@ -27,11 +27,14 @@ export interface DebugDeps {
   readonly clock: Pick<Clock, "monotonic">;
   /** Name of this control plane instance, e.g. its pod. */
   readonly instance: string;
+  /** Of somebody who is shown only what concerns it; undefined: everything is shown. */
+  readonly viewer?: string;
 }
 
 /** The same for somebody of one namespace: proxies and objects of others are not there. */
 export const depsWithin = (deps: DebugDeps, namespace: string): DebugDeps => ({
   ...deps,
+  viewer: namespace,
   xds: { dump: (id) => deps.xds.dump(id), state: () => deps.xds.state().filter(({ view }) => view?.namespace === namespace) },
   store: {
     list: () => deps.store.list().filter(({ object }) => object.namespace === namespace),

@@ -12,6 +12,7 @@ import { originFinder } from "./object-origin.ts";
 import { askedStream, askedStreams, notConnected, ok, type Page } from "./page.ts";
 import { type DumpedStream, type ProxyDump, proxyDump } from "./proxy-dump.ts";
 import { servedPorts } from "./served-ports.ts";
+import { shownObjects } from "./shown-objects.ts";
 import { sidecarScope } from "./sidecar-scope.ts";
 import { syncStatus } from "./sync-status.ts";
 import { resourcesJson, typedDump } from "./typed-dump.ts";
@@ -130,10 +131,11 @@ async function namesPage({ xds, world }: DebugDeps, query: URLSearchParams): Pro
 
 function whyOf(deps: DebugDeps, { view }: ProxyDump): (typeUrl: string, name: string) => readonly ObjectOrigin[] {
   const originOf = originFinder(deps.store);
+  const isShown = deps.viewer === undefined ? () => true : shownObjects(deps, deps.viewer);
   const providers = new Map(deps.world.providers.map((provider) => [provider.typeUrl, provider]));
   return (typeUrl, name) => {
     try {
-      return (providers.get(typeUrl)?.provenance(view, name) ?? []).map(originOf);
+      return (providers.get(typeUrl)?.provenance(view, name) ?? []).filter(isShown).map(originOf);
     } catch {
       return []; // It cannot be made at present; what is served is a last good version, and its reads are gone.
     }

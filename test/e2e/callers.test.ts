@@ -34,7 +34,9 @@ it("tokens of workloads open pages: all of them those of istiod's own namespace,
   const issuer = createIssuer("https://id.example.com");
   const entry = (namespace: string): string =>
     `{apiVersion: networking.istio.io/v1, kind: ServiceEntry, metadata: {name: of-${namespace}, namespace: ${namespace}}, spec: {hosts: [${namespace}.test], ports: [{number: 80, name: http, protocol: HTTP}]}}\n`;
-  const files = { "mesh.yaml": meshBelieving(issuer), "conf/all.yaml": `${entry("shop")}---\n${entry("bank")}` };
+  const hidden =
+    "{apiVersion: networking.istio.io/v1, kind: VirtualService, metadata: {name: hidden, namespace: bank}, spec: {hosts: [bank.test], exportTo: ['.'], http: [{route: [{destination: {host: bank.test}}]}]}}\n";
+  const files = { "mesh.yaml": meshBelieving(issuer), "conf/all.yaml": `${entry("shop")}---\n${entry("bank")}---\n${hidden}` };
   const istiod = await startIstiod({ files, env: { ISTIOD_DEBUG_HOSTS: "istiod.test, other.test" } });
   await startProxy({ xdsPort: istiod.grpcPort, name: "web", address: "127.0.0.31", namespace: "shop" });
   await startProxy({ xdsPort: istiod.grpcPort, name: "teller", address: "127.0.0.32", namespace: "bank" });
@@ -67,6 +69,10 @@ it("tokens of workloads open pages: all of them those of istiod's own namespace,
     expect((await ask(`/debug/${page}?proxyID=web.shop`, shop)).status).toBe(200);
     expect((await ask(`/debug/${page}?proxyID=teller.bank`, shop)).status).toBe(404);
   }
+  const why = (token: string): Promise<string> => ask("/debug/config_dump?proxyID=web.shop&why", token).then(({ text }) => text);
+  await eventually("it has its routes", async () => (await why(own)).includes("VirtualService/bank/hidden"));
+  expect(await why(shop)).toContain("ServiceEntry/bank/of-bank");
+  expect(await why(shop)).not.toContain("hidden");
   for (const path of ["/debug/registryz", "/debug/mesh", "/debug/list", "/debug/cachez"])
     expect([path, (await ask(path, shop)).status]).toEqual([path, 403]);
   for (const token of [own, shop]) expect((await ask("/api/workload-token", token, { method: "POST" })).status).toBe(403);
