@@ -1,3 +1,4 @@
+import type { PushCause } from "../xds/metrics.ts";
 import type { ClusterLink } from "./cluster-link.ts";
 import type { ControlPlaneOptions, Parts } from "./control-plane.ts";
 import { followSources } from "./follow-sources.ts";
@@ -27,13 +28,20 @@ export interface Assembled {
 export async function assemble(options: ControlPlaneOptions, mesh: MeshState, link: ClusterLink | undefined): Promise<Assembled> {
   const metrics = createMetrics(ISTIO_API_VERSION);
   // Things may change before there is anybody to tell.
-  const later = { push: (_reason: string): void => {}, settled: (): void => {} };
-  const shared = { options, mesh, link, metrics, patchLog: createPatchLog(options.log), push: (reason: string) => later.push(reason) };
+  const later = { push: (_reason: string, _cause?: PushCause): void => {}, settled: (): void => {} };
+  const shared = {
+    options,
+    mesh,
+    link,
+    metrics,
+    patchLog: createPatchLog(options.log),
+    push: (reason: string, cause?: PushCause) => later.push(reason, cause),
+  };
   const opened = await openStore(shared);
   const { world, store, documents, credentials } = opened;
   const streams = await openStreams({ ...shared, world, store, settled: () => later.settled() });
   const { xds, names, identity, registrations, leases, receipts, callers, lastPush } = streams;
-  later.push = (reason) => void xds.push(reason);
+  later.push = (reason, cause) => void xds.push(reason, cause);
   const { sources, outside, problemReport, reports, debounce, loaded } = followSources({
     ...shared,
     ...opened,

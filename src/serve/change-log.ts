@@ -2,6 +2,7 @@ import type { Log } from "../base/log.ts";
 import { formatPath, type Problem } from "../config/problem.ts";
 import type { ChangeSummary, ConfigStore } from "../config/store/store-types.ts";
 import { shortTypeName } from "../wire/type-urls.ts";
+import type { PushCause } from "../xds/metrics.ts";
 import type { RoundSummary } from "../xds/rounds.ts";
 import type { ControlPlaneMetrics } from "./metrics.ts";
 
@@ -11,6 +12,28 @@ export function describeChange({ changed, added, removed }: ChangeSummary): stri
   const [first] = keys;
   if (first === undefined) return "nothing";
   return keys.length === 1 ? first : `${first} and ${keys.length - 1} others`;
+}
+
+/** Kinds by which services and where they run are known; every other kind is configuration. */
+const CAUSES: Readonly<Record<string, PushCause>> = {
+  Service: "service",
+  ServiceEntry: "service",
+  EndpointSlice: "endpoint",
+  Endpoints: "endpoint",
+  Pod: "endpoint",
+  Node: "endpoint",
+  WorkloadEntry: "endpoint",
+  Secret: "secret",
+  ConfigMap: "secret",
+  Namespace: "namespace",
+};
+/** What reaches furthest counts. */
+const BY_REACH: readonly PushCause[] = ["config", "service", "namespace", "endpoint", "secret"];
+
+/** What kind of change a commit is. */
+export function causeOf({ changed, added, removed }: ChangeSummary): PushCause {
+  const causes = new Set([...changed, ...added, ...removed].map((key) => CAUSES[key.slice(0, key.indexOf("/"))] ?? "config"));
+  return BY_REACH.find((cause) => causes.has(cause)) ?? "config";
 }
 
 /** Counts what a commit changed under Istio's names. */

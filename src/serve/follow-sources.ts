@@ -1,7 +1,7 @@
 import type { ChangeSummary } from "../config/store/store-types.ts";
 import { fileSource } from "../sources/files/file-source.ts";
 import { createDebounce, type Debounce } from "../xds/debounce.ts";
-import { countChange, describeChange, logBroken } from "./change-log.ts";
+import { causeOf, countChange, describeChange, logBroken } from "./change-log.ts";
 import { clusterSource } from "./cluster-link.ts";
 import type { KeptDocuments } from "./kept-documents.ts";
 import { createObjectReports, type ObjectReports } from "./object-reports.ts";
@@ -66,7 +66,7 @@ export function followSources(given: FollowOptions): Followed {
     },
   });
   link?.remotes(sources.attach);
-  link?.permissionsChanged(() => xds.push("permissions of service accounts"));
+  link?.permissionsChanged(() => xds.push("permissions of service accounts", "secret"));
   return { sources, outside, problemReport, reports, debounce, loaded };
 }
 
@@ -95,6 +95,6 @@ function commit({ store, xds, metrics, reports, options: { log } }: FollowOption
   metrics.rejectedConfig(problems.filter(({ level }) => level === "error").length);
   countChange(metrics, summary);
   const isChange = summary.added.length + summary.changed.length + summary.removed.length > 0;
-  reports.committed(summary, isChange ? xds.push(describeChange(summary)) : undefined);
+  reports.committed(summary, isChange ? xds.push(describeChange(summary), causeOf(summary)) : undefined);
   return summary;
 }

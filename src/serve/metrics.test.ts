@@ -1,5 +1,6 @@
 import { assert, it } from "vitest";
 import { LISTENER_TYPE } from "../wire/type-urls.ts";
+import { causeOf } from "./change-log.ts";
 import { createMetrics } from "./metrics.ts";
 
 it("counts refusals by proxy for as long as the proxy is there, and in all for good", async () => {
@@ -54,4 +55,22 @@ it("walks over what is large once for a scrape, however many figures it gives", 
       'istiod_xds_resource_bytes{type="lds"} 7',
     ]);
   }
+});
+
+it("counts pushes by a closed list of causes, which names no object", async () => {
+  const summary = (...changed: readonly string[]) => ({ changed, added: [], removed: [], broken: [], durationMs: 1 });
+  const cases: readonly [keys: readonly string[], cause: string][] = [
+    [["VirtualService/shop/cart"], "config"],
+    [["EndpointSlice/shop/cart-x1", "Pod/shop/cart-1@west"], "endpoint"],
+    [["EndpointSlice/shop/cart-x1", "Service/shop/cart"], "service"],
+    [["Secret/shop/cert", "ConfigMap/shop/ca"], "secret"],
+    [["Secret/shop/cert", "Gateway/shop/edge"], "config"],
+    [["Namespace//shop"], "namespace"],
+  ];
+  for (const [keys, cause] of cases) assert.equal(causeOf(summary(...keys)), cause);
+  const metrics = createMetrics("1.0.0");
+  for (const [keys] of cases) metrics.xds.triggered(causeOf(summary(...keys)));
+  const lines = (await metrics.text()).split("\n").filter((line) => line.startsWith("pilot_push_triggers{"));
+  assert.equal(lines.length, 5);
+  assert.ok(lines.every((line) => /^pilot_push_triggers\{type="[a-z]+"\} \d$/.test(line)));
 });

@@ -124,7 +124,7 @@ function xdsMetrics(registry: Registry, version: string): XdsMetrics {
     ...answerMetrics(registry),
     confirmed: () => confirmed.inc(),
     ...overloadMetrics(registry),
-    triggered: (reason) => triggers.inc({ type: reason }),
+    triggered: (cause) => triggers.inc({ type: cause }),
     converged: (ms) => convergence.add(ms / 1000),
     internalError: () => internal.inc(),
   };

@@ -25,7 +25,7 @@ export function createNetworkNames({ world, xds, mesh, clock, log }: NetworkName
   const { names } = world.inputs;
   const found = (name: string, addresses: readonly string[]): void => {
     const changed = world.engine.batch(() => (addresses.length === 0 ? names.delete(name) : names.set(name, addresses)));
-    if (changed) xds.push(`addresses of ${name}`);
+    if (changed) xds.push(`addresses of ${name}`, "networks");
   };
   const { follow, asked, stop } = createGatewayNames({ clock, log, resolve: resolveName, found });
   return { follow: () => follow(mesh.current.settings.resolveGateways ? world.gatewayNames() : []), asked, stop };

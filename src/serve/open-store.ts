@@ -6,6 +6,7 @@ import type { ConfigStore } from "../config/store/store-types.ts";
 import { storedPullSecrets } from "../credentials/pull-secret.ts";
 import { storedCredentials } from "../credentials/stored-credentials.ts";
 import { createWorld, type World } from "../generate/world.ts";
+import type { PushCause } from "../xds/metrics.ts";
 import type { ClusterLink } from "./cluster-link.ts";
 import type { ControlPlaneOptions } from "./control-plane.ts";
 import { createDescriptors, type Descriptors } from "./descriptors.ts";
@@ -24,7 +25,7 @@ export interface StoreOptions {
   readonly metrics: ControlPlaneMetrics;
   readonly patchLog: PatchLog;
   /** Proxies are to be told that something changed that is no object. */
-  push(reason: string): void;
+  push(reason: string, cause?: PushCause): void;
 }
 
 /** Configuration, and what is worked out from it. */
@@ -41,7 +42,7 @@ export async function openStore({ options, mesh, link, metrics, patchLog, push }
   const { clock, log, baseDir } = options;
   const credentials = withVault(storedCredentials({ get: (key) => store.get(key) }), {
     ...{ baseDir, env: options.env, mesh: mesh.current, clock, log },
-    changed: () => push("credentials in Vault"),
+    changed: () => push("credentials in Vault", "secret"),
   });
   const world = createWorld(generateSettings(mesh.current), {
     patchLeftOut: patchLog.leftOut,

@@ -92,6 +92,7 @@ const openRegistrations = ({ options, mesh, link, metrics, world, store, push }:
     note: metrics.registration,
     healthChanged(key, healthy) {
       const { health } = world.inputs;
-      if (world.engine.batch(() => (healthy === undefined ? health.delete(key) : health.set(key, healthy)))) push("health of a workload");
+      if (world.engine.batch(() => (healthy === undefined ? health.delete(key) : health.set(key, healthy))))
+        push("health of a workload", "endpoint");
     },
   });

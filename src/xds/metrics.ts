@@ -24,12 +24,15 @@ export interface XdsMetrics {
   /** A stretch of work without a pause. */
   slice(ms: number): void;
   /** A push began (pilot_push_triggers). */
-  triggered(reason: string): void;
+  triggered(cause: PushCause): void;
   /** From a push to the last acknowledgement of one proxy (pilot_proxy_convergence_time). */
   converged(ms: number): void;
   /** A fault of ours (pilot_total_xds_internal_errors). */
   internalError(): void;
 }
+
+/** What kind of change a push is for, in Istio's words. A closed list, since pushes are counted by it: names of objects are without number, and not for everybody. */
+export type PushCause = "config" | "service" | "endpoint" | "secret" | "namespace" | "networks" | "global";
 
 export interface SentEvent {
   readonly typeUrl: string;

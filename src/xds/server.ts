@@ -10,7 +10,7 @@ import { sharedLists } from "../wire/request-lists.ts";
 import { Admission, type Door } from "./admission.ts";
 import { createFrames } from "./frames.ts";
 import { LastGood } from "./last-good.ts";
-import { noMetrics, type XdsMetrics } from "./metrics.ts";
+import { noMetrics, type PushCause, type XdsMetrics } from "./metrics.ts";
 import { createNameSets, type NameSets } from "./name-sets.ts";
 import type { Pressure } from "./pressure.ts";
 import type { ResourceProvider } from "./provider.ts";
@@ -56,8 +56,8 @@ export type OpenStream = (stream: DiscoveryStream, asProxy: () => DiscoveryStrea
 export interface XdsServer {
   /** Serves a stream; given to the gRPC server. Where `open` is given it decides, when the stream is let in, whether it is a proxy's. */
   accept(stream: DiscoveryStream, open?: OpenStream): DiscoveryStreamEvents;
-  /** Inputs were committed: every stream is sent what differs from what it holds. `reason` goes into the summary. Gives the number of the push. */
-  push(reason: string): number;
+  /** Inputs were committed: every stream is sent what differs from what it holds. `reason` goes into the summary; it is counted by its cause. Gives the number of the push. */
+  push(reason: string, cause?: PushCause): number;
   state(): readonly StreamState[];
   /** Connected streams, and the last push of which each has acknowledged all it was due. */
   progress(): readonly StreamProgress[];
@@ -120,8 +120,8 @@ export function createXdsServer(options: XdsServerOptions): XdsServer {
       else if (!entrant.enter()) deps.metrics.turnedAway();
       return entrant;
     },
-    push(reason) {
-      deps.metrics.triggered(reason);
+    push(reason, cause = "global") {
+      deps.metrics.triggered(cause);
       const push = deps.rounds.begin(reason, streams.values());
       refreshAll(streams);
       return push;
