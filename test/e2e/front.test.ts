@@ -1,11 +1,13 @@
 import { X509Certificate } from "node:crypto";
 import { readFile, rename, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
+import { connect } from "node:tls";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { startAgentProcess } from "../support/agent.ts";
 import { meshBelieving, tokenFor } from "../support/agent-mesh.ts";
 import { endProcess } from "../support/cleanup.ts";
 import { httpEcho } from "../support/echo.ts";
+import { PREFACE, settingsFrame } from "../support/http2-frames.ts";
 import { answersTls, askCertificate, rootOf, type Signed } from "../support/identity.ts";
 import { type Istiod, runIstiod, startIstiod } from "../support/istiod.ts";
 import { freePort } from "../support/ports.ts";
@@ -15,11 +17,13 @@ import { eventually } from "../support/wait.ts";
 
 const issuer = createIssuer("https://id.example.com");
 
-async function startBehindFront(): Promise<{ readonly istiod: Istiod; readonly olderPort: number; envoyPid(): Promise<number> }> {
+async function startBehindFront(
+  env: Readonly<Record<string, string>> = {},
+): Promise<{ readonly istiod: Istiod; readonly olderPort: number; envoyPid(): Promise<number> }> {
   const olderPort = await freePort();
   const istiod = await startIstiod({
     files: { "mesh.yaml": `${meshBelieving(issuer)}sidecar: true\n` },
-    env: { LEGACY_GRPC_ADDR: `127.0.0.1:${olderPort}` },
+    env: { LEGACY_GRPC_ADDR: `127.0.0.1:${olderPort}`, ...env },
   });
   const envoyPid = async (): Promise<number> => Number(await readFile(join(istiod.home, "var/run/istiod/envoy.pid"), "utf8"));
   onTestFinished(async () => {
@@ -89,6 +93,22 @@ describe("istiod behind an Envoy of its own", () => {
     expect(await istiod.stop()).toBe(0);
     expect(await answersTls(istiod.securePort)).toBe(false);
     expect(await answersTls(olderPort)).toBe(false);
+  });
+
+  it("lets go of who connects and never calls, and of nobody who has a call", async () => {
+    const { istiod } = await startBehindFront({ GRPC_KEEPALIVE_INTERVAL: "1s" });
+    const certificate = await askCertificate(istiod, { token: tokenFor(issuer, "web") });
+    const stream = await openVmStream(istiod, { certificate, metadata: { SERVICE_ACCOUNT: "web" } });
+    const strangers = [Buffer.alloc(0), Buffer.concat([PREFACE, settingsFrame()])].map((said) => {
+      const socket = connect({ port: istiod.securePort, host: "127.0.0.1", rejectUnauthorized: false, ALPNProtocols: ["h2"] });
+      onTestFinished(() => void socket.destroy());
+      socket.on("error", () => {}).resume();
+      socket.write(said);
+      return socket;
+    });
+    await eventually("they are let go of", () => strangers.every(({ closed }) => closed), 20_000);
+    expect(await stream.first).toBe("served");
+    expect((await istiod.debug("/debug/syncz").then((page) => page.text())).includes("vm.shop")).toBe(true);
   });
 
   it("ends with one sentence where its Envoy cannot be had, or cannot have the ports", async () => {

@@ -83,9 +83,11 @@ function connectionManager({ keepaliveMs, keepaliveTimeoutMs }: FrontInput): obj
     forward_client_cert_details: "SANITIZE_SET",
     set_current_client_cert_details: { cert: true },
     stream_idle_timeout: "0s",
+    // Who has no call for so long is told to go, as where no Envoy is in front: strangers could otherwise hold every connection there is.
+    common_http_protocol_options: { idle_timeout: `${keepaliveMs / 1_000}s` },
     http2_protocol_options: {
       max_concurrent_streams: 100,
-      connection_keepalive: { interval: `${keepaliveMs / 1_000}s`, timeout: `${keepaliveTimeoutMs / 1_000}s` },
+      ...(keepaliveMs > 0 && { connection_keepalive: { interval: `${keepaliveMs / 1_000}s`, timeout: `${keepaliveTimeoutMs / 1_000}s` } }),
     },
     route_config: {
       virtual_hosts: [
