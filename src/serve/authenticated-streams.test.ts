@@ -11,10 +11,13 @@ const CALLER: Caller = { by: "token", identity: { trustDomain: "td", namespace: 
 /** A stream whose caller is still being looked at. */
 function rig() {
   const proof = Promise.withResolvers<Caller>();
-  const log: string[] = [];
+  const [log, reading]: [string[], string[]] = [[], []];
   const callers = new WeakMap<Peer, Caller>();
   const peer: Peer = { address: "10.0.0.1:1", header: () => undefined, certificate: undefined };
-  const stream = { peer, variant: "delta", close: (status: number) => log.push(`closed ${status}`) } as unknown as DiscoveryStream;
+  const stream = {
+    ...{ peer, variant: "delta", close: (status: number) => log.push(`closed ${status}`) },
+    ...{ pause: () => reading.push("paused"), resume: () => reading.push(`read, ${log.length} things happened`) },
+  } as unknown as DiscoveryStream;
   const accept = authenticatedStreams({
     authenticate: () => proof.promise,
     callers,
@@ -24,7 +27,7 @@ function rig() {
     },
     refused: (_, error) => log.push(`refused ${error.reason}`),
   });
-  return { proof, log, callers, peer, events: accept(stream) };
+  return { proof, log, reading, callers, peer, events: accept(stream) };
 }
 
 describe("a stream of the secure port", () => {
@@ -39,6 +42,14 @@ describe("a stream of the secure port", () => {
     events.ended();
     expect(log).toEqual(["accepted", "message 1", "message 2", "message 3", "ended"]);
     expect(callers.get(peer)).toBe(CALLER);
+  });
+
+  it("is not read before its caller is known, and then before somebody else decides whether to read it", async () => {
+    const { proof, reading } = rig();
+    expect(reading).toEqual(["paused"]);
+    proof.resolve(CALLER);
+    await nextTurn();
+    expect(reading).toEqual(["paused", "read, 0 things happened"]);
   });
 
   it("is closed and counted where the caller proves nothing", async () => {

@@ -15,11 +15,14 @@ export interface AuthenticatedOptions {
   refused(peer: Peer, error: AuthnError): void;
 }
 
-/** What a client may say before it is known who it is: a proxy opens with a request for each type. */
+/** What a client may have said when it becomes known who it is: no more than was on its way, and a proxy opens with a request for each type. */
 const MOST_EARLY_MESSAGES = 32;
 const MOST_EARLY_BYTES = 1024 * 1024;
 
-/** Lets only callers through who have proved who they are. What they say meanwhile waits, within limits; nothing of it is read before. */
+/**
+ * Lets only callers through who have proved who they are. Nothing they say is read before: it stays with them, so that strangers whose tokens take time to be judged
+ * cost no more than what may be sent unasked.
+ */
 export function authenticatedStreams(options: AuthenticatedOptions): (stream: DiscoveryStream) => DiscoveryStreamEvents {
   return (stream) => {
     const early: Uint8Array[] = [];
@@ -29,6 +32,9 @@ export function authenticatedStreams(options: AuthenticatedOptions): (stream: Di
     const admit = (caller: Caller): void => {
       if (!open) return;
       options.callers.set(stream.peer, caller);
+      // Before whoever takes the stream decides whether to read it: what has come by now is told to it in order.
+      stream.resume();
+      if (!open) return;
       events = options.accept(stream);
       for (const message of early.splice(0)) if (open) events.message(message);
     };
@@ -39,6 +45,7 @@ export function authenticatedStreams(options: AuthenticatedOptions): (stream: Di
       if (error instanceof AuthnError) options.refused(stream.peer, error);
       stream.close(error instanceof AuthnError ? GRPC_STATUS.UNAUTHENTICATED : GRPC_STATUS.INTERNAL, messageOf(error));
     };
+    stream.pause();
     options.authenticate(stream.peer).then(admit).catch(refuse);
     return {
       message(message) {
