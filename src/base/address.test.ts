@@ -26,7 +26,7 @@ describe("addresses", () => {
     ["1::", "1::"],
     ["2001:db8:0:0:1:0:0:1", "2001:db8::1:0:0:1"],
     ["1:0:2:0:3:0:4:0", "1:0:2:0:3:0:4:0"],
-    ["::ffff:10.0.0.1", "::ffff:a00:1"],
+    ["::ffff:a00:1", "::ffff:10.0.0.1"],
     ["fe80::1%eth0", "fe80::1"],
     ["web.example.com", "web.example.com"],
     ["not:an:address", "not:an:address"],

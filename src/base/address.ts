@@ -53,14 +53,23 @@ export function parseIp(text: string): Ip | undefined {
   return undefined;
 }
 
-/** Writes an address the one way RFC 5952 asks for: lower case, no leading zeros, the first longest run of zeros as `::`. */
+/**
+ * Writes an address the one way RFC 5952 asks for: lower case, no leading zeros, the first longest run of zeros as `::`, and an IPv4 address
+ * inside of an IPv6 one as such.
+ */
 export function formatIp(ip: Ip): string {
-  if (ip.family === 4) return [24n, 16n, 8n, 0n].map((shift) => (ip.value >> shift) & 0xffn).join(".");
+  if (ip.family === 4) return formatIpv4(ip.value);
+  if (ip.value >> 32n === MAPPED) return `::ffff:${formatIpv4(ip.value)}`;
   const groups = Array.from({ length: 8 }, (_, i) => Number((ip.value >> BigInt(112 - 16 * i)) & 0xffffn));
   const { start, length } = longestZeroRun(groups);
   const hex = (part: readonly number[]): string => part.map((group) => group.toString(16)).join(":");
   return length < 2 ? hex(groups) : `${hex(groups.slice(0, start))}::${hex(groups.slice(start + length))}`;
 }
+
+/** What the addresses of `::ffff:0:0/96` begin with. */
+const MAPPED = 0xffffn;
+
+const formatIpv4 = (value: bigint): string => [24n, 16n, 8n, 0n].map((shift) => (value >> shift) & 0xffn).join(".");
 
 /** A host as it stands before a port or in a URL: an IPv6 address in brackets. */
 export const bracketed = (host: string): string => (host.includes(":") ? `[${host}]` : host);
