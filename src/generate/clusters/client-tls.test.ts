@@ -36,6 +36,25 @@ describe("TLS of a client", () => {
     });
   });
 
+  it("takes identities that a ServiceEntry lists in every trusted domain, and other names as they are", () => {
+    const listed = ["spiffe://prod.test/ns/shop/sa/pay", "spiffe://partner.test/ns/shop/sa/pay", "spiffe://prod.test/pay", "pay.test"];
+    for (const [kind, change] of [
+      ["auto", {}],
+      ["tls", { settings: settings(TlsMode.SIMPLE), external: true }],
+    ] as const) {
+      const { security } = clientTls(query({ serviceAccounts: () => [], subjectAltNames: listed, ...change }));
+      expect(security).toMatchObject({ kind });
+      const names = security.kind === "plain" ? [] : (security.tls.validation?.subjectAltNames ?? []);
+      expect(names.toSorted((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1))).toEqual([
+        { exact: "pay.test" },
+        { exact: "spiffe://old.test/ns/shop/sa/pay" },
+        { exact: "spiffe://partner.test/ns/shop/sa/pay" },
+        { exact: "spiffe://prod.test/ns/shop/sa/pay" },
+        { exact: "spiffe://prod.test/pay" },
+      ]);
+    }
+  });
+
   it("is one socket where endpoints are not known one by one", () =>
     expect(clientTls(query({ addressless: true })).security.kind).toBe("tls"));
 

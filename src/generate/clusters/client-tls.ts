@@ -141,17 +141,27 @@ const shownFrom = (
     ...(insecureSkipVerify !== undefined && { insecureSkipVerify }),
   });
 
-/** Names the servers of a service may have: those its ServiceEntry lists, and the identities of their accounts. */
-const serviceNames = ({ mesh, serviceAccounts, subjectAltNames }: ClientTlsQuery): readonly string[] => [
-  ...new Set([...subjectAltNames, ...serviceAccounts().flatMap((account) => identitiesOf(account, mesh))]),
-];
-
-/** SPIFFE ids of a service account in the trust domain of the mesh and in those it also trusts. */
-function identitiesOf(account: string, mesh: MeshConfig): readonly string[] {
-  const slash = account.indexOf("/");
-  const [namespace, name] = [account.slice(0, slash), account.slice(slash + 1)];
+/**
+ * Names the servers of a service may have: those its ServiceEntry lists, and the identities of their accounts. Identities of the mesh stand
+ * for those in all of its trust domains, so that both outlive a change of it.
+ */
+function serviceNames({ mesh, serviceAccounts, subjectAltNames }: ClientTlsQuery): readonly string[] {
   const domains = [mesh.trustDomain || "cluster.local", ...mesh.trustDomainAliases];
-  return domains.map((domain) => `spiffe://${domain}/ns/${namespace}/sa/${name}`);
+  const inEach = (path: string): readonly string[] => domains.map((domain) => `spiffe://${domain}/${path}`);
+  const listed = subjectAltNames.flatMap((name) => {
+    const [, domain = "", path = ""] = IDENTITY.exec(name) ?? [];
+    return domains.includes(domain) ? inEach(path) : [name];
+  });
+  return [...new Set([...listed, ...serviceAccounts().map(pathOf).flatMap(inEach)])];
+}
+
+/** A workload's SPIFFE id: its trust domain, and the rest. */
+const IDENTITY = /^spiffe:\/\/([^/]+)\/(ns\/[^/]+\/sa\/[^/]+)$/;
+
+/** `namespace/account` as it stands in a SPIFFE id. */
+function pathOf(account: string): string {
+  const slash = account.indexOf("/");
+  return `ns/${account.slice(0, slash)}/sa/${account.slice(slash + 1)}`;
 }
 
 /**
