@@ -47,7 +47,7 @@ export function gatewayListener(parts: GatewayListenerParts): ListenerInput | un
   );
   const ofTls = chainsOf(secured);
   // Plain HTTP of a port is one chain, and one route table, for all its servers.
-  const chains = withoutOverlaps([...ofTls, ...chainsOf(plain.slice(0, 1))]).map((one) => withPolicies(one, parts.policies));
+  const chains = withoutOverlaps([...ofTls, ...chainsOf(plain.slice(0, 1))]);
   if (chains.length === 0) return undefined;
   return {
     name,
@@ -70,7 +70,7 @@ export function quicListener(parts: GatewayListenerParts): ListenerInput | undef
   const name = quicListenerName(gatewayListenerName(port, families));
   const chains = withoutOverlaps(
     port.servers.filter(({ http3 }) => http3).flatMap((server) => serverChains(parts, server, name).map(overQuic)),
-  ).map((one) => withPolicies(one, parts.policies));
+  );
   if (chains.length === 0) return undefined;
   return {
     name,
@@ -95,7 +95,15 @@ function overQuic(chain: FilterChainInput): FilterChainInput {
   };
 }
 
-/** Who may come in is decided on every chain, also where TLS passes through. */
+/**
+ * Who may come in is decided on every chain, also where TLS passes through; not where it goes on to whatever cluster of the mesh it names, as
+ * between networks: identities are inside of it, so the workload at its end decides, and rules made for the edge would cut the networks off.
+ */
+function serverChains(parts: GatewayListenerParts, server: GatewayServer, name: string): readonly FilterChainInput[] {
+  if (server.server.tls?.mode === Mode.AUTO_PASSTHROUGH) return sniRoutedChains(parts, server);
+  return edgeChains(parts, server, name).map((one) => withPolicies(one, parts.policies));
+}
+
 function withPolicies(chain: FilterChainInput, policies: PolicyFilters | undefined): FilterChainInput {
   if (policies === undefined) return chain;
   const { content } = chain;
@@ -105,9 +113,8 @@ function withPolicies(chain: FilterChainInput, policies: PolicyFilters | undefin
   };
 }
 
-function serverChains(parts: GatewayListenerParts, server: GatewayServer, name: string): readonly FilterChainInput[] {
+function edgeChains(parts: GatewayListenerParts, server: GatewayServer, name: string): readonly FilterChainInput[] {
   const { tls } = server.server;
-  if (tls?.mode === Mode.AUTO_PASSTHROUGH) return sniRoutedChains(parts, server);
   if (server.family === "tcp") return chain(tcpContent(parts, server), {});
   if (server.family === "http") {
     return server.routeName === undefined ? [] : chain(httpContent(parts, server, { name, rds: server.routeName }), {});
