@@ -35,8 +35,8 @@ function sourceMatches(source: Source | undefined): readonly SourceMatch[] {
     { attribute: { kind: "principal" }, values: source.principals, notValues: source.notPrincipals },
     { attribute: { kind: "requestPrincipal" }, values: source.requestPrincipals, notValues: source.notRequestPrincipals },
     { attribute: { kind: "serviceAccount" }, values: source.serviceAccounts, notValues: source.notServiceAccounts },
-    { attribute: { kind: "namespace" }, values: source.namespaces, notValues: source.notNamespaces },
     { attribute: { kind: "trustDomain" }, values: source.trustDomains, notValues: source.notTrustDomains },
+    { attribute: { kind: "namespace" }, values: source.namespaces, notValues: source.notNamespaces },
     { attribute: { kind: "clientAddress" }, values: source.remoteIpBlocks, notValues: source.notRemoteIpBlocks },
     { attribute: { kind: "peerAddress" }, values: source.ipBlocks, notValues: source.notIpBlocks },
   ]);
