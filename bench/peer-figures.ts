@@ -71,6 +71,7 @@ export const FIGURES: readonly Figure[] = [
   { scenario: "change without effect, sent", unit: "MB", run: "plain", read: changeMb("null-change"), limit: 0 },
   { scenario: "5 changes a second for 10 s, lag p50", unit: "ms", run: "plain", read: line("churn", ({ lag }) => lag?.p50_ms), times: 10 },
   { scenario: "5 changes a second for 10 s, to drain", unit: "ms", run: "plain", read: line("churn", (one) => one.drain_ms), limit: 1_000 },
+  { scenario: "5 seconds of nothing", unit: "CPU s", run: "plain", read: line("idle", (one) => one.srv_cpu_s) },
   { scenario: "restart, sent again", unit: "MB", run: "restart", read: line("restart", resentMb), limit: 0 },
   {
     scenario: "restart, last proxy served",

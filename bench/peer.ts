@@ -33,7 +33,8 @@ export const QUICK_PEER: PeerExtent = {
 };
 
 const MODES = {
-  plain: "init,route-change:5,endpoint-change:5,noop-change:3,null-change:4,churn",
+  // Twice idle: in the first five seconds what was put off is done, such as to keep what a restart would need.
+  plain: "init,route-change:5,endpoint-change:5,noop-change:3,null-change:4,churn,idle,idle",
   vhds: "init,route-change:5",
   restart: "init,restart",
 } as const satisfies Record<Exclude<RunName, "csr">, string>;

@@ -32,7 +32,12 @@ export interface LoadLine {
   readonly srv_rss_mb?: number;
   readonly srv_cpu_s_per_change?: number;
   readonly median_last_ms?: number;
-  readonly iterations?: readonly { readonly others_touched?: number; readonly received?: { readonly total?: Received } }[];
+  readonly wall_s?: number;
+  readonly iterations?: readonly {
+    readonly others_touched?: number;
+    readonly wall_s?: number;
+    readonly received?: { readonly total?: Received };
+  }[];
   readonly lag?: Spread;
   readonly drain_ms?: number;
   readonly resent?: { readonly total?: Received };

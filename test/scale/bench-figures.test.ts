@@ -62,10 +62,10 @@ describe("floors", () => {
     all_received: { n: 1, last_ms: 1_000 * times },
   });
   const measured = [7, 1, 0.1].map(floor);
+  const ratios = (mode: string, line: LoadLine, idle = 0) =>
+    againstFloor(floored(mode), { line, idle }, measured).map(({ unit, ratio, ok }) => [unit, ratio, ok]);
 
   it("are of CPU and of the time to the last proxy, by the middle of what was measured", () => {
-    const ratios = (mode: string, line: LoadLine) =>
-      againstFloor(floored(mode), line, measured).map(({ unit, ratio, ok }) => [unit, ratio, ok]);
     assert.deepEqual(ratios("init", { mode: "init", srv_cpu_until_init_s: 3, init_total_ms: 1_200 }), [
       ["CPU s of the floor", 2, false],
       ["ms of the floor", 1.2, true],
@@ -75,6 +75,12 @@ describe("floors", () => {
       ["ms of the floor", 2, false],
     ]);
     assert.deepEqual(ratios("churn", { mode: "churn", srv_cpu_s: 1.25 }), [["CPU s of the floor", 1.25, true]]);
+  });
+
+  it("are not held against what ours takes for doing nothing while a change is waited for", () => {
+    const change = { mode: "noop-change", srv_cpu_s_per_change: 2, iterations: [{ wall_s: 4 }, { wall_s: 2 }, { wall_s: 1 }] };
+    assert.deepEqual(ratios("noop-change", change, 0.25)[0], ["CPU s of the floor", 1.5, true]);
+    assert.deepEqual(ratios("noop-change", change)[0], ["CPU s of the floor", 2, false]);
   });
 });
 
@@ -100,6 +106,15 @@ describe("figures over TLS", () => {
     assert.deepEqual([dear.ratio, dear.timesPlaintext, dear.ok], [10, 1.8, false]);
     assert.ok(overTlsTable([dear]).at(-1)?.includes("10×, at most 1.7× plaintext: **missed**"));
     assert.equal(row("CPU s", { mode: "init", srv_cpu_until_init_s: 8 }, new Map()).ok, true);
+  });
+
+  it("may take of a processor what plaintext may, and as much more as TLS", () => {
+    const restart = (seconds: number): ReadonlyMap<RunName, Run> =>
+      new Map([["restart", { lines: new Map([["restart", { mode: "restart", srv_cpu_s: seconds }]]), start: { readyMs: 1, rssMb: 1 } }]]);
+    const judged = (mine: number, theirs: number) =>
+      overTls(figure("restart", "CPU s"), { plaintext: restart(0.55), ours: restart(mine), peer: restart(theirs) });
+    assert.deepEqual([judged(0.85, 9)?.ok, judged(0.9, 12.5)?.ok, judged(0.9, 11)?.ok, judged(1, 20)?.ok], [true, true, false, false]);
+    assert.equal(judged(0.85, 9)?.goal, "at most 0.85 CPU s or 13.4×, at most 1.7× plaintext");
   });
 
   it("say of times what they are in plaintext, without a goal for it", () => {
