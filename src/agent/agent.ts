@@ -20,6 +20,7 @@ import { writeGrpcBootstrap } from "./grpc-bootstrap.ts";
 import { signAtCa } from "./identity/ca-client.ts";
 import { copyCertificates, hasCopies, readEarlierCertificate } from "./identity/certificate-copies.ts";
 import { countSigning } from "./identity/count-signing.ts";
+import { firstCertificate } from "./identity/first-certificate.ts";
 import { type CertificateSource, createWorkloadIdentity, type WorkloadIdentity } from "./identity/workload-identity.ts";
 import { isServed } from "./local-socket.ts";
 import { type Metadata, type NodeIdentity, nodeBytes, nodeIdentity } from "./node-identity.ts";
@@ -75,7 +76,9 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
   const xds: XdsProxy = createXdsProxy({ dialer, lastGood, uplink: context, passed: giveBackMemory(clock), clock, log });
   metrics.push(...xds.metrics);
   for (const part of PARTS) await part(context);
-  const supervisor = supervise(options, { node, dialer, sdsSocket: spire ? paths.filesSocket : paths.sdsSocket, signal: stop.signal });
+  const identified = hasOwnIdentity ? () => firstCertificate(identity, clock) : undefined;
+  const sdsSocket = spire ? paths.filesSocket : paths.sdsSocket;
+  const supervisor = supervise(options, { node, dialer, sdsSocket, signal: stop.signal, identified });
   addReadiness(context, supervisor);
   addEnd(context, stop);
   const servers = await openSockets({ config, clock, log, xds: xds.accept, identity, dialer, spire });
@@ -196,6 +199,8 @@ interface Supervised {
   readonly sdsSocket: string;
   /** Ends the wait for a bootstrap. */
   readonly signal: AbortSignal;
+  /** What to wait for before the control plane is asked: who we are. */
+  readonly identified: (() => Promise<void>) | undefined;
 }
 
 /** What Envoy is started with, and the ProxyConfig that counts then. */
@@ -205,7 +210,7 @@ interface StartWith {
 }
 
 /** A file of the user's own is run as it is, as in Istio; else the control plane's bootstrap, asked for once, with what is local. */
-function bootstrapsOf(options: AgentOptions, { node, dialer, sdsSocket, signal }: Supervised): () => Promise<StartWith> {
+function bootstrapsOf(options: AgentOptions, { node, dialer, sdsSocket, signal, identified }: Supervised): () => Promise<StartWith> {
   const { config, clock, log } = options;
   const { settings, proxy, paths, baseDir } = config;
   if (proxy.customConfigFile !== "") return async () => ({ bootstrap: { file: resolve(baseDir, proxy.customConfigFile) }, running: proxy });
@@ -213,6 +218,7 @@ function bootstrapsOf(options: AgentOptions, { node, dialer, sdsSocket, signal }
   const builtIn = (): Promise<Uint8Array> => options.builtInBootstrap(node.metadata);
   let asked: Promise<Uint8Array> | undefined;
   return async () => {
+    await identified?.();
     asked ??= getBootstrap({ dialer, node: nodeBytes(node), kept, builtIn, clock, log }, signal);
     const given = takeApart(await asked);
     const running = given.proxyConfig === "" ? proxy : await readProxyConfig(given.proxyConfig);

@@ -4,12 +4,13 @@ import { mkdir, readdir, readFile, rm, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { describe, expect, it } from "vitest";
-import { type AgentPorts, startBundledAgent } from "../support/agent.ts";
+import { type AgentPorts, startAgentProcess, startBundledAgent } from "../support/agent.ts";
 import { CART_GROUP, CART_MEMBER, latestMembers, membersIn, watchCarts } from "../support/cart-machines.ts";
 import { tempDir } from "../support/cleanup.ts";
-import { askCertificate } from "../support/identity.ts";
+import { askCertificate, rootOf } from "../support/identity.ts";
 import { type Istiod, startIstiod } from "../support/istiod.ts";
 import { freePort } from "../support/ports.ts";
+import { startRelay } from "../support/relay.ts";
 import { openVmStream } from "../support/vm-agent.ts";
 import { eventually } from "../support/wait.ts";
 
@@ -202,9 +203,24 @@ describe("a join bundle", () => {
     await agent.stop();
     // As after a reboot: what was under /run is gone, the token with it.
     await rm(join(home, "var/run"), { recursive: true });
-    const refusals = await istiod.metric("istiod_refused_callers");
     agent.start();
     await agent.ready();
-    expect(await istiod.metric("istiod_refused_callers")).toBe(refusals);
+    expect(await istiod.metric("istiod_refused_callers")).toBe(0);
+  });
+
+  it("has the control plane's bootstrap and is refused nothing, also where that is farther away than the CA, which uses the token up", async () => {
+    const istiod = await startIstiod({ files: { "conf/cart.yaml": CART_GROUP } });
+    const slow = await startRelay({ to: istiod.securePort, delayMs: 150 });
+    const agent = await startAgentProcess({
+      name: "carts",
+      serviceAccount: "cart",
+      address: "127.0.0.1",
+      istiod: `127.0.0.1:${istiod.securePort}`,
+      root: await rootOf(istiod),
+      token: await joinToken(istiod),
+      env: { PILOT_ADDRESS: `127.0.0.1:${slow.port}`, ISTIO_META_AUTO_REGISTER_GROUP: "carts" },
+    });
+    expect(await istiod.metric("istiod_refused_callers")).toBe(0);
+    expect(agent.log()).not.toContain("bootstrap");
   });
 });

@@ -2,6 +2,7 @@ import { chmod } from "node:fs/promises";
 import { connect, createServer, type Socket } from "node:net";
 import { join } from "node:path";
 import { onTestFinished } from "vitest";
+import { systemClock } from "../../src/base/clock.ts";
 import { tempDir } from "./cleanup.ts";
 import { FRAME, FRAME_HEAD } from "./http2-frames.ts";
 
@@ -27,8 +28,16 @@ export async function relaySocket(port: number): Promise<string> {
   return socket;
 }
 
+export interface RelayOptions {
+  readonly to: number;
+  /** The Unix socket to listen on. */
+  readonly at?: string;
+  /** How long what clients send is under way. */
+  readonly delayMs?: number;
+}
+
 /** Relays to a port on loopback, from a port of its own or from a Unix socket, which reaches across network namespaces. */
-export async function startRelay({ to, at }: { readonly to: number; readonly at?: string }): Promise<Relay> {
+export async function startRelay({ to, at, delayMs = 0 }: RelayOptions): Promise<Relay> {
   const open = new Set<Socket>();
   const frozen = new WeakSet<Socket>();
   let target = to;
@@ -39,7 +48,8 @@ export async function startRelay({ to, at }: { readonly to: number; readonly at?
       open.add(socket.on("error", () => {}).on("close", () => open.delete(socket)));
     }
     const end = (): void => void [client, upstream].map((socket) => socket.destroySoon());
-    client.on("data", (bytes) => frozen.has(client) || upstream.write(bytes)).on("close", end);
+    const forward = (bytes: Buffer): void => void (frozen.has(client) || upstream.destroyed || upstream.write(bytes));
+    client.on("data", (bytes) => (delayMs === 0 ? forward(bytes) : systemClock.after(delayMs, () => forward(bytes)))).on("close", end);
     const responses = responseReader();
     upstream.on("close", end).on("data", (bytes: Buffer) => {
       if (frozen.has(upstream)) return;

@@ -53,12 +53,15 @@ export async function getBootstrap(query: BootstrapQuery, signal: AbortSignal): 
   }
 }
 
+/** A control plane that is away, or that does not believe us, says nothing about the type. */
+const SAYS_NOTHING: ReadonlySet<number> = new Set([GRPC_STATUS.UNAVAILABLE, GRPC_STATUS.UNAUTHENTICATED, GRPC_STATUS.PERMISSION_DENIED]);
+
 /** Asks once; undefined where the type is not known. Istio's own control plane ends the stream of who asks for a type it does not know. */
 async function ask(query: BootstrapQuery): Promise<Uint8Array | undefined> {
   try {
     return await firstAnswer(query, { typeUrl: BOOTSTRAP_TYPE });
   } catch (error) {
-    if (!(error instanceof GrpcError) || error.status === GRPC_STATUS.UNAVAILABLE) throw error;
+    if (!(error instanceof GrpcError) || SAYS_NOTHING.has(error.status)) throw error;
     // Is it the question that is refused, or are we? Assignments every control plane has; that of no cluster costs nothing.
     await firstAnswer(query, { typeUrl: ENDPOINT_TYPE, subscribe: ["none"] });
     return undefined;
