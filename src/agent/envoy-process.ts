@@ -5,6 +5,7 @@ import { extname, join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { EdgeError } from "../base/errors.ts";
 import { askAdmin } from "./admin-client.ts";
+import { passOutput } from "./passed-output.ts";
 
 export interface EnvoyOptions {
   readonly binary: string;
@@ -22,7 +23,7 @@ export interface EnvoyOptions {
   readonly flags?: readonly string[];
   /** How long it takes to drain what it is asked to. */
   readonly drainSeconds?: number;
-  /** Its log lines go where ours go, instead of into a file. */
+  /** What it writes goes where ours goes, access logs too, instead of into a file. */
   readonly passOutput?: boolean;
   /** How to run it as somebody or somewhere else: the words of a command that runs another, and who must be able to read its files. */
   readonly launcher?: { readonly words: readonly string[]; readonly user: number };
@@ -51,7 +52,9 @@ export async function startEnvoy(options: EnvoyOptions): Promise<EnvoyProcess> {
   const [command = options.binary, ...words] = [...(options.launcher?.words ?? []), options.binary, ...flags];
   const cwd = options.runIn;
   const child =
-    options.passOutput === true ? spawn(command, words, { stdio: ["ignore", 1, 2], cwd }) : spawnLogged([command, ...words], logFile, cwd);
+    options.passOutput === true
+      ? await spawnPassing([command, ...words], options.workDir, cwd)
+      : spawnLogged([command, ...words], logFile, cwd);
   const exited = new Promise<number | null>((resolve) => child.once("exit", resolve).once("error", () => resolve(null)));
   const fetchText = options.fetchText;
   const admin = (path: string): Promise<string> =>
@@ -84,6 +87,13 @@ async function bootstrapIn({ bootstrap, workDir, name, launcher }: EnvoyOptions)
   await writeFile(file, bootstrap, { mode: 0o600 });
   if (launcher !== undefined) await chown(file, launcher.user, launcher.user);
   return file;
+}
+
+async function spawnPassing([command = "", ...words]: readonly string[], workDir: string, cwd: string | undefined): Promise<ChildProcess> {
+  const { stdout, stderr, release } = await passOutput(workDir);
+  const child = spawn(command, words, { stdio: ["ignore", stdout, stderr], cwd });
+  release();
+  return child;
 }
 
 function spawnLogged([command = "", ...words]: readonly string[], logFile: string, cwd: string | undefined): ChildProcess {
