@@ -7,9 +7,11 @@ import type { RawMember } from "./member.ts";
 import type { Placement } from "./placement.ts";
 import { hasPlace, workloadMember } from "./service-entry.ts";
 
+const GROUP = "istio.io/autoRegistrationGroup";
+
 /** Key of the WorkloadGroup that a WorkloadEntry belongs to, where it names one. */
 export function groupKeyOf(object: ConfigObject<WorkloadEntry>): string | undefined {
-  const group = object.annotations["istio.io/autoRegistrationGroup"];
+  const group = object.annotations[GROUP];
   return group === undefined || group === "" ? undefined : `WorkloadGroup/${object.namespace}/${group}`;
 }
 
@@ -40,7 +42,8 @@ export function workloadEntryMember(
     weight: spec.weight || (template?.weight ?? 0),
     serviceAccount: spec.serviceAccount || (template?.serviceAccount ?? ""),
   };
-  const workload = labels["service.istio.io/workload-name"] ?? object.name;
+  // What metrics call it. All machines that joined a group are one workload, as all pods of a Deployment are; so Istio has it.
+  const workload = object.annotations[GROUP] || (labels["service.istio.io/workload-name"] ?? object.name);
   const identity = { origin: "workloadEntry", labels, workload, namespace: object.namespace, objectKey: objectKey(object) } as const;
   const member = workloadMember(filled, identity, placement);
   return hasPlace(member) ? { ...member, health: healthOf(object, reported) } : undefined;
