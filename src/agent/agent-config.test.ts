@@ -6,8 +6,8 @@ import { unknownSettings } from "../settings/read-settings.ts";
 import { readAgentConfig } from "./agent-config.ts";
 import { parseTargets } from "./control-plane-address.ts";
 import { buildLookup, domainOf } from "./dns/name-table.ts";
-import { nodeIdentity } from "./node-identity.ts";
-import { parseEnv } from "./sidecar-env.ts";
+import { nodeIdentity, unreadMetadata } from "./node-identity.ts";
+import { parseEnv, unreadLines } from "./sidecar-env.ts";
 import { findTrustRoots } from "./trust-roots.ts";
 
 async function home(files: Readonly<Record<string, string>>): Promise<string> {
@@ -157,6 +157,24 @@ describe("what an agent is told", () => {
 
   it("takes variables as shells write them", () => {
     expect(parseEnv('A=1\n B=\'x # y\'\nC="a\\"b"\nD=x # note\nnot a line\nE=\n')).toEqual({ A: "1", B: "x # y", C: 'a"b', D: "x", E: "" });
+  });
+
+  it("tells of lines and variables that say nothing, and never what is in them", async () => {
+    const baseDir = await home({
+      "var/lib/istio/envoy/sidecar.env": "# a note\n\nPOD_NAME=web\nsecret: x\n; another note\n",
+      "var/lib/istio/envoy/cluster.env": "export A=1\n?",
+    });
+    const envoy = join(baseDir, "var/lib/istio/envoy");
+    expect(await unreadLines(baseDir)).toEqual([`${envoy}/sidecar.env:4`, `${envoy}/cluster.env:2`]);
+    expect(unreadMetadata({ ISTIO_METAJSON_LABELS: "{app", ISTIO_METAJSON_X: "{}", ISTIO_METAJSON_Y: "[]", ISTIO_META_Z: "{" })).toEqual([
+      "ISTIO_METAJSON_LABELS",
+      "ISTIO_METAJSON_Y",
+    ]);
+  });
+
+  it("is not read past a file of variables that cannot be: without it this would be another machine", async () => {
+    const baseDir = await home({ "var/lib/istio/envoy/sidecar.env/directory": "" });
+    await expect(readAgentConfig(hostOf(baseDir, {}))).rejects.toThrow("sidecar.env cannot be read");
   });
 });
 

@@ -51,8 +51,18 @@ export interface Agent {
 
 const DRAIN_MS = 500;
 
-/** Starts an agent: certificates, configuration, its parts, and Envoy. Throws `EdgeError` where it cannot. */
+/** Starts an agent: certificates, configuration, its parts, and Envoy. Throws `EdgeError` where it cannot, and then nothing of it is left. */
 export async function startAgent(options: AgentOptions): Promise<Agent> {
+  const end = new AbortController();
+  try {
+    return await start(options, end);
+  } catch (error) {
+    end.abort();
+    throw error;
+  }
+}
+
+async function start(options: AgentOptions, end: AbortController): Promise<Agent> {
   const { config, clock, log } = options;
   const { paths } = config;
   if (await isServed(paths.xdsSocket))
@@ -61,7 +71,7 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     });
   const spire = await hasOtherServer(config, clock, log);
   const hasOwnIdentity = !spire && hasCertificates(config);
-  const [stop, now, end] = [new AbortController(), new AbortController(), new AbortController()];
+  const [stop, now] = [new AbortController(), new AbortController()];
   const metrics: AgentMetric[] = [];
   const identity = await makeIdentity(options, metrics);
   const node = nodeIdentity({
@@ -87,7 +97,6 @@ export async function startAgent(options: AgentOptions): Promise<Agent> {
     return startStatusServer(config.proxy.statusPort, context.routes, log);
   };
   const status = await begin().catch(async (error: unknown) => {
-    end.abort();
     await Promise.all(servers.map((server) => server.drain(0)));
     throw error;
   });

@@ -1,4 +1,4 @@
-import { mkdir, writeFile } from "node:fs/promises";
+import { chmod, mkdir, writeFile } from "node:fs/promises";
 import { createServer } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -53,3 +53,42 @@ it("goes to the next address after one that does not answer, or was found to be 
   await expect(dialer.dial()).rejects.toThrow(`127.0.0.1:${nobody} does not answer`);
   expect(await dialled()).toBe(one.port);
 });
+
+it("says in words of its own that what is there does not speak TLS", async () => {
+  const { port } = await replica();
+  const baseDir = await tempDir();
+  await mkdir(join(baseDir, "var/run/secrets/tokens"), { recursive: true });
+  await writeFile(join(baseDir, "var/run/secrets/tokens/istio-token"), "a.b.c");
+  const credentials = { certificate: () => undefined, roots: () => "-----BEGIN CERTIFICATE-----" };
+  const targets = [{ host: "127.0.0.1", port, tls: true, serverName: "istiod" }];
+  const dialer = createDialer({ baseDir, targets, namedRoots: "SYSTEM", clusterId: "", credentials, clock: systemClock });
+  await expect(dialer.dial()).rejects.toThrow(/^127\.0\.0\.1:\d+ does not answer: what is there does not speak TLS$/);
+});
+
+it("does not take a token that it may not read for none", async () => {
+  const baseDir = await tempDir();
+  await mkdir(join(baseDir, "var/run/secrets/tokens"), { recursive: true });
+  await writeFile(join(baseDir, "var/run/secrets/tokens/istio-token"), "a.b.c", { mode: 0o200 });
+  const credentials = { certificate: () => undefined, roots: () => "" };
+  const targets = [{ host: "127.0.0.1", port: 1, tls: true, serverName: "istiod" }];
+  const dial = (namedRoots: string) =>
+    createDialer({ baseDir, targets, namedRoots, clusterId: "", credentials, clock: systemClock }).dial();
+  await mkdir(join(baseDir, "etc/certs"), { recursive: true });
+  await writeFile(join(baseDir, "etc/certs/root-cert.pem"), "-----BEGIN CERTIFICATE-----", { mode: 0o200 });
+  await asOrdinaryUser(baseDir, async () => {
+    await expect(dial("SYSTEM")).rejects.toThrow("istio-token may not be read by user");
+    await expect(dial("")).rejects.toThrow("root-cert.pem may not be read by user");
+  });
+});
+
+/** Root may read everything. */
+async function asOrdinaryUser(directory: string, act: () => Promise<void>): Promise<void> {
+  if (process.geteuid?.() !== 0) return act();
+  await chmod(directory, 0o755);
+  process.seteuid?.(65534);
+  try {
+    await act();
+  } finally {
+    process.seteuid?.(0);
+  }
+}

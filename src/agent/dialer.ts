@@ -1,10 +1,11 @@
+import { join } from "node:path";
 import type { Clock } from "../base/clock.ts";
 import { EdgeError, messageOf } from "../base/errors.ts";
 import type { Secret } from "../base/secret.ts";
 import { type CallHeaders, type GrpcChannel, openGrpcChannel } from "../wire/grpc-channel.ts";
 import { addressOf, type Target } from "./control-plane-address.ts";
 import { findTrustRoots } from "./trust-roots.ts";
-import { readWorkloadToken } from "./workload-token.ts";
+import { MESH_TOKEN, readWorkloadToken, unreadableToken } from "./workload-token.ts";
 
 /** What the workload shows of itself. */
 export interface ClientCertificate {
@@ -88,13 +89,18 @@ async function connect(target: Target, options: DialerOptions): Promise<Connecti
   const token = await readWorkloadToken(baseDir);
   if (token !== undefined) headers.authorization = `Bearer ${token.reveal()}`;
   const client = own ?? provisioned?.certificate;
-  if (token === undefined && client === undefined)
-    throw new EdgeError("file_unreadable", "there is neither a token nor a certificate to show to the control plane", {
-      hint: "a token for audience istio-ca belongs in var/run/secrets/tokens/istio-token",
-    });
+  if (token === undefined && client === undefined) throw await nothingToShow(baseDir);
   const tls = { roots: roots.pem, serverName: target.serverName, ...(client !== undefined && { client }) };
   const channel = await openGrpcChannel({ to: target, tls, clock }).catch((error: unknown) => unreachable(address, error, roots.from));
   return { channel, headers, address };
+}
+
+async function nothingToShow(baseDir: string): Promise<EdgeError> {
+  const hidden = await unreadableToken(baseDir);
+  if (hidden !== undefined) return new EdgeError("file_unreadable", hidden, { hint: "make it this user's, who runs the agent" });
+  return new EdgeError("file_unreadable", "there is neither a token nor a certificate to show to the control plane", {
+    hint: `a token for audience istio-ca belongs in ${join(baseDir, MESH_TOKEN)}`,
+  });
 }
 
 const UNVERIFIED = /certificate|altnames|self.signed|verify/i;

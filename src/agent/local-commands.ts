@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import { systemClock } from "../base/clock.ts";
-import { EdgeError, messageOf } from "../base/errors.ts";
+import { EdgeError, firstSentenceOf, messageOf } from "../base/errors.ts";
 import type { Command } from "./commands.ts";
 import { request } from "./node-http.ts";
 
@@ -52,7 +52,7 @@ function parsed(args: readonly string[], options: Options) {
   try {
     return parseArgs({ args: [...args], options, strict: true, allowPositionals: true });
   } catch (error) {
-    throw new EdgeError("usage", messageOf(error).split("\n")[0] ?? "");
+    throw new EdgeError("usage", firstSentenceOf(error));
   }
 }
 

@@ -120,14 +120,23 @@ function givenMetadata(env: NodeFacts["env"]): Metadata {
 }
 
 function jsonEntries(name: string, text: string): Metadata {
+  const value = jsonObject(text);
+  if (value === undefined) return {};
+  return name === "LABELS" || name === "ANNOTATIONS" ? { [name]: value } : value;
+}
+
+function jsonObject(text: string): Metadata | undefined {
   try {
     const value = JSON.parse(text) as StructValue;
-    if (typeof value !== "object" || value === null || Array.isArray(value)) return {};
-    return name === "LABELS" || name === "ANNOTATIONS" ? { [name]: value } : (value as Metadata);
+    return typeof value !== "object" || value === null || Array.isArray(value) ? undefined : (value as Metadata);
   } catch {
-    return {};
+    return undefined;
   }
 }
+
+/** Variables that should hold an object as JSON and do not: they count for nothing. */
+export const unreadMetadata = (env: NodeFacts["env"]): readonly string[] =>
+  Object.keys(env).filter((name) => name.startsWith(META_JSON) && jsonObject(env[name] ?? "") === undefined);
 
 function textMap(value: StructValue | undefined): Readonly<Record<string, string>> {
   if (typeof value !== "object" || value === null) return {};

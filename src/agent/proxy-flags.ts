@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { EdgeError, messageOf } from "../base/errors.ts";
+import { EdgeError, firstSentenceOf } from "../base/errors.ts";
 import type { AgentProxyType } from "./node-identity.ts";
 
 /** How one flag of Istio's agent is understood: as variables of ours, or not at all. */
@@ -72,7 +72,7 @@ function parsed(args: string[], options: Readonly<Record<string, { readonly type
   try {
     return parseArgs({ args, options, strict: true, allowPositionals: true });
   } catch (error) {
-    throw new EdgeError("usage", messageOf(error).split("\n")[0] ?? "", { hint: "see istio-agent --help" });
+    throw new EdgeError("usage", firstSentenceOf(error), { hint: "see istio-agent --help" });
   }
 }
 

@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { isAbsolute, join } from "node:path";
 import { EdgeError } from "../base/errors.ts";
 import { PUBLIC_PORT, type Target } from "./control-plane-address.ts";
+import { unreadableFile } from "./unreadable-file.ts";
 
 /** Roots that a server is verified with, and where they come from. */
 export interface TrustRoots {
@@ -39,6 +40,8 @@ export async function findTrustRoots({ baseDir, named, target, learned }: RootsQ
   if (learned !== "") return { pem: learned, from: "the mesh" };
   const pem = await readIfThere(join(baseDir, KUBELET_ROOTS));
   if (pem !== undefined) return { pem, from: join(baseDir, KUBELET_ROOTS) };
+  const hidden = await unreadableFile([...MESH_ROOTS, KUBELET_ROOTS].map((one) => join(baseDir, one)));
+  if (hidden !== undefined) throw new EdgeError("file_unreadable", hidden, { hint: "make it readable for this user, who runs the agent" });
   throw new EdgeError("file_unreadable", "there is no root certificate to verify the control plane with", {
     hint: `put the root of the mesh into ${join(baseDir, "etc/certs/root-cert.pem")}, or name a file in XDS_ROOT_CA and CA_ROOT_CA`,
   });

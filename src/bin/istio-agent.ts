@@ -6,8 +6,9 @@ import { startAgent } from "../agent/agent.ts";
 import { type AgentHost, readAgentConfig } from "../agent/agent-config.ts";
 import { COMMANDS } from "../agent/commands.ts";
 import { addressOf } from "../agent/control-plane-address.ts";
-import type { AgentProxyType, Metadata } from "../agent/node-identity.ts";
+import { type AgentProxyType, type Metadata, unreadMetadata } from "../agent/node-identity.ts";
 import { readProxyFlags } from "../agent/proxy-flags.ts";
+import { unreadLines } from "../agent/sidecar-env.ts";
 import { systemClock } from "../base/clock.ts";
 import { EdgeError, messageOf } from "../base/errors.ts";
 import { createLog } from "../base/log.ts";
@@ -69,6 +70,8 @@ async function run(type: AgentProxyType, flags: Readonly<Record<string, string>>
       { address: config.discovery.map(addressOf).join() },
       "nobody says where istiod is (ISTIO_ADDRESS): it is called where Istio's is by default",
     );
+  for (const place of await unreadLines(config.baseDir)) log.warn({ place }, "a line that is not NAME=value is ignored");
+  for (const name of unreadMetadata(config.env)) log.warn({ name }, "a variable that is no JSON object is ignored");
   const agent = await startAgent({ config, clock: systemClock, log, builtInBootstrap });
   process.on("SIGTERM", agent.stop);
   process.on("SIGINT", agent.stop);

@@ -284,7 +284,11 @@ spec: {address: 10.0.0.2}
       [one?.address, one?.port, one?.serviceAccount, one?.network, one?.locality.region, one?.weight],
       ["10.0.0.1", 9000, "vm", "vms", "us", 5],
     );
-    assert.deepEqual([one?.workload, registry.workloadAt("10.0.0.1", "shop")?.name], ["vms", "vms"], "machines of a group are one workload");
+    assert.deepEqual(
+      [one?.workload, registry.workloadAt("10.0.0.1", "shop")?.name],
+      ["vms", "vms"],
+      "machines of a group are one workload",
+    );
     assert.deepEqual(
       registry.instancesAt("10.0.0.1", "shop").map(({ service }) => service.host),
       ["api.test"],

@@ -2,8 +2,9 @@ import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls, getCACertificates, type TLSSocket } from "node:tls";
 import type { Clock } from "../base/clock.ts";
-import { messageOf } from "../base/errors.ts";
 import type { Secret } from "../base/secret.ts";
+import { messageOf } from "../base/errors.ts";
+import { tlsFaultOf } from "../base/tls-fault.ts";
 import { GRPC_STATUS } from "./grpc-status.ts";
 import { MESSAGE_PREFIX_BYTES, MessageReader } from "./message-reader.ts";
 
@@ -112,7 +113,7 @@ function openSession({ to, tls, clock }: ChannelOptions): Promise<ClientHttp2Ses
     const fail = (error: unknown): void => {
       cancel();
       socket.destroy();
-      reject(new GrpcError(GRPC_STATUS.UNAVAILABLE, messageOf(error)));
+      reject(new GrpcError(GRPC_STATUS.UNAVAILABLE, tlsFaultOf(error)));
     };
     const cancel = clock.after(CONNECT_MS, () => fail(`no connection after ${CONNECT_MS} ms`));
     socket.on("error", fail);

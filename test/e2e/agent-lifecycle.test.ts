@@ -276,7 +276,8 @@ describe("the start of an agent", () => {
     const crowded = await startAgentProcess({ name: "x", address: "127.0.0.1", istiod: "127.0.0.1:1", wait: false, ...ports });
     expect(await crowded.ended()).toBe(1);
     await says(crowded, `port ${agent.statusPort} is taken by another program`);
-    const noEnvoy = { env: { ENVOY_PATH: "/nowhere/envoy" } };
+    const dns = { ISTIO_META_DNS_CAPTURE: "true", DNS_PROXY_ADDR: `127.0.0.1:${await freePort()}` };
+    const noEnvoy = { env: { ENVOY_PATH: "/nowhere/envoy", ...dns } };
     const bare = await startAgentProcess({ name: "x", address: "127.0.0.1", istiod: "127.0.0.1:1", wait: false, ...noEnvoy });
     expect(await bare.ended()).toBe(1);
     await says(bare, "/nowhere/envoy, which is not an executable file");

@@ -1,12 +1,13 @@
-import { dirname } from "node:path";
+import { dirname, join } from "node:path";
 import { EdgeError, messageOf } from "../../base/errors.ts";
 import { isOn } from "../../base/go-bool.ts";
 import { readCertificates } from "../../pki/certificate.ts";
 import { agentEnvoy, ENVOY_VERSION } from "../find-envoy.ts";
-import { readEarlierCertificate } from "../identity/certificate-copies.ts";
+import { CERTIFICATE_FILES, readEarlierCertificate } from "../identity/certificate-copies.ts";
 import { findIptables } from "../iptables/find-iptables.ts";
 import { findTrustRoots } from "../trust-roots.ts";
-import { readWorkloadToken } from "../workload-token.ts";
+import { unreadableFile } from "../unreadable-file.ts";
+import { readWorkloadToken, unreadableToken } from "../workload-token.ts";
 import type { Examination, Finding, Patient } from "./finding.ts";
 
 const AUDIENCE = "istio-ca";
@@ -34,7 +35,13 @@ async function tokenIsGood({ config, clock }: Patient): Promise<Finding> {
   const bad = (says: string): Finding =>
     earlier === undefined ? { about, says, fix } : { about, says: `${says}, but the certificate of before is still valid and is enough` };
   const token = await readWorkloadToken(config.baseDir);
-  if (token === undefined) return bad("there is none");
+  if (token === undefined) {
+    const hidden = (await unreadableToken(config.baseDir)) ?? (earlier === undefined ? await unreadableCopy(certificates) : undefined);
+    const owned = bad(hidden ?? "there is none");
+    return hidden === undefined || owned.fix === undefined
+      ? owned
+      : { ...owned, fix: "make the file belong to the user that the agent runs as" };
+  }
   const claims = claimsOf(token.reveal());
   if (claims === undefined) return bad("what is in the file is no token");
   if (typeof claims.exp === "number" && claims.exp * 1_000 <= clock.now()) return bad(`it ended at ${timeText(claims.exp * 1_000)}`);
@@ -44,6 +51,10 @@ async function tokenIsGood({ config, clock }: Patient): Promise<Finding> {
     says: `for audience ${AUDIENCE}${typeof claims.exp === "number" ? `, valid until ${timeText(claims.exp * 1_000)}` : ""}`,
   };
 }
+
+/** A certificate of before that is not this user's to read: of an agent that was run as root once. */
+const unreadableCopy = (directory: string | undefined): Promise<string | undefined> =>
+  unreadableFile(directory === undefined ? [] : [CERTIFICATE_FILES.key, CERTIFICATE_FILES.chain].map((name) => join(directory, name)));
 
 /** The clocks of others are seen in what they sign and send. */
 async function clockIsRight({ config, clock, servers }: Patient): Promise<Finding> {

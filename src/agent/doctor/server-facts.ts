@@ -3,6 +3,7 @@ import { connect } from "node:net";
 import { connect as connectTls, getCACertificates, type TLSSocket } from "node:tls";
 import type { Clock } from "../../base/clock.ts";
 import { messageOf } from "../../base/errors.ts";
+import { tlsFaultOf } from "../../base/tls-fault.ts";
 import type { AgentConfig } from "../agent-config.ts";
 import { addressOf, type Target } from "../control-plane-address.ts";
 import { findTrustRoots } from "../trust-roots.ts";
@@ -39,7 +40,7 @@ async function callServer(target: Target, config: AgentConfig, clock: Clock): Pr
   const roots = await findTrustRoots({ baseDir: config.baseDir, named: named || config.settings.xdsRoots, target, learned: "" }).catch(
     () => undefined,
   );
-  const socket = await openTls(target, roots?.pem, clock).catch((error: unknown) => messageOf(error));
+  const socket = await openTls(target, roots?.pem, clock).catch((error: unknown) => tlsFaultOf(error));
   if (typeof socket === "string") return { address, target, unreachable: socket };
   const validFrom = Date.parse(socket.getPeerCertificate().valid_from);
   const time = await timeOf(socket, clock);

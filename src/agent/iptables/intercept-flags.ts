@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 import { type Cidr, parseCidr } from "../../base/address.ts";
-import { EdgeError, messageOf } from "../../base/errors.ts";
+import { EdgeError, firstSentenceOf } from "../../base/errors.ts";
 import { isOn } from "../../base/go-bool.ts";
 import { INTERCEPT_FLAGS, INTERCEPT_VARIABLES, type InterceptFlag, variablesOfFlag } from "../../settings/intercept-table.ts";
 import { readValue } from "../../settings/read-value.ts";
@@ -43,7 +43,7 @@ function parse(args: readonly string[]): ReadonlyMap<string, string> {
     const { values } = parseArgs({ args: joined(plain), options, strict: true, allowPositionals: false });
     for (const [name, value] of Object.entries(values)) given.set(name, String(value));
   } catch (error) {
-    throw new EdgeError("usage", messageOf(error).split("\n")[0] ?? "", { hint: "see istio-agent iptables --help" });
+    throw new EdgeError("usage", firstSentenceOf(error), { hint: "see istio-agent iptables --help" });
   }
   return given;
 }
