@@ -1,13 +1,16 @@
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { tempDir } from "../../test/support/cleanup.ts";
-import { systemClock } from "../base/clock.ts";
+import { manualClock } from "../../test/support/manual-clock.ts";
+import { type Clock, systemClock } from "../base/clock.ts";
 import { CallRefusal } from "./call-refusal.ts";
 import { type GrpcChannel, type GrpcError, openGrpcChannel } from "./grpc-channel.ts";
 import { createGrpcServer, DELTA_METHOD, type GrpcServer } from "./grpc-server.ts";
 import { GRPC_STATUS } from "./grpc-status.ts";
 
-async function startRig(): Promise<{ readonly server: GrpcServer; readonly channel: GrpcChannel; readonly path: string }> {
+async function startRig(
+  clock: Clock = systemClock,
+): Promise<{ readonly server: GrpcServer; readonly channel: GrpcChannel; readonly path: string }> {
   const path = join(await tempDir(), "socket");
   const server = createGrpcServer({
     settings: { maxUnaryBytes: 4 * 1024 * 1024 },
@@ -20,7 +23,7 @@ async function startRig(): Promise<{ readonly server: GrpcServer; readonly chann
       ended() {},
     }),
     healthy: () => true,
-    clock: systemClock,
+    clock,
     methods: {
       "/echo": (request) => request,
       "/refuse": () => {
@@ -95,6 +98,13 @@ describe("a gRPC client on our own HTTP/2", () => {
     await expect.poll(() => first.heard).toEqual(["taken", "hello me"]);
     second.call.send(Buffer.from("x"));
     await expect.poll(() => second.heard).toEqual(["ended"]);
+  });
+
+  it("hears at once how a stream ended, however long the server lets it stand", async () => {
+    const { channel } = await startRig(manualClock());
+    const { promise, resolve } = Promise.withResolvers<GrpcError | undefined>();
+    channel.open(DELTA_METHOD, {}, { message() {}, ended: resolve }).send(Buffer.from("x"));
+    expect(await promise).toMatchObject({ status: GRPC_STATUS.PERMISSION_DENIED });
   });
 
   it("ends a call whose messages make no sense to its reader", async () => {

@@ -2,8 +2,8 @@ import { type ClientHttp2Session, type ClientHttp2Stream, connect as connectHttp
 import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls, getCACertificates, type TLSSocket } from "node:tls";
 import type { Clock } from "../base/clock.ts";
-import type { Secret } from "../base/secret.ts";
 import { messageOf } from "../base/errors.ts";
+import type { Secret } from "../base/secret.ts";
 import { tlsFaultOf } from "../base/tls-fault.ts";
 import { GRPC_STATUS } from "./grpc-status.ts";
 import { MESSAGE_PREFIX_BYTES, MessageReader } from "./message-reader.ts";
@@ -221,6 +221,12 @@ function follow(stream: ClientHttp2Stream, { end, taken, message }: Following): 
   });
   stream.on("error", (error) => {
     verdict ??= new GrpcError(GRPC_STATUS.UNAVAILABLE, messageOf(error));
+  });
+  // A server that has said how the call ended says nothing more; it may let the stream stand for a while, for our part of it.
+  stream.on("end", () => {
+    if (verdict === undefined) return;
+    end(verdict === "ok" ? undefined : verdict);
+    stream.close();
   });
   stream.on("close", () => {
     const lost = new GrpcError(GRPC_STATUS.UNAVAILABLE, "the connection was lost");
