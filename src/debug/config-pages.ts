@@ -36,7 +36,7 @@ export const configPages = (deps: DebugDeps): readonly Page[] => [
     about: "everything wrong with the configuration",
     answer: () => {
       const beside = deps.world.problems.all().map((problem) => placed(problem, deps.store));
-      return ok([...deps.mesh.problems, ...deps.store.problems(), ...beside].map(problemRecord));
+      return ok([...deps.mesh.problems, ...deps.mesh.warnings, ...deps.store.problems(), ...beside].map(problemRecord));
     },
   },
   {

@@ -12,6 +12,8 @@ export interface MeshInForce {
   readonly current: LoadedMesh;
   /** Why the files on disk are not in force; empty when they are. */
   readonly problems: readonly Problem[];
+  /** What is in force and does nothing, or not what it says. */
+  readonly warnings: readonly Problem[];
   /** Fields on disk that wait for a restart. */
   readonly waiting: readonly ReloadChange[];
 }

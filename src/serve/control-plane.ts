@@ -3,6 +3,7 @@ import type { Caller } from "../authn/authenticator.ts";
 import { type Clock, holdProcess, waitAtMost } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import { together } from "../base/together.ts";
+import type { MeshLoadGood } from "../config/mesh/load-mesh.ts";
 import { watchMesh } from "../config/mesh/mesh-source.ts";
 import type { ConfigStore } from "../config/store/store-types.ts";
 import type { World } from "../generate/world.ts";
@@ -101,7 +102,7 @@ const FIRST_ANSWERS_MS = 5_000;
 /** Starts the control plane and resolves when the first configuration is in force and every port is open. */
 export async function startControlPlane(options: ControlPlaneOptions): Promise<ControlPlane> {
   const { load, link } = await linkCluster(options);
-  const begun = begin(options, load.config, link);
+  const begun = begin(options, load, link);
   begun.catch(() => link?.stop()); // One that is still followed would keep a process that has failed.
   const { parts, loaded, stopLoop, early, debugToken } = await begun;
   const letGo = holdProcess();
@@ -151,14 +152,14 @@ export async function startControlPlane(options: ControlPlaneOptions): Promise<C
 /** What is done before anything is read: the ports for proxies first. */
 async function begin(
   options: ControlPlaneOptions,
-  config: MeshState["current"],
+  load: MeshLoadGood,
   link: ClusterLink | undefined,
 ): Promise<Assembled & { readonly early: EarlyPorts; readonly debugToken: string }> {
-  const early = await openEarlyPorts(config.process, options.clock);
+  const early = await openEarlyPorts(load.config.process, options.clock);
   try {
     const [debugToken, assembled] = await together([
       ensureDebugToken(options.baseDir),
-      assemble(options, createMeshState(config, options.log), link),
+      assemble(options, createMeshState(load, options.log), link),
     ]);
     return { ...assembled, early, debugToken };
   } catch (error) {

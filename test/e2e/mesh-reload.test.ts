@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import type { MeshState } from "../../src/debug/api-types.ts";
 import { call, tally } from "../support/calls.ts";
 import { tempDir } from "../support/cleanup.ts";
-import { runIstiod } from "../support/istiod.ts";
+import { runIstiod, startIstiod } from "../support/istiod.ts";
 import { rule, shopRoutes } from "../support/shop.ts";
 import { ROUTES_FILE, startShop } from "../support/shop-mesh.ts";
 import { eventually } from "../support/wait.ts";
@@ -51,6 +51,22 @@ describe("a bad mesh.yaml", () => {
     await istiod.write("mesh.yaml", good);
     await eventually("the metric is calm", async () => (await failed()) === 0);
     expect((await state()).reloadProblems).toEqual([]);
+  });
+});
+
+describe("what mesh.yaml says in vain", () => {
+  it("is told in the log with its line, once, and on the page of problems, and costs nothing else", async () => {
+    const first = "env: {PILOT_NONSENSE: x}\n";
+    const istiod = await startIstiod({ files: { "mesh.yaml": first } });
+    const told = (name: string): number => istiod.log().split(name).length - 1;
+    const page = async (): Promise<string> => (await istiod.debug("/debug/problems")).text();
+    await eventually("the log tells", () => /mesh\.yaml:1: env\.PILOT_NONSENSE: is no setting/.test(istiod.log()));
+    expect(await page()).toContain("env.PILOT_NONSENSE");
+    await istiod.write("mesh.yaml", `${first}  # again\ncaCertificates: [{spiffeBundleUrl: "https://example.com"}]\n`);
+    await eventually("the log tells of what is new", () => told("spiffeBundleUrl") === 1);
+    expect(told("PILOT_NONSENSE")).toBe(1);
+    await istiod.write("mesh.yaml", "trustDomain: mesh.example\n");
+    await eventually("the page is empty", async () => JSON.parse(await page()).length === 0);
   });
 });
 
