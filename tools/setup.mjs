@@ -3,7 +3,9 @@
 import { execFileSync } from "node:child_process";
 import { createHash } from "node:crypto";
 import {
+  accessSync,
   chmodSync,
+  constants,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -149,7 +151,12 @@ function fingerprint(inputs) {
 
 /** One set-up at a time per checkout: a second caller waits; a lock whose holder died is taken over. */
 function lock(path) {
-  mkdirSync(dirname(path), { recursive: true });
+  try {
+    mkdirSync(dirname(path), { recursive: true });
+    accessSync(dirname(path), constants.W_OK);
+  } catch (error) {
+    throw new Error(`${dirname(path)} cannot be written by this user (${error.code}); run \`npm run setup\` in ${root} as the user it belongs to`);
+  }
   for (let waited = 0; ; waited += 200) {
     try {
       writeFileSync(path, String(process.pid), { flag: "wx" });

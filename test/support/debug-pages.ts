@@ -39,7 +39,12 @@ export async function debugPagesOf(
     state: () => [streamOf([typeStateOf({})], { view, node: view.id })],
     dump: (id) => (id === "1" && clusters !== undefined ? dumpOf(view, [...clusters.resources.values()], clusters) : undefined),
   };
-  const mesh = { current: load.config, problems: [], warnings: [], waiting: [{ field: "listen.grpcAddr", needsRestart: true, sentence: "later" }] };
+  const mesh = {
+    current: load.config,
+    problems: [],
+    warnings: [],
+    waiting: [{ field: "listen.grpcAddr", needsRestart: true, sentence: "later" }],
+  };
   const routes = debugRoutes({ store, world, xds, lastPush: () => undefined, mesh, clock, instance: "istiod-0", ...deps });
   const ask = async (path: string, namespace?: string): Promise<HttpAnswer> => {
     const url = new URL(path, "http://host");
