@@ -2,6 +2,7 @@ import { readFile } from "node:fs/promises";
 import { resolve } from "node:path";
 import { hostPort } from "../base/address.ts";
 import { EdgeError, messageOf } from "../base/errors.ts";
+import { tlsFaultOf } from "../base/tls-fault.ts";
 import { judgeMesh } from "../config/mesh/load-mesh.ts";
 import { readMeshFiles } from "../config/mesh/mesh-files.ts";
 import type { Json } from "../debug/api-types.ts";
@@ -56,12 +57,20 @@ async function tokenFor(address: string, args: Arguments, host: Host): Promise<T
   const named = args.text("token-file");
   if (named === undefined && !LOOPBACK.test(address)) return { text: "", refused: "it runs on another machine, so none was sent" };
   const file = resolve(host.cwd, named ?? debugTokenPath(baseDirOf(host)));
-  const text = await readFile(file, "utf8").catch((error: unknown) => {
-    if (named !== undefined) throw new EdgeError("file_unreadable", `the token file ${file} cannot be read: ${messageOf(error)}`);
+  const text = await readFile(file, "utf8").catch((error: NodeJS.ErrnoException) => {
+    if (named !== undefined || error.code === "EACCES")
+      throw new EdgeError("file_unreadable", `the token file ${file} cannot be read: ${messageOf(error)}`, {
+        hint: "run istioctl as the user that istiod runs as, or name a copy of the file with --token-file",
+      });
     return "";
   });
+  // Anything else cannot be sent in a header, and who refuses it would show it.
+  if (!TOKEN.test(text.trim()))
+    throw new EdgeError("file_unreadable", `what is in ${file} is no token: that is one line of printable characters`);
   return { text: text.trim(), refused: text === "" ? `there is no token in ${file}` : `the token in ${file} is not the right one` };
 }
+
+const TOKEN = /^[\x21-\x7e]{0,8192}$/;
 
 async function addressOf(args: Arguments, host: Host): Promise<string> {
   const named = args.text("istiod") ?? host.env.ISTIOD_DEBUG_ADDRESS ?? "";
@@ -129,5 +138,5 @@ function unreachable(address: string, cause: unknown): EdgeError {
 function reasonOf(error: unknown): string {
   const cause = error instanceof Error && error.cause instanceof Error ? error.cause : error;
   if (cause instanceof Error && "code" in cause && cause.code === "ECONNREFUSED") return "connection refused";
-  return messageOf(cause) || "connection refused";
+  return tlsFaultOf(cause).trim() || "connection refused";
 }

@@ -86,6 +86,12 @@ describe("istioctl bootstrap", () => {
     assert.equal(node.id, "sidecar~10.0.0.7~web.shop~shop.svc.example.org");
   });
 
+  it("refuses what istiod would refuse of an address", async () => {
+    const { status, err } = await istioctl(["bootstrap", "--ip", "10.0.0.7,here"]);
+    assert.equal(status, 2);
+    assert.match(err, /--ip: "here" is no address/);
+  });
+
   it("has defaults for everything: this machine, loopback istiod, delta", async () => {
     const { node, dynamicResources } = await bootstrap([]);
     assert.equal(node.id, "sidecar~192.0.2.1~box.default~default.svc.cluster.local");

@@ -65,6 +65,15 @@ describe("istioctl finds istiod", () => {
     assert.match(missing.err, /token file .*nowhere cannot be read/);
   });
 
+  it("and never shows what is in a file that holds no token", async () => {
+    const { home, address } = await running();
+    await writeFile(join(home, "secrets"), "hunter2\nhunter3\n");
+    const wrong = await istioctl(["ps", "--istiod", address, "--token-file", "secrets"], { cwd: home });
+    assert.equal(wrong.status, 1);
+    assert.match(wrong.err, /^istioctl: what is in .*secrets is no token[^\n]*\n$/);
+    assert.doesNotMatch(wrong.err, /hunter/);
+  });
+
   it("or says in one sentence what was tried and what to do", async () => {
     const address = `http://127.0.0.1:${await freePort()}`;
     const { status, out, err } = await istioctl(["ps"], { env: { ISTIOD_DEBUG_ADDRESS: address } });

@@ -238,8 +238,10 @@ describe("istioctl x workload entry configure", () => {
     [["-f", "group.yaml", "--externalIP", "here", "-o", "x"], 2, "is no address"],
     [["-f", "group.yaml", "--tokenDuration", "1h", "-o", "x"], 2, "takes seconds"],
     [["-f", "bad.yaml", "-o", "x"], 1, "is not valid"],
+    [["-f", "text.yaml", "-o", "x"], 1, "not valid YAML"],
   ] as const)("%j is refused, and nothing is written", async (words, status, message) => {
     const { home, run } = await site();
+    await writeFile(join(home, "text.yaml"), "a: [\n");
     await writeFile(join(home, "bad.yaml"), GROUP.replace("template:", "templat:"));
     expect(await run("entry", "configure", ...words)).toMatchObject({ status, err: expect.stringContaining(message) });
     await expect(stat(join(home, "x"))).rejects.toThrow("ENOENT");

@@ -1,6 +1,7 @@
 import { readFile, stat } from "node:fs/promises";
 import { join, resolve } from "node:path";
 import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
+import { isIp } from "../../base/address.ts";
 import { type BootstrapInput, buildBootstrap, type DiscoveryTls } from "../../envoy/bootstrap/bootstrap.ts";
 import { type Bootstrap, BootstrapSchema } from "../../gen/envoy/config/bootstrap/v3/bootstrap_pb.js";
 import { patchBootstrapOf } from "../../generate/patches/bootstrap.ts";
@@ -108,6 +109,7 @@ export function bootstrapInput(args: Arguments, host: Host, { sdsSocket: socket,
   const name = args.text("name") ?? host.hostname;
   const namespace = args.text("namespace") ?? "default";
   const addresses = args.text("ip")?.split(",") ?? host.addresses.slice(0, 1);
+  for (const one of addresses) if (!isIp(one)) throw usageError(`--ip: ${JSON.stringify(one)} is no address`);
   const [address = "127.0.0.1"] = addresses;
   const labels = pairs("labels", args.text("labels")?.split(",") ?? []);
   const ports = { readinessPort: args.port("readiness-port", 15_021), prometheusPort: args.port("prometheus-port", 15_090) };

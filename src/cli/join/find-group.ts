@@ -27,6 +27,8 @@ export async function findGroup(args: Arguments, host: Host): Promise<ConfigObje
     );
   const where = file ?? `namespace ${namespace}`;
   const [one, ...others] = found;
+  const unread = documents.find(({ fault }) => fault !== undefined);
+  if (one === undefined && unread !== undefined) throw new EdgeError("file_unreadable", `${where}: ${unread.fault ?? ""}`);
   if (one === undefined) throw new EdgeError("not_found", `there is no WorkloadGroup${name === undefined ? "" : ` ${name}`} in ${where}`);
   if (others.length > 0) throw usageError(`${where} holds ${found.length} WorkloadGroups; choose one with --name`);
   const [problem] = one.problems.filter(({ level }) => level === "error");
