@@ -103,7 +103,13 @@ interface Asked {
 async function allowedAnswer(options: HttpServerOptions, { route, request, url }: Asked): Promise<HttpRoute["answer"] | HttpAnswer> {
   const host = request.headers.host ?? "";
   if (!LOOPBACK_HOST.test(host) && !options.allowedHosts.some((name) => host === name || host.replace(/:\d+$/, "") === name))
-    return { status: 403, body: { error: "this host name is not served" } };
+    return {
+      status: 403,
+      body: {
+        error:
+          "debug pages are not served under this host name; ISTIOD_DEBUG_HOSTS of istiod names those under which they are, besides loopback",
+      },
+    };
   const header = request.headers.authorization ?? "";
   const given = header.startsWith("Bearer ") ? header.slice(7) : (url.searchParams.get("token") ?? "");
   if (sameSecret(given, options.debugToken)) return route.answer;
