@@ -155,7 +155,9 @@ function lock(path) {
     mkdirSync(dirname(path), { recursive: true });
     accessSync(dirname(path), constants.W_OK);
   } catch (error) {
-    throw new Error(`${dirname(path)} cannot be written by this user (${error.code}); run \`npm run setup\` in ${root} as the user it belongs to`);
+    throw new Error(
+      `${dirname(path)} cannot be written by this user (${error.code}); run \`npm run setup\` in ${root} as the user it belongs to`,
+    );
   }
   for (let waited = 0; ; waited += 200) {
     try {

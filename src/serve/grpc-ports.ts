@@ -22,6 +22,7 @@ import { forwardedPeer } from "./front/forwarded-peer.ts";
 import { VERSION } from "./generate-settings.ts";
 import { pages } from "./pages.ts";
 import { reflection } from "./reflection.ts";
+import { REFUSALS_PER_SECOND } from "./told-refusals.ts";
 import { isForThisMachine } from "./view-of-node.ts";
 
 /** The two gRPC servers. */
@@ -41,9 +42,6 @@ export interface GrpcPortsOptions {
   /** Of the control plane: callers of it are shown everything there is to see. */
   readonly ownNamespace: string;
 }
-
-/** Lines about callers that were turned away, which anybody can cause. */
-const REFUSALS_PER_SECOND = 20;
 
 /** Makes the servers; they serve nobody yet. */
 export function createGrpcPorts(parts: Parts, { early, ownNamespace }: GrpcPortsOptions): GrpcPorts {

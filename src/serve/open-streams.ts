@@ -11,6 +11,7 @@ import { leaseProviders, type ProxyLeases } from "./leases.ts";
 import type { OpenedStore, StoreOptions } from "./open-store.ts";
 import { ownBuild } from "./own-build.ts";
 import { createRegistrations, type Registrations } from "./registrations.ts";
+import { toldRefusals } from "./told-refusals.ts";
 import { trustAnchorProvider } from "./trust-anchors.ts";
 import { viewOfNode } from "./view-of-node.ts";
 import { withPlaces } from "./with-places.ts";
@@ -55,15 +56,16 @@ export async function openStreams(given: StreamsOptions): Promise<OpenedStreams>
   const receipts = await openReceipts({ baseDir, build: await ownBuild(), world, settings, clock, log });
   const names = createNameSets();
   let lastPush: RoundSummary | undefined;
+  const viewOf = viewOfNode(world, {
+    callers,
+    isRemote: (one) => link?.isRemote(one) === true,
+    refused: (reason) => metrics.identity.refused("xds", reason),
+    seen: registrations.seen,
+    kept: leases.view,
+  });
   const xds = createXdsServer({
     providers: [...withPlaces(leases.providers, store), anchors],
-    viewOf: viewOfNode(world, {
-      callers,
-      isRemote: (one) => link?.isRemote(one) === true,
-      refused: (reason) => metrics.identity.refused("xds", reason),
-      seen: registrations.seen,
-      kept: leases.view,
-    }),
+    viewOf: toldRefusals(viewOf, { log, clock }),
     reports: { [HEALTH_TYPE]: registrations.health },
     left: registrations.left,
     clock,

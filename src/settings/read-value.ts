@@ -15,6 +15,10 @@ export function readValue(def: Pick<SettingDef, "type" | "choices">, text: strin
       return readBool(text);
     case "int":
       return /^[+-]?\d{1,15}$/.test(text) ? notNegative(Number(text), text) : { fault: `"${text}" is not a whole number` };
+    case "port":
+      return /^\d{1,5}$/.test(text) && Number(text) <= 65_535
+        ? { value: Number(text) }
+        : { fault: `"${text}" is no port: that is a number from 0 to 65535` };
     case "float":
       return /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,2})?$/.test(text)
         ? notNegative(Number(text), text)

@@ -19,13 +19,14 @@ export interface SettingDef {
 }
 
 /** How the text of a setting is read. */
-export type SettingType = "string" | "bool" | "int" | "float" | "duration" | "address" | "range" | "choice";
+export type SettingType = "string" | "bool" | "int" | "port" | "float" | "duration" | "address" | "range" | "choice";
 
 /** Value of each type: durations are milliseconds; addresses stay text, read by `parseHostPort`. */
 interface SettingValue {
   readonly string: string;
   readonly bool: boolean;
   readonly int: number;
+  readonly port: number;
   readonly float: number;
   readonly duration: number;
   readonly address: string;

@@ -136,6 +136,7 @@ describe("a machine that names a WorkloadGroup", () => {
     expect(await first({})).toBe("served");
     expect(await entriesOf(istiod)).toEqual([]);
     expect(await istiod.metric("auto_registration_errors_total")).toBe(2);
+    expect(istiod.log()).toMatch(/a proxy was turned away.*node=sidecar~10\.9\.0\.1~.*there is no WorkloadGroup "nobody"/);
   });
 });
 

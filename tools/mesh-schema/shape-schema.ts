@@ -64,6 +64,7 @@ function settingType(def: SettingDef): Schema {
     case "bool":
       return { type: ["boolean", "string", "number", "null"] };
     case "int":
+    case "port":
       return { type: ["integer", "string", "null"], pattern: "^\\+?\\d*$" };
     case "float":
       return { type: ["number", "string", "null"] };
