@@ -12,6 +12,7 @@ import { unreadLines } from "../agent/sidecar-env.ts";
 import { systemClock } from "../base/clock.ts";
 import { EdgeError, messageOf } from "../base/errors.ts";
 import { createLog } from "../base/log.ts";
+import { outliveReaders } from "../base/lost-readers.ts";
 import { ISTIO_API_VERSION, VERSION } from "../serve/generate-settings.ts";
 import { ignoredAgentVariables } from "../settings/ignored-agent-variables.ts";
 import { baseDirOf, unknownSettings } from "../settings/read-settings.ts";
@@ -118,4 +119,5 @@ function say(output: string, status: number): number {
   return status;
 }
 
+outliveReaders(process);
 process.exitCode = await main(process.argv.slice(2));

@@ -2,6 +2,7 @@ import { resolve } from "node:path";
 import { systemClock } from "../base/clock.ts";
 import { EdgeError, messageOf } from "../base/errors.ts";
 import { createLog } from "../base/log.ts";
+import { outliveReaders } from "../base/lost-readers.ts";
 import { baseDirOf, readSettings, unknownSettings } from "../settings/read-settings.ts";
 import { bannerOf } from "./banner.ts";
 import type { ConnectCluster } from "./cluster-link.ts";
@@ -26,6 +27,7 @@ export async function runProgram(program: Program, process: NodeJS.Process): Pro
     (early.status === 0 ? process.stdout : process.stderr).write(`${early.text}\n`);
     return early.status;
   }
+  outliveReaders(process);
   const { env } = process;
   const { logLevel, logJson } = readSettings(env).settings;
   const log = createLog({ scope: program.name, level: logLevel, json: logJson });

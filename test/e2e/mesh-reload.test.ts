@@ -54,6 +54,18 @@ describe("a bad mesh.yaml", () => {
   });
 });
 
+describe("a log that nobody reads any more", () => {
+  it("costs nothing: what would be said takes effect, and the end is as ever", async () => {
+    const istiod = await startIstiod();
+    istiod.hangUp();
+    for (const trustDomain of ["one.example", "two.example"]) {
+      await istiod.write("mesh.yaml", `trustDomain: ${trustDomain}\nenv: {PILOT_${trustDomain.slice(0, 3)}: x}\n`);
+      await eventually("it is in force", async () => (await (await istiod.debug("/debug/mesh")).text()).includes(trustDomain));
+    }
+    expect(await istiod.stop()).toBe(0);
+  });
+});
+
 describe("what mesh.yaml says in vain", () => {
   it("is told in the log with its line, once, and on the page of problems, and costs nothing else", async () => {
     const first = "env: {PILOT_NONSENSE: x}\n";

@@ -27,6 +27,8 @@ export interface Istiod {
   debug(path: string, init?: RequestInit): Promise<Response>;
   /** Sum of the samples of one metric whose labels include `labels` (as they are written, e.g. `type="cds"`); 0 when there is none. */
   metric(name: string, labels?: string): Promise<number>;
+  /** Reads nothing more of what it says, as when a collector of logs ends. */
+  hangUp(): void;
   stop(signal?: NodeJS.Signals): Promise<number | null>;
   /** Starts it again on the same ports and directory. */
   start(): Promise<void>;
@@ -98,6 +100,7 @@ function istiodAt({ home, grpcPort, securePort, httpPort }: Site, program: Progr
     said: program.said,
     write: (file, text) => writeBelow(home, file, text),
     remove: (file) => rm(join(home, "etc/istio", file), { recursive: true }),
+    hangUp: program.hangUp,
     stop: program.stop,
     start,
     async debug(path, init) {
@@ -150,6 +153,7 @@ async function writeBelow(home: string, file: string, text: string): Promise<voi
 
 interface Program {
   spawn(): ChildProcess;
+  hangUp(): void;
   stop(signal?: NodeJS.Signals): Promise<number | null>;
   readonly pid: () => number;
   readonly log: () => string;
@@ -188,6 +192,10 @@ function programOf(options: IstiodOptions, { home, grpcPort, securePort, httpPor
         child.once("exit", (code) => resolve(code));
         child.kill(signal);
       }),
+    hangUp() {
+      child?.stdout?.destroy();
+      child?.stderr?.destroy();
+    },
     pid: () => child?.pid ?? 0,
     log: () => written.stderr,
     said: () => written.stdout,
