@@ -16,6 +16,8 @@ import { createIssuer, type Issuer } from "../support/tokens.ts";
 interface Machine {
   readonly token?: string;
   readonly root?: Buffer | string;
+  /** What is left of a certificate. */
+  readonly chain?: Buffer | string;
   readonly env?: Readonly<Record<string, string>>;
 }
 
@@ -27,7 +29,7 @@ interface Visit {
 }
 
 /** Runs the doctor on a machine that has nothing but what is given. */
-async function visit({ token, root, env = {} }: Machine): Promise<Visit> {
+async function visit({ token, root, chain, env = {} }: Machine): Promise<Visit> {
   const home = await tempDir();
   const put = async (file: string, content: Buffer | string | undefined): Promise<void> => {
     if (content === undefined) return;
@@ -36,6 +38,7 @@ async function visit({ token, root, env = {} }: Machine): Promise<Visit> {
   };
   await put("var/run/secrets/tokens/istio-token", token);
   await put("etc/certs/root-cert.pem", root);
+  await put("etc/certs/cert-chain.pem", chain);
   const bundle = join(import.meta.dirname, "../../dist/istio-agent.mjs");
   const environment = {
     ...process.env,
@@ -92,6 +95,11 @@ describe("istio-agent doctor", () => {
     const { root: __, ...withoutRoot } = good;
     const broken: readonly (readonly [Machine, about: string, says: RegExp])[] = [
       [withoutToken, "token", /there is none.*\n.*fix: put a token/],
+      [
+        { ...withoutToken, chain: await endedRoot(), env: { ...good.env, OUTPUT_CERTS: "etc/certs" } },
+        "token",
+        /none, and the certificate of before ended at/,
+      ],
       [{ ...good, token: "garbage" }, "token", /no token/],
       [{ ...good, token: tokenFor(issuer, "web", { exp: now - 60 }) }, "token", /it ended at/],
       [{ ...good, token: tokenFor(issuer, "web", { aud: "other" }) }, "token", /not for audience istio-ca/],

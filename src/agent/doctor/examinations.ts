@@ -1,3 +1,4 @@
+import { readFile } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { EdgeError, messageOf } from "../../base/errors.ts";
 import { isOn } from "../../base/go-bool.ts";
@@ -37,7 +38,8 @@ async function tokenIsGood({ config, clock }: Patient): Promise<Finding> {
   const token = await readWorkloadToken(config.baseDir);
   if (token === undefined) {
     const hidden = (await unreadableToken(config.baseDir)) ?? (earlier === undefined ? await unreadableCopy(certificates) : undefined);
-    const owned = bad(hidden ?? "there is none");
+    const ended = await endOfCopy(certificates, clock.now());
+    const owned = bad(hidden ?? `there is none${ended === undefined ? "" : `, and the certificate of before ended at ${timeText(ended)}`}`);
     return hidden === undefined || owned.fix === undefined
       ? owned
       : { ...owned, fix: "make the file belong to the user that the agent runs as" };
@@ -55,6 +57,14 @@ async function tokenIsGood({ config, clock }: Patient): Promise<Finding> {
 /** A certificate of before that is not this user's to read: of an agent that was run as root once. */
 const unreadableCopy = (directory: string | undefined): Promise<string | undefined> =>
   unreadableFile(directory === undefined ? [] : [CERTIFICATE_FILES.key, CERTIFICATE_FILES.chain].map((name) => join(directory, name)));
+
+/** When a certificate of before ended: of a machine that was off for longer than it lived. */
+const endOfCopy = async (directory: string | undefined, now: number): Promise<number | undefined> => {
+  if (directory === undefined) return undefined;
+  const copies = readCertificates(await readFile(join(directory, CERTIFICATE_FILES.chain), "utf8").catch(() => ""));
+  const end = typeof copies === "string" ? undefined : copies[0]?.notAfter;
+  return end !== undefined && end <= now ? end : undefined;
+};
 
 /** The clocks of others are seen in what they sign and send. */
 async function clockIsRight({ config, clock, servers }: Patient): Promise<Finding> {
