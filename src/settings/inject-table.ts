@@ -29,7 +29,7 @@ export const INJECT_SETTINGS = {
     type: "string",
     default: "",
     restart: true,
-    about: "Passed on to injected proxies, where Istio's own agent and proxy read it; ours do not.",
+    about: "Passed on to injected proxies: `fips-140-2` keeps calls by Google's gRPC at TLS 1.2 there, and nothing else.",
   },
   injectorName: {
     env: "INJECTION_WEBHOOK_CONFIG_NAME",
