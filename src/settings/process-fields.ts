@@ -47,7 +47,7 @@ export const PROCESS_FIELDS = {
           issuer: { is: "text", required: true, about: "The `iss` claim of its tokens." },
           jwksUri: { is: "text", format: "url", about: "Where its keys are published." },
           jwksFile: text("File with its keys, relative to the base directory."),
-          jwks: text("Its keys, inline."),
+          jwks: { is: "text", format: "keySet", about: "Its keys, inline." },
           audiences: {
             is: "list",
             about: "Audiences of which a token must name one.",

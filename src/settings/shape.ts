@@ -13,7 +13,7 @@ export interface TextShape extends Described {
   readonly default?: string;
   /** Default inside a pod, where it differs. */
   readonly defaultInPod?: string;
-  readonly format?: "address" | "url";
+  readonly format?: "address" | "url" | "keySet";
   readonly required?: true;
 }
 export interface FlagShape extends Described {
@@ -107,9 +107,19 @@ function readText(shape: TextShape, value: unknown, at: Place): string | undefin
 
 function faultOfFormat(format: TextShape["format"], value: string): string | undefined {
   if (format === "url") return URL.canParse(value) && /^https?:/.test(value) ? undefined : `"${value}" is not an http or https URL`;
+  if (format === "keySet") return isKeySet(value) ? undefined : "is no JSON Web Key Set: that is a JSON object with a list `keys`";
   if (format !== "address") return undefined;
   const parsed = parseHostPort(value);
   return typeof parsed === "string" ? parsed : undefined;
+}
+
+function isKeySet(text: string): boolean {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isRecord(value) && Array.isArray(value.keys);
+  } catch {
+    return false;
+  }
 }
 
 function readDict(value: unknown, at: Place): Record<string, string> {

@@ -264,10 +264,15 @@ describe("loadMesh refuses, with file, line and field,", () => {
     ],
     [
       "two key sources of an issuer",
-      { "mesh.yaml": "tokenIssuers:\n- issuer: i\n  jwks: k\n  jwksFile: f\n" },
+      { "mesh.yaml": "tokenIssuers:\n- issuer: i\n  jwks: '{\"keys\": []}'\n  jwksFile: f\n" },
       ["mesh.yaml:3: tokenIssuers[0].jwks: cannot be set together with jwksFile"],
     ],
-    ["an issuer without name", { "mesh.yaml": "tokenIssuers:\n- jwks: k\n" }, ["mesh.yaml:2: tokenIssuers[0].issuer: must be set"]],
+    ["an issuer without name", { "mesh.yaml": "tokenIssuers:\n- jwksFile: k\n" }, ["mesh.yaml:2: tokenIssuers[0].issuer: must be set"]],
+    [
+      "keys of an issuer that are none",
+      { "mesh.yaml": "tokenIssuers:\n- issuer: i\n  jwks: nonsense\n" },
+      ["mesh.yaml:3: tokenIssuers[0].jwks: is no JSON Web Key Set: that is a JSON object with a list `keys`"],
+    ],
     ["a missing include", { "mesh.yaml": "include:\n- no.yaml\n" }, ['mesh.yaml:2: include[0]: "no.yaml" is not there']],
     [
       "an include outside",

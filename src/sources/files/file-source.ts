@@ -222,7 +222,7 @@ class DirectorySource implements FileSource {
       this.#warnedOfWatches = true;
       log.warn(
         { dir: this.#dir, directories: unwatched.length, reason: unwatched[0] },
-        "directories cannot be watched and are scanned instead: raise fs.inotify.max_user_watches",
+        `directories cannot be watched and are scanned instead${/ENOSPC/.test(unwatched[0] ?? "") ? ": raise fs.inotify.max_user_watches" : ""}`,
       );
     }
     if (this.#status.state === "ok" && this.#status.message === undefined) return;
