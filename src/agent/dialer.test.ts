@@ -65,6 +65,19 @@ it("says in words of its own that what is there does not speak TLS", async () =>
   await expect(dialer.dial()).rejects.toThrow(/^127\.0\.0\.1:\d+ does not answer: what is there does not speak TLS$/);
 });
 
+it.for(["a.b.c\nd.e.f", "x".repeat(20_000)])(
+  "says of what cannot be sent that it is no token, and nothing of what it is (number %#)",
+  async (text) => {
+    const baseDir = await tempDir();
+    await mkdir(join(baseDir, "var/run/secrets/tokens"), { recursive: true });
+    await writeFile(join(baseDir, "var/run/secrets/tokens/istio-token"), text);
+    const credentials = { certificate: () => undefined, roots: () => "" };
+    const targets = [{ host: "127.0.0.1", port: 1, tls: true, serverName: "istiod" }];
+    const dialer = createDialer({ baseDir, targets, namedRoots: "SYSTEM", clusterId: "", credentials, clock: systemClock });
+    await expect(dialer.dial()).rejects.toThrow(/istio-token is no token: that is one line of at most 16384 characters$/);
+  },
+);
+
 it("does not take a token that it may not read for none", async () => {
   const baseDir = await tempDir();
   await mkdir(join(baseDir, "var/run/secrets/tokens"), { recursive: true });

@@ -5,7 +5,7 @@ import type { Secret } from "../base/secret.ts";
 import { type CallHeaders, type GrpcChannel, openGrpcChannel } from "../wire/grpc-channel.ts";
 import { addressOf, type Target } from "./control-plane-address.ts";
 import { findTrustRoots } from "./trust-roots.ts";
-import { MESH_TOKEN, readWorkloadToken, unreadableToken } from "./workload-token.ts";
+import { MESH_TOKEN, readWorkloadToken, unreadableToken, unusableToken } from "./workload-token.ts";
 
 /** What the workload shows of itself. */
 export interface ClientCertificate {
@@ -98,7 +98,8 @@ async function connect(target: Target, options: DialerOptions): Promise<Connecti
 async function nothingToShow(baseDir: string): Promise<EdgeError> {
   const hidden = await unreadableToken(baseDir);
   if (hidden !== undefined) return new EdgeError("file_unreadable", hidden, { hint: "make it this user's, who runs the agent" });
-  return new EdgeError("file_unreadable", "there is neither a token nor a certificate to show to the control plane", {
+  const unusable = await unusableToken(baseDir);
+  return new EdgeError("file_unreadable", unusable ?? "there is neither a token nor a certificate to show to the control plane", {
     hint: `a token for audience istio-ca belongs in ${join(baseDir, MESH_TOKEN)}`,
   });
 }

@@ -8,7 +8,7 @@ import { CERTIFICATE_FILES, readEarlierCertificate } from "../identity/certifica
 import { findIptables } from "../iptables/find-iptables.ts";
 import { findTrustRoots } from "../trust-roots.ts";
 import { unreadableFile } from "../unreadable-file.ts";
-import { readWorkloadToken, unreadableToken } from "../workload-token.ts";
+import { readWorkloadToken, unreadableToken, unusableToken } from "../workload-token.ts";
 import type { Examination, Finding, Patient } from "./finding.ts";
 
 const AUDIENCE = "istio-ca";
@@ -39,6 +39,8 @@ async function tokenIsGood({ config, clock }: Patient): Promise<Finding> {
   if (token === undefined) {
     const hidden = (await unreadableToken(config.baseDir)) ?? (earlier === undefined ? await unreadableCopy(certificates) : undefined);
     const ended = await endOfCopy(certificates, clock.now());
+    const unusable = await unusableToken(config.baseDir);
+    if (unusable !== undefined) return bad(unusable);
     const owned = bad(hidden ?? `there is none${ended === undefined ? "" : `, and the certificate of before ended at ${timeText(ended)}`}`);
     return hidden === undefined || owned.fix === undefined
       ? owned
