@@ -89,6 +89,21 @@ describe("flags and variables", () => {
     assert.equal(optionsOf([], { INVALID_DROP: "true" }).dropInvalid, true);
   });
 
+  it("writes ranges and names as iptables prints them", () => {
+    const ids = { userIds: new Map([["proxy", "13"]]), groupIds: new Map([["java", "71"]]) };
+    const env = { ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR: "127.0.0.1/8", ISTIO_OUTBOUND_OWNER_GROUPS: "java,202,unknown" };
+    const { loopback4, proxyUsers, proxyGroups, ownerGroups } = interceptOptions(readFlags(["-u", "proxy,0", "-g", "java"], env), {
+      env,
+      resolvers: [],
+      proxyUser: "1337",
+      ...ids,
+    });
+    assert.deepEqual(
+      { loopback4, proxyUsers, proxyGroups, ownerGroups },
+      { loopback4: "127.0.0.0/8", proxyUsers: ["13", "0"], proxyGroups: ["71"], ownerGroups: ["71", "202", "unknown"] },
+    );
+  });
+
   it("names what it does not understand", () => {
     const bad: readonly (readonly [readonly string[], RegExp])[] = [
       [["-b", "80,http"], /istio-inbound-ports.*"http"/],

@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { type Cidr, parseCidr } from "../../base/address.ts";
+import { type Cidr, formatIp, parseCidr } from "../../base/address.ts";
 import { EdgeError, firstSentenceOf } from "../../base/errors.ts";
 import { isOn } from "../../base/go-bool.ts";
 import { INTERCEPT_FLAGS, INTERCEPT_VARIABLES, type InterceptFlag, variablesOfFlag } from "../../settings/intercept-table.ts";
@@ -86,6 +86,9 @@ export interface MachineFacts {
   /** Servers of resolv.conf. */
   readonly resolvers: readonly string[];
   readonly env: Env;
+  /** Numbers of the machine's users and groups by name: rules in force have numbers, by which they are known again. */
+  readonly userIds?: ReadonlyMap<string, string>;
+  readonly groupIds?: ReadonlyMap<string, string>;
 }
 
 /** Turns flags into options. Throws `EdgeError` that names the flag whose value is none. */
@@ -97,15 +100,15 @@ export function interceptOptions(flags: FlagValues, machine: MachineFacts): Inte
     outboundPort: portOf("envoy-port", flags["envoy-port"]),
     inboundPort: portOf("inbound-capture-port", flags["inbound-capture-port"]),
     tunnelPort: portOf("inbound-tunnel-port", flags["inbound-tunnel-port"]),
-    proxyUsers: users.map((user) => checked("proxy-uid", user, NAME)),
-    proxyGroups: groups.map((group) => checked("proxy-gid", group, NAME)),
+    proxyUsers: users.map((user) => numbered(checked("proxy-uid", user, NAME), machine.userIds)),
+    proxyGroups: groups.map((group) => numbered(checked("proxy-gid", group, NAME), machine.groupIds)),
     inboundPorts: selection("istio-inbound-ports", flags, portOf),
     inboundPortsExcluded: list("istio-local-exclude-ports", flags, portOf),
     outboundRanges: selection("istio-service-cidr", flags, rangeOf),
     outboundRangesExcluded: list("istio-service-exclude-cidr", flags, rangeOf),
     outboundPorts: list("istio-outbound-ports", flags, portOf),
     outboundPortsExcluded: list("istio-local-outbound-ports-exclude", flags, portOf),
-    ...ownerGroups(machine.env),
+    ...ownerGroups(machine),
     excludedInterfaces: list("istio-exclude-interfaces", flags, interfaceOf),
     virtualInterfaces: list("kube-virt-interfaces", flags, interfaceOf),
     dnsServers: !isOn(flags["redirect-dns"]) ? [] : isOn(flags["capture-all-dns"]) ? "all" : machine.resolvers,
@@ -143,6 +146,9 @@ function checked(flag: string, value: string, pattern: RegExp): string {
   throw wrong(flag, value);
 }
 
+/** A name that the machine does not know is iptables' to judge. */
+const numbered = (name: string, ids: ReadonlyMap<string, string> | undefined): string => ids?.get(name) ?? name;
+
 const wrong = (flag: string, value: string): EdgeError =>
   new EdgeError("usage", `--${flag}: ${JSON.stringify(value)} is not understood`, { hint: "see istio-agent iptables --help" });
 
@@ -172,7 +178,7 @@ function modeOf(value: string): InterceptOptions["mode"] {
 function loopbackOf(value: string): string {
   const range = parseCidr(value);
   if (range?.family !== 4 || range.base >> 24n !== 127n) throw wrong("ISTIO_OUTBOUND_IPV4_LOOPBACK_CIDR", value);
-  return value;
+  return `${formatIp({ family: 4, value: range.base })}/${range.prefix}`;
 }
 
 const list = <T>(flag: FlagName, flags: FlagValues, read: (flag: string, value: string) => T): readonly T[] =>
@@ -182,9 +188,10 @@ const selection = <T>(flag: FlagName, flags: FlagValues, read: (flag: string, va
   flags[flag].trim() === "*" ? "all" : list(flag, flags, read);
 
 /** No flags in Istio either. */
-function ownerGroups(env: Env): Pick<InterceptOptions, "ownerGroups" | "ownerGroupsExcluded"> {
+function ownerGroups({ env, groupIds }: MachineFacts): Pick<InterceptOptions, "ownerGroups" | "ownerGroupsExcluded"> {
   const included = env.ISTIO_OUTBOUND_OWNER_GROUPS ?? "*";
-  const groups = (text: string, variable: string): readonly string[] => words(text).map((group) => checked(variable, group, NAME));
+  const groups = (text: string, variable: string): readonly string[] =>
+    words(text).map((group) => numbered(checked(variable, group, NAME), groupIds));
   return {
     ownerGroups: included.trim() === "*" ? "all" : groups(included, "ISTIO_OUTBOUND_OWNER_GROUPS"),
     ownerGroupsExcluded: groups(env.ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE ?? "", "ISTIO_OUTBOUND_OWNER_GROUPS_EXCLUDE"),

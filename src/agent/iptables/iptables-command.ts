@@ -91,7 +91,10 @@ function becomeProxy({ proxyUsers: [user = DEFAULT_PROXY_USER], proxyGroups: [gr
 async function optionsOf(flags: FlagValues, env: NodeJS.ProcessEnv): Promise<InterceptOptions> {
   const asksResolvers = isOn(flags["redirect-dns"]) && !isOn(flags["capture-all-dns"]);
   const resolvers = asksResolvers ? (await readResolvConf("/etc/resolv.conf")).servers : [];
-  return interceptOptions(flags, { env, resolvers, proxyUser: await userId(env.ENVOY_USER || INTERCEPT_VARIABLES.ENVOY_USER.default) });
+  const [userIds, groupIds] = await Promise.all([idsIn("/etc/passwd"), idsIn("/etc/group")]);
+  const user = env.ENVOY_USER || INTERCEPT_VARIABLES.ENVOY_USER.default;
+  const proxyUser = /^\d+$/.test(user) ? user : (userIds.get(user) ?? DEFAULT_PROXY_USER);
+  return interceptOptions(flags, { env, resolvers, proxyUser, userIds, groupIds });
 }
 
 function depsOf(flags: FlagValues, { env, interfaces }: CommandHost): InterceptDeps {
@@ -116,11 +119,10 @@ export function familiesOf(dualStack: string, interfaces: CommandHost["interface
   return both ? [4, 6] : [4];
 }
 
-async function userId(name: string): Promise<string> {
-  if (/^\d+$/.test(name)) return name;
-  const passwd = await readFile("/etc/passwd", "utf8").catch(() => "");
-  const entry = passwd.split("\n").find((line) => line.startsWith(`${name}:`));
-  return entry?.split(":")[2] ?? DEFAULT_PROXY_USER;
+/** Names and numbers of a file such as `/etc/passwd`. */
+async function idsIn(file: string): Promise<ReadonlyMap<string, string>> {
+  const lines = (await readFile(file, "utf8").catch(() => "")).split("\n").map((line) => line.split(":"));
+  return new Map(lines.flatMap(([name = "", , id = ""]) => (/^\d+$/.test(id) ? [[name, id] as const] : [])));
 }
 
 function dryRun(options: InterceptOptions, families: readonly Family[]): string {
