@@ -61,6 +61,21 @@ async function outside(): Promise<UpstreamServer & { readonly seen: string[] }> 
   return { address: "127.0.0.1", port: server.port, seen };
 }
 
+/** One that serves no name, and says so. */
+async function unhelpful(rcode: number): Promise<UpstreamServer> {
+  const server = await startDnsServer({
+    addresses: ["127.0.0.1"],
+    port: await freePort(),
+    log: silentLog,
+    async resolve(message) {
+      const query = readQuery(message);
+      return query && writeAnswer(query, { rcode, authoritative: false, records: [] }, 512);
+    },
+  });
+  onTestFinished(() => server.close());
+  return { address: "127.0.0.1", port: server.port };
+}
+
 interface Setup {
   readonly servers?: readonly UpstreamServer[];
   readonly lookup?: NameLookup | "not yet";
@@ -226,6 +241,19 @@ describe("the agent's DNS server", () => {
     assert.ok(heard <= 1);
     assert.equal(good.seen.length, 3);
   });
+
+  it.each([false, true])(
+    "asks the next server where one refuses or fails (all at once: %s), and passes that on where none does better",
+    async (parallel) => {
+      const [refusing, failing, good] = [await unhelpful(RCODE.REFUSED), await unhelpful(RCODE.SERVFAIL), await outside()];
+      const { client } = await start({ servers: [refusing, failing, good], parallel });
+      for (let i = 0; i < 2; i++) assert.deepEqual(await client.resolve4("www.outside"), ["192.0.2.0"]);
+      assert.equal(await codeOf(client.resolve4("nobody.nowhere")), "ENOTFOUND");
+      const none = await start({ servers: [refusing, failing], parallel });
+      assert.match(String(await codeOf(none.client.resolve4("www.outside"))), parallel ? /EREFUSED|ESERVFAIL/ : /EREFUSED/);
+      assert.equal(none.counts.failed, 0);
+    },
+  );
 
   it("asks all servers at once where that is wanted, and takes the first answer", async () => {
     const [one, two] = [await outside(), await outside()];

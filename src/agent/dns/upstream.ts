@@ -2,7 +2,7 @@ import { randomInt } from "node:crypto";
 import { createSocket } from "node:dgram";
 import { connect, isIPv6 } from "node:net";
 import type { Clock } from "../../base/clock.ts";
-import { questionKey, readHeader } from "./dns-message.ts";
+import { questionKey, RCODE, readHeader } from "./dns-message.ts";
 import { FrameReader, frame } from "./tcp-frames.ts";
 
 /** How a question came, and so how it is passed on. */
@@ -35,9 +35,10 @@ export interface Upstream {
 const ROUNDS = 2;
 /** How long one that did not answer is asked last. */
 const AVOID_MS = 30_000;
+const REFUSALS: readonly number[] = [RCODE.SERVFAIL, RCODE.NOTIMP, RCODE.REFUSED];
 
 /**
- * Servers are asked in order, the next after a time-out or refusal, those that failed of late last. A question over TCP is asked over TCP, and over
+ * Servers are asked in order, the next after a time-out, a failure or a refusal, those that were silent of late last. A question over TCP is asked over TCP, and over
  * UDP where a server takes no TCP. Each has an id and a socket of its own, and only the right server's answer to the right question is taken.
  */
 export function createUpstream(options: UpstreamOptions): Upstream {
@@ -51,26 +52,31 @@ export function createUpstream(options: UpstreamOptions): Upstream {
     else failedAt.delete(server.address);
     return answer;
   };
-  const inOrder = (servers: readonly UpstreamServer[]): readonly UpstreamServer[] => {
-    const failing = ({ address }: UpstreamServer): boolean =>
-      clock.monotonic() - (failedAt.get(address) ?? Number.NEGATIVE_INFINITY) < AVOID_MS;
-    return [...servers.filter((server) => !failing(server)), ...servers.filter(failing)];
-  };
+  const failing = ({ address }: UpstreamServer): boolean =>
+    clock.monotonic() - (failedAt.get(address) ?? Number.NEGATIVE_INFINITY) < AVOID_MS;
+  const inOrder = (servers: readonly UpstreamServer[]): readonly UpstreamServer[] => [
+    ...servers.filter((server) => !failing(server)),
+    ...servers.filter(failing),
+  ];
+  const askOne = async (server: UpstreamServer, query: Uint8Array, transport: DnsTransport): Promise<Buffer | undefined> =>
+    (await attempt(server, query, transport)) ?? (transport === "tcp" ? attempt(server, query, "udp") : undefined);
   return {
     async ask(query, transport) {
       if (underWay >= options.atMost) return undefined;
       underWay += 1;
       try {
         const servers = await options.servers();
-        const askOne = async (server: UpstreamServer): Promise<Buffer | undefined> =>
-          (await attempt(server, query, transport)) ?? (transport === "tcp" ? attempt(server, query, "udp") : undefined);
-        if (options.parallel) return await firstOf(servers.map(askOne));
-        for (let round = 0; round < ROUNDS; round++)
+        if (options.parallel) return await firstOf(servers.map((server) => askOne(server, query, transport)));
+        let refusal: Buffer | undefined;
+        for (let round = 0; round < ROUNDS && refusal === undefined; round++)
           for (const server of inOrder(servers)) {
-            const answer = await askOne(server);
-            if (answer !== undefined) return answer;
+            // Nobody waits for silent servers who has an answer, even if it is none.
+            if (refusal !== undefined && failing(server)) break;
+            const answer = await askOne(server, query, transport);
+            if (answer !== undefined && !isRefusal(answer)) return answer;
+            refusal ??= answer;
           }
-        return undefined;
+        return refusal;
       } finally {
         underWay -= 1;
       }
@@ -78,8 +84,18 @@ export function createUpstream(options: UpstreamOptions): Upstream {
   };
 }
 
-const firstOf = (answers: readonly Promise<Buffer | undefined>[]): Promise<Buffer | undefined> =>
-  Promise.any(answers.map(async (answer) => (await answer) ?? Promise.reject())).catch(() => undefined);
+/** A server that does not serve the name, or cannot: another one may, as the resolvers of programs think too. */
+const isRefusal = (answer: Buffer): boolean => REFUSALS.includes(readHeader(answer)?.rcode ?? RCODE.NOERROR);
+
+async function firstOf(answers: readonly Promise<Buffer | undefined>[]): Promise<Buffer | undefined> {
+  const of = async (answer: Promise<Buffer | undefined>, counts: (bytes: Buffer) => boolean): Promise<Buffer> => {
+    const bytes = await answer;
+    return bytes !== undefined && counts(bytes) ? bytes : Promise.reject();
+  };
+  return Promise.any(answers.map((answer) => of(answer, (bytes) => !isRefusal(bytes))))
+    .catch(() => Promise.any(answers.map((answer) => of(answer, () => true))))
+    .catch(() => undefined);
+}
 
 interface Exchange {
   readonly server: UpstreamServer;
