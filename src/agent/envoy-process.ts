@@ -40,10 +40,12 @@ export interface EnvoyProcess {
   admin(path: string): Promise<string>;
   stop(): Promise<void>;
   readonly exited: Promise<number | null>;
+  /** What killed it, where something did: then there is no status. */
+  readonly killedBy: NodeJS.Signals | null;
   readonly pid: number | undefined;
 }
 
-/** Starts one Envoy. It shares nothing with other Envoys on the machine: no hot restart, its own log. */
+/** Starts one Envoy. It shares nothing with other Envoys on the machine: no hot restart, its own log. Throws `EdgeError` where it cannot be run at all. */
 export async function startEnvoy(options: EnvoyOptions): Promise<EnvoyProcess> {
   const file = await bootstrapIn(options);
   const logFile = join(options.workDir, `${options.name}.log`);
@@ -56,6 +58,8 @@ export async function startEnvoy(options: EnvoyOptions): Promise<EnvoyProcess> {
       ? await spawnPassing([command, ...words], options.workDir, cwd)
       : spawnLogged([command, ...words], logFile, cwd);
   const exited = new Promise<number | null>((resolve) => child.once("exit", resolve).once("error", () => resolve(null)));
+  const cannotRun = await new Promise<Error | undefined>((resolve) => child.once("spawn", () => resolve(undefined)).once("error", resolve));
+  if (cannotRun !== undefined) throw new EdgeError("envoy_missing", `Envoy cannot be run: ${cannotRun.message}`, { cause: cannotRun });
   const fetchText = options.fetchText;
   const admin = (path: string): Promise<string> =>
     fetchText === undefined ? askAdmin(options.adminPort, path) : fetchText(`http://127.0.0.1:${options.adminPort}${path}`);
@@ -63,6 +67,9 @@ export async function startEnvoy(options: EnvoyOptions): Promise<EnvoyProcess> {
     adminPort: options.adminPort,
     logFile,
     exited,
+    get killedBy() {
+      return child.signalCode;
+    },
     pid: child.pid,
     admin,
     ready: (timeoutMs) => waitReady({ child, admin, logFile, clock: options.clock, timeoutMs }),

@@ -8,7 +8,7 @@ import { documentServer } from "../../test/support/document-server.ts";
 import { manualClock } from "../../test/support/manual-clock.ts";
 import { systemClock } from "../base/clock.ts";
 import { silentLog } from "../base/log.ts";
-import type { EnvoyProcess } from "./envoy-process.ts";
+import { type EnvoyProcess, startEnvoy } from "./envoy-process.ts";
 import { activeConnections, createEnvoySupervisor } from "./envoy-supervisor.ts";
 
 const STATS = "/stats?filter=downstream_cx_active$";
@@ -132,9 +132,13 @@ describe("an Envoy that is looked after", () => {
 
   it("is ended when the last connection is gone, where that is wanted, and not before the least time", async () => {
     const admin = await documentServer();
-    const counts = ["2", "1", "1", "0", "0"];
+    const counts = ["2", "1", "too busy", "1", "0", "0"];
     for (const path of ["/healthcheck/fail", "/drain_listeners?inboundonly&graceful"]) admin.documents.set(path, "OK");
-    admin.documents.set(STATS, (_, response) => void response.end(`listener.0.0.0.0_15006.downstream_cx_active: ${counts.shift()}\n`));
+    admin.documents.set(STATS, (_, response) => {
+      const count = counts.shift();
+      if (count === "too busy") response.destroy();
+      else response.end(`listener.0.0.0.0_15006.downstream_cx_active: ${count}\n`);
+    });
     const waits: number[] = [];
     const { running, start } = fakeEnvoys();
     const stop = new AbortController();
@@ -149,8 +153,21 @@ describe("an Envoy that is looked after", () => {
     await expect.poll(() => running.length).toBe(1);
     stop.abort();
     await done;
-    expect(admin.asked.slice(2)).toEqual([STATS, STATS, STATS, STATS]);
-    expect(waits).toEqual([5_000, 500, 500, 500]);
+    expect(admin.asked.slice(2)).toEqual([STATS, STATS, STATS, STATS, STATS]);
+    expect(waits).toEqual([5_000, 500, 500, 500, 500]);
+  });
+
+  it("is said to be gone with what killed it, and not started at all where it cannot be run", async () => {
+    const workDir = await tempDir();
+    const start = (binary: string): Promise<EnvoyProcess> =>
+      startEnvoy({ binary, workDir, name: "envoy", bootstrap: "{}", adminPort: 1, clock: systemClock });
+    const [script, text] = [join(workDir, "script"), join(workDir, "text")];
+    await writeFile(script, "#!/bin/sh\nkill -SEGV $$\n", { mode: 0o755 });
+    await writeFile(text, "no program", { mode: 0o644 });
+    const crashed = await start(script);
+    expect(await crashed.exited).toBeNull();
+    expect(crashed.killedBy).toBe("SIGSEGV");
+    await expect(start(text)).rejects.toThrow(/Envoy cannot be run: .*EACCES/);
   });
 
   it("ends quietly where it was not yet started", async () => {

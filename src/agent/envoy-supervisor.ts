@@ -75,7 +75,8 @@ export function createEnvoySupervisor(options: SupervisorOptions): EnvoySupervis
         }
         if (clock.monotonic() - startedAt > STEADY_MS) backOff.reset();
         const delay = backOff.next();
-        log.error({ status: code.status, restartMs: Math.round(delay) }, "Envoy ended by itself and is started again");
+        const how = process.killedBy ? { signal: process.killedBy } : { status: code.status };
+        log.error({ ...how, restartMs: Math.round(delay) }, "Envoy ended by itself and is started again");
         await clock.sleep(delay, stop).catch(() => {});
       }
       await rm(pidFile, { force: true });
@@ -111,10 +112,12 @@ async function drain(process: EnvoyProcess, { drain: plan, adminPort, clock, log
     if (now.aborted) return;
     await post("/healthcheck/fail");
     await post(`/drain_listeners?${plan.inboundOnly ? "inboundonly&" : ""}graceful`);
+    if (plan.untilIdle === undefined) log.info({ ms: plan.forMs }, "Envoy is drained for a while and then ended");
+    else log.info("Envoy is drained, and ended when no client is connected any more");
     const gone = process.exited.then(() => {});
     await Promise.race([
       gone,
-      plan.untilIdle === undefined ? clock.sleep(plan.forMs, now) : untilIdle(plan.untilIdle, { adminPort, clock, now }),
+      plan.untilIdle === undefined ? clock.sleep(plan.forMs, now) : untilIdle(plan.untilIdle, { adminPort, clock, now, log }),
     ]);
   } catch (error) {
     if (!now.aborted) log.warn({ reason: messageOf(error) }, "Envoy could not be drained and is ended");
@@ -127,16 +130,25 @@ interface IdleDeps {
   readonly adminPort: number;
   readonly clock: Clock;
   readonly now: AbortSignal;
+  readonly log: Log;
 }
 
-async function untilIdle(plan: NonNullable<DrainPlan["untilIdle"]>, { adminPort, clock, now }: IdleDeps): Promise<void> {
+async function untilIdle(plan: NonNullable<DrainPlan["untilIdle"]>, { adminPort, clock, now, log }: IdleDeps): Promise<void> {
   const end = clock.monotonic() + LONGEST_DRAIN_MS;
+  // One that is too busy to say serves clients still.
+  const connections = async (): Promise<number | "unknown"> =>
+    askAdmin(adminPort, "/stats?filter=downstream_cx_active$").then(
+      (stats) => activeConnections(stats, plan.ignoredPorts),
+      () => "unknown",
+    );
   await clock.sleep(plan.leastMs, now);
-  while (
-    clock.monotonic() < end &&
-    activeConnections(await askAdmin(adminPort, "/stats?filter=downstream_cx_active$"), plan.ignoredPorts) > 0
-  )
+  for (;;) {
+    const left = await connections();
+    if (left === 0) return;
+    if (clock.monotonic() >= end)
+      return log.warn({ connections: left }, "clients are connected still, but Envoy is ended: it was drained for long enough");
     await clock.sleep(LOOK_MS, now);
+  }
 }
 
 type ObservedPort = "envoyStatusPort" | "envoyPrometheusPort" | "secureMetricsPort" | "secureMergedMetricsPort";

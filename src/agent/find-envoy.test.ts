@@ -32,6 +32,13 @@ describe("findEnvoy", () => {
     expect(findEnvoy({ ...env, PATH: join(dir, "bin"), ENVOY_PATH: named })).toBe(named);
   });
 
+  it("takes no directory of that name for it", async () => {
+    const cached = await program("cache", "istio-ts", `envoy-${ENVOY_VERSION}`, "envoy");
+    await mkdir(join(dir, "bin", "envoy"), { recursive: true });
+    expect(findEnvoy({ XDG_CACHE_HOME: join(dir, "cache"), PATH: join(dir, "bin") })).toBe(cached);
+    expect(() => findEnvoy({ ENVOY_PATH: join(dir, "bin", "envoy") })).toThrow(/not an executable file/);
+  });
+
   it("does not look further where ENVOY_PATH names nothing that can be run", async () => {
     await program("cache", "istio-ts", `envoy-${ENVOY_VERSION}`, "envoy");
     expect(() => findEnvoy({ XDG_CACHE_HOME: join(dir, "cache"), ENVOY_PATH: join(dir, "none") })).toThrow(/ENVOY_PATH names .*none/);

@@ -1,4 +1,4 @@
-import { accessSync, constants, realpathSync } from "node:fs";
+import { accessSync, constants, realpathSync, statSync } from "node:fs";
 import { homedir } from "node:os";
 import { delimiter, join, resolve } from "node:path";
 import { EdgeError } from "../base/errors.ts";
@@ -47,7 +47,8 @@ export function findEnvoy(env: NodeJS.ProcessEnv): string {
 function isExecutable(path: string): boolean {
   try {
     accessSync(path, constants.X_OK);
-    return true;
+    // A directory may be entered, which is the same permission.
+    return statSync(path).isFile();
   } catch {
     return false;
   }
