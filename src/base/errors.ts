@@ -36,13 +36,11 @@ export function assertNever(value: never): never {
   throw new Error(`unexpected value: ${JSON.stringify(value)}`);
 }
 
-/** What was thrown, as text. Several that stand for one (a name with two addresses, say) are told by the first: together they say nothing. */
-export const messageOf = (error: unknown): string =>
-  error instanceof AggregateError && error.message === "" && error.errors.length > 0
-    ? messageOf(error.errors[0])
-    : error instanceof Error
-      ? error.message
-      : String(error);
+/** What was thrown, as text. A connection that was tried at several addresses fails with a fault for each, and says nothing itself. */
+export function messageOf(error: unknown): string {
+  if (error instanceof AggregateError && error.message === "") return [...new Set(error.errors.map(messageOf))].join("; ");
+  return error instanceof Error ? error.message : String(error);
+}
 
 /** What is wrong, without the advice that Node gives programmers with it. */
 export const firstSentenceOf = (error: unknown): string => /^.*?(?=\. |\n|$)/.exec(messageOf(error))?.[0] ?? "";

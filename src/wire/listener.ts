@@ -35,7 +35,8 @@ export function openPort(address: string, maxConnections: number): Promise<OpenP
   server.maxConnections = maxConnections;
   return new Promise((resolve, reject) => {
     server.once("error", (error) => {
-      const hint = "another process may hold the address; set another one";
+      const isTaken = "code" in error && error.code === "EADDRINUSE";
+      const hint = isTaken ? "another process may hold the address; set another one" : "let this user listen there, or set another address";
       reject(new EdgeError("port_taken", `cannot listen on ${address}: ${messageOf(error)}`, { cause: error, hint }));
     });
     server.listen({ ...listenOptions(address), backlog: BACKLOG }, () =>

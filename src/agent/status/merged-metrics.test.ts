@@ -195,4 +195,27 @@ describe("annotations of Prometheus", () => {
     assert.throws(() => read({ port: "http" }), /no port/);
     assert.throws(() => readScrapeTargets("{", NO_PORTS), /cannot be used/);
   });
+
+  it("are asked for where the application sends to, but not elsewhere", async () => {
+    const at = (location: (port: number) => string): Promise<ScrapeTarget> =>
+      serve((response, { host = "" }, url) => {
+        if (url.startsWith("/metrics/")) response.writeHead(200).end(`app_up{url="${url}"} 1\n`);
+        else response.writeHead(308, { location: location(Number(host.split(":")[1])) }).end("gone");
+      });
+    const bodyOf = async (target: ScrapeTarget) => {
+      const { get, counts } = await merge({ application: [target] });
+      return [(await get()).body.split("\n").find((line) => line.startsWith("app_")), counts.failures.application];
+    };
+    expect(await bodyOf(await at(() => "/metrics/?a=b"))).toEqual(['app_up{url="/metrics/?a=b"} 1', 0]);
+    expect(await bodyOf(await at((port) => `http://localhost:${port}/metrics/`))).toEqual(['app_up{url="/metrics/"} 1', 0]);
+    const elsewhere = await at(() => "/metrics/");
+    for (const location of [
+      `http://localhost:${elsewhere.port}/metrics/`,
+      "http://192.0.2.1/metrics/",
+      "/again",
+      "http://[",
+      "file:///etc/passwd",
+    ])
+      expect(await bodyOf(await at(() => location))).toEqual([undefined, 1]);
+  });
 });

@@ -59,7 +59,7 @@ export function createMergedMetrics(options: MergeOptions): {
       const timeoutMs = timeoutOf(incoming);
       const cancel = options.clock.after(timeoutMs, () => late.abort(new Error("it took too long")));
       response.once("close", () => late.abort(new Error("the client is gone")));
-      const ask = async (source: Source, target: ScrapeTarget, accept: string): Promise<IncomingMessage | undefined> => {
+      const scrape = async (source: Source, target: ScrapeTarget, accept: string): Promise<IncomingMessage | undefined> => {
         const silent = new AbortController();
         const answered = options.clock.after(timeoutMs * SHARE_TO_ANSWER, () => silent.abort(new Error("it did not answer in time")));
         try {
@@ -76,8 +76,8 @@ export function createMergedMetrics(options: MergeOptions): {
       const query = (incoming.url ?? "").split("?")[1];
       const standard = options.standard.page({ all: query === undefined });
       const [ofEnvoy, ...ofApplication] = await Promise.all([
-        envoy === undefined ? undefined : ask("envoy", query === undefined ? envoy : { ...envoy, path: `${envoy.path}?${query}` }, TEXT),
-        ...options.application.map((target) => ask("application", target, accept)),
+        envoy === undefined ? undefined : scrape("envoy", query === undefined ? envoy : { ...envoy, path: `${envoy.path}?${query}` }, TEXT),
+        ...options.application.map((target) => scrape("application", target, accept)),
       ]);
       const types = ofApplication.flatMap((one) => (one === undefined ? [] : [formOf(one.headers["content-type"] ?? "")]));
       const form = new Set(types).size === 1 ? (types[0] ?? TEXT) : TEXT;
@@ -159,8 +159,31 @@ interface Opening {
   readonly signal: AbortSignal;
 }
 
-/** Resolves with the response, its body not read yet; rejects where there is none, or none that is good. */
-function open({ target, accept, incoming, signal }: Opening): Promise<IncomingMessage> {
+/** Follows redirects to other paths, as Prometheus does; on other ports and hosts nobody said that there are metrics of the application. */
+async function open(opening: Opening): Promise<IncomingMessage> {
+  let { target } = opening;
+  for (let redirects = 0; redirects <= MOST_REDIRECTS; redirects++) {
+    const response = await ask({ ...opening, target });
+    const { statusCode = 0, headers } = response;
+    if (statusCode === 200) return response;
+    response.resume();
+    if (!REDIRECTS.includes(statusCode) || headers.location === undefined) throw new Error(`the answer was ${statusCode || "none"}`);
+    const place = URL.parse(headers.location, `http://localhost:${target.port}${target.path}`);
+    if (place === null || !isHere(place, target.port)) throw new Error(`the answer leads elsewhere: ${headers.location.slice(0, 200)}`);
+    target = { port: target.port, path: `${place.pathname}${place.search}` };
+  }
+  throw new Error(`there are more than ${MOST_REDIRECTS} redirects`);
+}
+
+const MOST_REDIRECTS = 10;
+const REDIRECTS: readonly number[] = [301, 302, 303, 307, 308];
+const OWN_HOST = /^(localhost|127(\.\d+){3}|\[::1\])$/;
+
+const isHere = ({ protocol, hostname, port }: URL, own: number): boolean =>
+  protocol === "http:" && OWN_HOST.test(hostname) && Number(port || 80) === own;
+
+/** Resolves with the response, its body not read yet; rejects where there is none, or it cannot be read. */
+function ask({ target, accept, incoming, signal }: Opening): Promise<IncomingMessage> {
   const headers: Record<string, string> = { accept };
   for (const name of ["user-agent", "x-prometheus-scrape-timeout-seconds"] as const) {
     const value = incoming.headers[name];
@@ -171,10 +194,9 @@ function open({ target, accept, incoming, signal }: Opening): Promise<IncomingMe
       { host: "localhost", lookup: loopback, port: target.port, path: target.path, headers, agent: false, signal },
       (response) => {
         const encoding = encodingOf(response);
-        const isReadable = encoding === "identity" || PACKED.includes(encoding);
-        if (response.statusCode === 200 && isReadable) return resolve(response);
+        if (encoding === "identity" || PACKED.includes(encoding)) return resolve(response);
         response.resume();
-        reject(new Error(isReadable ? `the answer was ${response.statusCode ?? "none"}` : `they are packed as ${encoding}`));
+        reject(new Error(`they are packed as ${encoding}`));
       },
     );
     sent.on("error", (error) => reject(signal.aborted && signal.reason instanceof Error ? signal.reason : error)).end();
