@@ -21,16 +21,19 @@ export interface BootstrapQuery {
   readonly log: Log;
 }
 
-/** A control plane that took the question and gives no answer for so long does not know the type. */
-const ANSWER_MS = 2_000;
+/** One that is busy (it has just started, and all its proxies called) may need a while. */
+const ANSWER_MS = 5_000;
+/** A control plane that takes the question so often and never answers does not know the type. */
+const MOST_SILENCES = 2;
 
 /**
- * Gets the control plane's part of the bootstrap. Where none answers, the last one that came counts; a control plane that knows no bootstraps
- * (Istio's own) leaves the one that is built in. Without all three it waits: an Envoy without any configuration would be of no use.
+ * Gets the control plane's part of the bootstrap. Where none answers in time, the last one that came counts; a control plane that knows no bootstraps
+ * (Istio's own, or one that passes over the question again and again) leaves the one that is built in. Without all three it waits: an Envoy without any configuration would be of no use.
  */
 export async function getBootstrap(query: BootstrapQuery, signal: AbortSignal): Promise<Uint8Array> {
   const { log, kept, clock } = query;
   const backOff = new BackOff({ firstMs: 250, mostMs: 15_000 });
+  let silences = 0;
   for (let told = ""; ; ) {
     try {
       const answer = await ask(query);
@@ -46,6 +49,11 @@ export async function getBootstrap(query: BootstrapQuery, signal: AbortSignal): 
         log.warn(`no bootstrap from the control plane: ${sentenceOf(error)}; the last one is used`);
         return last;
       }
+      silences += error instanceof GrpcError && error.status === GRPC_STATUS.DEADLINE_EXCEEDED ? 1 : 0;
+      if (silences === MOST_SILENCES) {
+        log.info("the control plane never answers what it is asked for a bootstrap; the built-in one is used");
+        return await query.builtIn();
+      }
       if (sentenceOf(error) !== told) log.warn(`no bootstrap from the control plane: ${sentenceOf(error)}; trying again`);
       told = sentenceOf(error);
       await clock.sleep(backOff.next(), signal);
@@ -53,15 +61,15 @@ export async function getBootstrap(query: BootstrapQuery, signal: AbortSignal): 
   }
 }
 
-/** A control plane that is away, or that does not believe us, says nothing about the type. */
-const SAYS_NOTHING: ReadonlySet<number> = new Set([GRPC_STATUS.UNAVAILABLE, GRPC_STATUS.UNAUTHENTICATED, GRPC_STATUS.PERMISSION_DENIED]);
+/** Nothing was said of the question itself. */
+const LATER: readonly number[] = [GRPC_STATUS.UNAVAILABLE, GRPC_STATUS.DEADLINE_EXCEEDED];
 
 /** Asks once; undefined where the type is not known. Istio's own control plane ends the stream of who asks for a type it does not know. */
 async function ask(query: BootstrapQuery): Promise<Uint8Array | undefined> {
   try {
     return await firstAnswer(query, { typeUrl: BOOTSTRAP_TYPE });
   } catch (error) {
-    if (!(error instanceof GrpcError) || SAYS_NOTHING.has(error.status)) throw error;
+    if (!(error instanceof GrpcError) || LATER.includes(error.status)) throw error;
     // Is it the question that is refused, or are we? Assignments every control plane has; that of no cluster costs nothing.
     await firstAnswer(query, { typeUrl: ENDPOINT_TYPE, subscribe: ["none"] });
     return undefined;
@@ -82,7 +90,7 @@ async function firstAnswer({ dialer, node, clock }: BootstrapQuery, request: Del
       reject(new GrpcError(error?.status ?? GRPC_STATUS.UNAVAILABLE, `${address} refuses: ${error?.message ?? "the stream ended"}`)),
   });
   call.send(deltaRequestBytes({ ...request, node }));
-  const cancel = clock.after(ANSWER_MS, () => resolve(undefined));
+  const cancel = clock.after(ANSWER_MS, () => reject(new GrpcError(GRPC_STATUS.DEADLINE_EXCEEDED, `${address} gives no answer`)));
   try {
     return await promise;
   } catch (error) {
