@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { manualClock } from "../../../test/support/manual-clock.ts";
 import { silentLog } from "../../base/log.ts";
 import { deltaResponseBytes } from "../../wire/delta-frames.ts";
+import { bytesField } from "../../wire/field-writer.ts";
 import { type ClientCallEvents, GrpcError } from "../../wire/grpc-channel.ts";
 import { GRPC_STATUS } from "../../wire/grpc-status.ts";
 import { BOOTSTRAP_TYPE, ENDPOINT_TYPE } from "../../wire/type-urls.ts";
@@ -9,7 +10,7 @@ import type { Dialer } from "../dialer.ts";
 import { getBootstrap } from "./fetch-bootstrap.ts";
 
 /** What a control plane does with a question. */
-type Reaction = "silence" | "no answer to that" | "nothing there";
+type Reaction = "silence" | "no answer to that" | "nothing there" | "token used" | "a bootstrap";
 
 /** Asks a control plane that does one after the other with questions for bootstraps, and answers others; gives what came of it, and how often it was asked. */
 async function outcome(reactions: readonly Reaction[], kept?: string): Promise<readonly [bootstrap: string, asked: number]> {
@@ -20,6 +21,11 @@ async function outcome(reactions: readonly Reaction[], kept?: string): Promise<r
     const typeUrl = isBootstrap ? BOOTSTRAP_TYPE : ENDPOINT_TYPE;
     const reaction = isBootstrap ? reactions[asked++] : "nothing there";
     if (reaction === "no answer to that") ended(new GrpcError(GRPC_STATUS.INVALID_ARGUMENT, "unknown type"));
+    else if (reaction === "token used") ended(new GrpcError(GRPC_STATUS.UNAUTHENTICATED, "the join token was used before"));
+    else if (reaction === "a bootstrap")
+      message(
+        deltaResponseBytes({ typeUrl, nonce: "1", resources: [bytesField(2, bytesField(2, Buffer.from("the mesh's")))], removed: [] }),
+      );
     else if (reaction === "nothing there") message(deltaResponseBytes({ typeUrl, nonce: "1", resources: [], removed: [] }));
   };
   const dialer = {
@@ -61,6 +67,12 @@ describe("a control plane that gives no bootstrap", () => {
   it("because it is slow leaves the last one, or is asked again", async () => {
     expect(await outcome(["silence"], "the last one")).toEqual(["the last one", 1]);
     expect(await outcome(["silence", "nothing there"])).toEqual(["built in", 2]);
+  });
+
+  it("because the certificate was faster, which used up the token, is asked again", async () => {
+    expect(await outcome(["token used", "a bootstrap"])).toEqual(["the mesh's", 2]);
+    expect(await outcome(["token used", "a bootstrap"], "the last one")).toEqual(["the mesh's", 2]);
+    expect(await outcome(["token used", "token used"], "the last one")).toEqual(["the last one", 2]);
   });
 
   it("because it knows none, and says so or never says anything, leaves the built-in one", async () => {

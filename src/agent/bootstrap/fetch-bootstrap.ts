@@ -25,6 +25,8 @@ export interface BootstrapQuery {
 const ANSWER_MS = 5_000;
 /** A control plane that takes the question so often and never answers does not know the type. */
 const MOST_SILENCES = 2;
+/** What a certificate takes that is asked for at the same time. */
+const CERTIFICATE_MS = 1_000;
 
 /**
  * Gets the control plane's part of the bootstrap. Where none answers in time, the last one that came counts; a control plane that knows no bootstraps
@@ -34,6 +36,7 @@ export async function getBootstrap(query: BootstrapQuery, signal: AbortSignal): 
   const { log, kept, clock } = query;
   const backOff = new BackOff({ firstMs: 250, mostMs: 15_000 });
   let silences = 0;
+  let refusals = 0;
   for (let told = ""; ; ) {
     try {
       const answer = await ask(query);
@@ -44,12 +47,18 @@ export async function getBootstrap(query: BootstrapQuery, signal: AbortSignal): 
       await kept.write(answer);
       return answer;
     } catch (error) {
+      const status = error instanceof GrpcError ? error.status : undefined;
+      // A join token is used up by the certificate that it gets, which is shown the next time.
+      if (status === GRPC_STATUS.UNAUTHENTICATED && refusals++ === 0) {
+        await clock.sleep(CERTIFICATE_MS, signal);
+        continue;
+      }
       const last = await kept.read();
       if (last !== undefined && last.length > 0) {
         log.warn(`no bootstrap from the control plane: ${sentenceOf(error)}; the last one is used`);
         return last;
       }
-      silences += error instanceof GrpcError && error.status === GRPC_STATUS.DEADLINE_EXCEEDED ? 1 : 0;
+      silences += status === GRPC_STATUS.DEADLINE_EXCEEDED ? 1 : 0;
       if (silences === MOST_SILENCES) {
         log.info("the control plane never answers what it is asked for a bootstrap; the built-in one is used");
         return await query.builtIn();
@@ -62,7 +71,7 @@ export async function getBootstrap(query: BootstrapQuery, signal: AbortSignal): 
 }
 
 /** Nothing was said of the question itself. */
-const LATER: readonly number[] = [GRPC_STATUS.UNAVAILABLE, GRPC_STATUS.DEADLINE_EXCEEDED];
+const LATER: readonly number[] = [GRPC_STATUS.UNAVAILABLE, GRPC_STATUS.DEADLINE_EXCEEDED, GRPC_STATUS.UNAUTHENTICATED];
 
 /** Asks once; undefined where the type is not known. Istio's own control plane ends the stream of who asks for a type it does not know. */
 async function ask(query: BootstrapQuery): Promise<Uint8Array | undefined> {
