@@ -73,9 +73,11 @@ async function run(type: AgentProxyType, flags: Readonly<Record<string, string>>
     );
   for (const place of await unreadLines(config.baseDir)) log.warn({ place }, "a line that is not NAME=value is ignored");
   for (const name of unreadMetadata(config.env)) log.warn({ name }, "a variable that is no JSON object is ignored");
+  // The first process of a container is not ended by a signal that it does not listen for.
+  let stop = (): void => process.exit(0);
+  for (const signal of ["SIGTERM", "SIGINT"] as const) process.on(signal, () => stop());
   const agent = await startAgent({ config, clock: systemClock, log, builtInBootstrap });
-  process.on("SIGTERM", agent.stop);
-  process.on("SIGINT", agent.stop);
+  stop = agent.stop;
   process.on("SIGHUP", () => log.info("tokens, roots and files are read when they are used; there is nothing else to reload"));
   await agent.done;
   return 0;

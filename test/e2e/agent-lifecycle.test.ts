@@ -132,6 +132,15 @@ describe("the end of an agent", () => {
   });
 });
 
+describe("an agent that still waits for what it needs", () => {
+  it("ends when it is told to, as the first process of a container would not by itself", async () => {
+    const env = { WORKLOAD_IDENTITY_SOCKET_FILE: "elsewhere" };
+    const agent = await startAgentProcess({ name: "web-1", address: "127.0.0.1", istiod: "127.0.0.1:1", token: "none", env, wait: false });
+    await eventually("it waits", () => agent.log().includes("waiting for the SDS server"));
+    expect(await agent.stop()).toBe(0);
+  });
+});
+
 describe("an agent without Envoy", () => {
   it("serves programs that speak xDS themselves, in the variant of old too", async () => {
     const issuer = createIssuer("https://id.example.com");
