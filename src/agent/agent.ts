@@ -86,7 +86,7 @@ async function start(options: AgentOptions, end: AbortController): Promise<Agent
   const xds: XdsProxy = createXdsProxy({ dialer, lastGood, uplink: context, passed: giveBackMemory(clock), clock, log });
   metrics.push(...xds.metrics);
   for (const part of PARTS) await part(context);
-  const identified = hasOwnIdentity ? () => firstCertificate(identity, clock) : undefined;
+  const identified = (): Promise<void> => (hasOwnIdentity ? firstCertificate(identity, clock) : Promise.resolve());
   const sdsSocket = spire ? paths.filesSocket : paths.sdsSocket;
   const supervisor = supervise(options, { node, dialer, sdsSocket, signal: stop.signal, identified });
   addReadiness(context, supervisor);
@@ -209,7 +209,7 @@ interface Supervised {
   /** Ends the wait for a bootstrap. */
   readonly signal: AbortSignal;
   /** What to wait for before the control plane is asked: who we are. */
-  readonly identified: (() => Promise<void>) | undefined;
+  readonly identified: () => Promise<void>;
 }
 
 /** What Envoy is started with, and the ProxyConfig that counts then. */
@@ -227,8 +227,7 @@ function bootstrapsOf(options: AgentOptions, { node, dialer, sdsSocket, signal, 
   const builtIn = (): Promise<Uint8Array> => options.builtInBootstrap(node.metadata);
   let asked: Promise<Uint8Array> | undefined;
   return async () => {
-    await identified?.();
-    asked ??= getBootstrap({ dialer, node: nodeBytes(node), kept, builtIn, clock, log }, signal);
+    asked ??= identified().then(() => getBootstrap({ dialer, node: nodeBytes(node), kept, builtIn, clock, log }, signal));
     const given = takeApart(await asked);
     const running = given.proxyConfig === "" ? proxy : await readProxyConfig(given.proxyConfig);
     const named = { ...node, cluster: serviceCluster({ ...running, otherwise: settings.serviceCluster }, node.metadata) };

@@ -183,6 +183,9 @@ describe("a join bundle", () => {
     expect((await stat(join(home, "var/run/secrets/tokens/istio-token"))).mode & 0o777).toBe(0o600);
     const agent = await startBundledAgent({ home, ports, dnsPort: await freePort() });
     await eventually("it registered", async () => (await entriesOf(istiod)).length === 1);
+    // Its only token went for its certificate, which got it everything else.
+    expect(istiod.log()).not.toContain("turned away");
+    expect(agent.log()).not.toMatch(/built-in|used before/);
     expect((await entriesOf(istiod))[0]).toMatchObject({
       metadata: { name: "carts-127.0.0.1-vms", namespace: "shop" },
       spec: { address: "127.0.0.1", labels: { app: "cart" }, serviceAccount: "cart", network: "vms" },

@@ -25,8 +25,8 @@ export interface BootstrapQuery {
 const ANSWER_MS = 5_000;
 /** A control plane that takes the question so often and never answers does not know the type. */
 const MOST_SILENCES = 2;
-/** What a certificate takes that is asked for at the same time. */
-const CERTIFICATE_MS = 1_000;
+/** Enough for a certificate that is asked for at the same time. */
+const MOST_REFUSALS = 5;
 
 /**
  * Gets the control plane's part of the bootstrap. Where none answers in time, the last one that came counts; a control plane that knows no bootstraps
@@ -35,6 +35,7 @@ const CERTIFICATE_MS = 1_000;
 export async function getBootstrap(query: BootstrapQuery, signal: AbortSignal): Promise<Uint8Array> {
   const { log, kept, clock } = query;
   const backOff = new BackOff({ firstMs: 250, mostMs: 15_000 });
+  const refused = new BackOff({ firstMs: 100, mostMs: 1_000 });
   let silences = 0;
   let refusals = 0;
   for (let told = ""; ; ) {
@@ -49,8 +50,8 @@ export async function getBootstrap(query: BootstrapQuery, signal: AbortSignal): 
     } catch (error) {
       const status = error instanceof GrpcError ? error.status : undefined;
       // A join token is used up by the certificate that it gets, which is shown the next time.
-      if (status === GRPC_STATUS.UNAUTHENTICATED && refusals++ === 0) {
-        await clock.sleep(CERTIFICATE_MS, signal);
+      if (status === GRPC_STATUS.UNAUTHENTICATED && ++refusals < MOST_REFUSALS) {
+        await clock.sleep(refused.next(), signal);
         continue;
       }
       const last = await kept.read();
