@@ -79,7 +79,8 @@ async function start(options: AgentOptions, end: AbortController): Promise<Agent
     hasIdentity: spire || hasCertificates(config),
     hasCredentials: await isServed(paths.credentialSocket),
   });
-  const context = contextOf(options, { node, identity, metrics, signal: end.signal, xds: () => xds });
+  const ending = endingOf(stop, now);
+  const context = contextOf(options, { node, identity, metrics, endAtOnce: ending.endAtOnce, signal: end.signal, xds: () => xds });
   const way = { targets: config.discovery, namedRoots: config.settings.xdsRoots, headers: config.headers.xds };
   const dialer = createDialer({ ...dialOptions(options, identity), ...way });
   const lastGood = openLastGood({ directory: paths.lastGood, nodeId: node.id, clock, log });
@@ -90,7 +91,7 @@ async function start(options: AgentOptions, end: AbortController): Promise<Agent
   const sdsSocket = spire ? paths.filesSocket : paths.sdsSocket;
   const supervisor = supervise(options, { node, dialer, sdsSocket, signal: stop.signal, identified });
   addReadiness(context, supervisor);
-  addEnd(context, stop);
+  addEnd(context, ending.stop);
   const servers = await openSockets({ config, clock, log, xds: xds.accept, identity, dialer, spire });
   const begin = async (): Promise<StatusServer> => {
     await serveGrpc(context, xds, hasOwnIdentity);
@@ -115,10 +116,24 @@ async function start(options: AgentOptions, end: AbortController): Promise<Agent
       letGo();
     }
   };
-  return { stop: () => (stop.signal.aborted ? now.abort() : stop.abort()), done: run() };
+  return { stop: ending.stop, done: run() };
 }
 
-interface ContextParts extends Pick<AgentContext, "node" | "identity" | "metrics" | "signal"> {
+/** The end of an agent: with draining, or without where it was asked for twice or there is nobody left to wait for. */
+function endingOf(stop: AbortController, now: AbortController): Pick<Agent, "stop"> & Pick<AgentContext, "endAtOnce"> {
+  let atOnce = false;
+  return {
+    endAtOnce() {
+      atOnce = true;
+    },
+    stop() {
+      if (atOnce || stop.signal.aborted) now.abort();
+      stop.abort();
+    },
+  };
+}
+
+interface ContextParts extends Pick<AgentContext, "node" | "identity" | "metrics" | "endAtOnce" | "signal"> {
   /** Made after the context, which tells it what to ask for. */
   xds(): XdsProxy;
 }
@@ -284,9 +299,14 @@ function supervise(options: AgentOptions, supervised: Supervised): EnvoySupervis
   });
 }
 
-/** `POST /quitquitquit`: the end. */
-function addEnd({ routes }: AgentContext, stop: AbortController): void {
-  const handle: AgentContext["routes"][number]["handle"] = (_, response) => void response.end("OK\n", () => stop.abort());
+/** `POST /quitquitquit`: the end, asked for by an application that is done, such as a Job's. As in Istio it waits for nobody. */
+function addEnd({ routes, log, endAtOnce }: AgentContext, stop: () => void): void {
+  const end = (): void => {
+    log.info("the application asks for the end (/quitquitquit)");
+    endAtOnce();
+    stop();
+  };
+  const handle: AgentContext["routes"][number]["handle"] = (_, response) => void response.end("OK\n", end);
   routes.push({ path: "/quitquitquit", method: "POST", local: true, handle });
 }
 

@@ -38,6 +38,8 @@ export interface AgentContext {
   readonly metrics: AgentMetric[];
   /** Text of a page of Envoy's admin interface. */
   admin(path: string): Promise<string>;
+  /** There is nobody left to wait for: the end, when it comes, is without draining. */
+  endAtOnce(): void;
   /** Ends when the agent does. */
   readonly signal: AbortSignal;
 }

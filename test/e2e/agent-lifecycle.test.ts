@@ -124,11 +124,17 @@ describe("the end of an agent", () => {
     await eventually("the agent has ended", () => status === 0);
   });
 
-  it("can be asked for over HTTP, from this machine", async () => {
-    const { agent } = await slowWorkload({}, { terminationDrainDuration: "0s" });
+  it("can be asked for over HTTP, from this machine, and waits for nobody then", async () => {
+    const { agent } = await slowWorkload({}, { terminationDrainDuration: "600s" });
     const ended = agent.ended();
     expect((await fetch(`http://127.0.0.1:${agent.statusPort}/quitquitquit`, { method: "POST" })).status).toBe(200);
     expect(await ended).toBe(0);
+  });
+
+  it("comes at once where it began with /drain, which is when a native sidecar's application has ended", async () => {
+    const { agent } = await slowWorkload({}, { terminationDrainDuration: "600s" });
+    expect((await fetch(`http://127.0.0.1:${agent.statusPort}/drain`, { method: "POST" })).status).toBe(200);
+    expect(await agent.stop("SIGTERM")).toBe(0);
   });
 });
 
