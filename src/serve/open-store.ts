@@ -48,7 +48,7 @@ export async function openStore({ options, mesh, link, metrics, patchLog, push }
     patchLeftOut: patchLog.leftOut,
     credentials: credentials.source,
     pullSecrets: storedPullSecrets({ get: (key) => store.get(key) }),
-    secretWithheld: createSecretLog(log, metrics.secretWithheld),
+    secretWithheld: createSecretLog(log, clock, metrics.secretWithheld),
     ...(link !== undefined && { mayReadSecrets: (reader) => link.mayReadSecrets(reader) }),
   });
   putMesh(world, mesh.current);

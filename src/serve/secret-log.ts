@@ -1,3 +1,5 @@
+import { createAllowance } from "../base/allowance.ts";
+import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { WithheldSecret } from "../generate/secrets/secret-provider.ts";
 
@@ -10,20 +12,28 @@ const WORDS = {
   broken: "a secret cannot be used; where there was a good one before, that stays in force",
 } as const satisfies Record<WithheldSecret["why"], string>;
 
-/** What has been said is remembered up to here: more is only seen where somebody asks for anything that comes to mind. */
+/** What has been said is remembered up to here, the latest of it. */
 const MOST_SAID = 10_000;
+/** A namespace may name many gateways' secrets at once before they are there. Beyond it somebody makes names up, and is not to be all that is heard of. */
+const EACH = { burst: 1_000, perSecond: 0.1 };
+const ALL = { burst: 5_000, perSecond: 10 };
+const LONGEST_NAME = 200;
+const LONGEST_REASON = 500;
 /** Names come from the network: their length is bounded, and they cannot begin a line of their own. */
-const printable = (name: string): string => name.slice(0, 200).replaceAll(/\p{Cc}/gu, "?");
+const printable = (name: string): string => name.slice(0, LONGEST_NAME).replaceAll(/\p{Cc}/gu, "?");
 
 /** Each secret is spoken of once per namespace and reason: a hundred replicas of a gateway ask for the same, at every push. */
-export function createSecretLog(log: Log, count: (why: WithheldSecret["why"]) => void): SecretLog {
+export function createSecretLog(log: Log, clock: Pick<Clock, "monotonic">, count: (why: WithheldSecret["why"]) => void): SecretLog {
   const said = new Set<string>();
-  return ({ node, name, why, reason }) => {
-    const place = node.slice(node.lastIndexOf("~") + 1);
-    const key = `${place} ${name} ${reason}`;
-    if (said.has(key) || said.size >= MOST_SAID) return;
+  const allowance = createAllowance({ clock, each: EACH, all: ALL });
+  return ({ node, namespace, name, why, reason }) => {
+    const secret = printable(name);
+    const key = `${namespace} ${secret} ${reason.slice(0, LONGEST_REASON)}`;
+    if (said.has(key) || !allowance.take(namespace)) return;
     said.add(key);
+    const [oldest] = said;
+    if (said.size > MOST_SAID && oldest !== undefined) said.delete(oldest);
     count(why);
-    log.warn({ node, secret: printable(name), reason }, WORDS[why]);
+    log.warn({ node, secret, reason: reason.slice(0, LONGEST_REASON) }, WORDS[why]);
   };
 }

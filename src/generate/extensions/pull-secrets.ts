@@ -49,7 +49,7 @@ export function withPullSecrets(
       ? source.pullSecret({ namespace, name })
       : { is: "refused" as const, reason: "the proxy has not proved who it is; secrets are served on the secure port" };
     if (looked.is === "found") return looked.value.reveal();
-    withheld({ node: view.id, name: reference, why: looked.is, reason: looked.reason });
+    withheld({ node: view.id, namespace: view.namespace, name: reference, why: looked.is, reason: looked.reason });
     return "";
   };
   return {

@@ -16,6 +16,8 @@ import { type FileRequest, readSecretName, type SecretRequest, type StoredReques
 /** A secret that a proxy asked for and is not given. */
 export interface WithheldSecret {
   readonly node: string;
+  /** Of the proxy. */
+  readonly namespace: string;
   readonly name: string;
   /** `refused`: it may not have it. `absent`: there is none. `broken`: it cannot be used; the last good one is served where there is one. */
   readonly why: "refused" | "absent" | "broken";
@@ -69,7 +71,7 @@ export function createSecretProvider(ctx: Pick<GenerateContext, "engine" | "inpu
           continue;
         }
         if (!("why" in secret)) collector.add(secret);
-        else withheld({ node: view.id, name, ...secret });
+        else withheld({ node: view.id, namespace: view.namespace, name, ...secret });
         if ("why" in secret && secret.why === "broken") collector.fail(name, secret.reason);
       }
       return sets.of(setId(collector.set), () => collector.set);
