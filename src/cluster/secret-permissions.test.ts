@@ -46,6 +46,22 @@ describe("who may read secrets", () => {
     expect([may(10_000), asked.length]).toEqual([false, 10_000]);
   });
 
+  it("is asked for again for others when those of before have gone", async () => {
+    const { asked, held, pass } = permissions([true]);
+    const may = (number: number): boolean | undefined => held.mayRead({ namespace: "shop", serviceAccount: `edge-${number}` });
+    for (let number = 0; number < 10_000; number++) may(number);
+    await pass(59 * 60_000);
+    may(0);
+    await pass(60_000);
+    expect([may(10_000), may(0)]).toEqual([undefined, true]);
+    await pass(0);
+    asked.length = 0;
+    await pass(60_000);
+    expect([may(10_000), asked.includes("system:serviceaccount:shop:edge-0"), asked.includes("system:serviceaccount:shop:edge-1")]).toEqual(
+      [true, true, false],
+    );
+  });
+
   it("is asked for anew every minute, and told when it is another", async () => {
     const { may, pass, asked, changes } = permissions([true, true, false]);
     may();

@@ -20,12 +20,18 @@ interface Known {
   /** Undefined until the first answer. */
   allowed: boolean | undefined;
   asking: boolean;
+  /** Others needed its room. */
+  isForgotten: boolean;
+  /** When somebody wanted to know last. */
+  wantedAt: number;
 }
 
 /** An answer is asked for anew after this long, whether or not anybody wants to know. */
 const AGAIN_MS = 60_000;
 const RETRY_MS = 2_000;
 const MOST_READERS = 10_000;
+/** One that nobody wanted to know about for so long may make room for another. */
+const GONE_MS = 3_600_000;
 
 /**
  * Which service accounts may list the Secrets of their namespace, as the cluster says (SubjectAccessReview). While the API server cannot be asked, what it
@@ -50,12 +56,30 @@ export class SecretPermissions {
   mayRead({ namespace, serviceAccount }: SecretReader): boolean | undefined {
     const id = `${namespace}/${serviceAccount}`;
     const known = this.#known.get(id);
-    if (known !== undefined) return known.allowed;
-    if (this.#known.size >= MOST_READERS) return false;
-    const entry: Known = { reader: { namespace, serviceAccount }, allowed: undefined, asking: false };
+    if (known === undefined && !this.#hasRoom()) return false;
+    const wantedAt = this.#options.clock.monotonic();
+    const entry: Known = known ?? {
+      reader: { namespace, serviceAccount },
+      allowed: undefined,
+      asking: false,
+      isForgotten: false,
+      wantedAt,
+    };
+    entry.wantedAt = wantedAt;
+    // The one that was wanted last stands last.
+    this.#known.delete(id);
     this.#known.set(id, entry);
-    this.#ask(entry);
-    return undefined;
+    if (known === undefined) this.#ask(entry);
+    return entry.allowed;
+  }
+
+  /** Makes room by the one that was not wanted for longest, where that is long: it has gone, or is asked about anew when it is wanted. */
+  #hasRoom(): boolean {
+    if (this.#known.size < MOST_READERS) return true;
+    const [oldest] = this.#known;
+    if (oldest === undefined || this.#options.clock.monotonic() - oldest[1].wantedAt < GONE_MS) return false;
+    oldest[1].isForgotten = true;
+    return this.#known.delete(oldest[0]);
   }
 
   stop(): void {
@@ -63,14 +87,14 @@ export class SecretPermissions {
   }
 
   #ask(entry: Known): void {
-    if (entry.asking || this.#stopped) return;
+    if (entry.asking || entry.isForgotten || this.#stopped) return;
     entry.asking = true;
     const { client, log } = this.#options;
     review(client, entry.reader).then(
       (allowed) => {
         const before = entry.allowed;
         entry.allowed = allowed;
-        if (before !== allowed) this.#changed();
+        if (before !== allowed && !entry.isForgotten) this.#changed();
         this.#later(entry, AGAIN_MS);
       },
       (error) => {
