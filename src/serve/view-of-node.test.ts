@@ -5,7 +5,7 @@ import type { World } from "../generate/world.ts";
 import type { ProxyView } from "../model/proxy.ts";
 import { StreamRefusal } from "../xds/refusal.ts";
 import type { Callers } from "./authenticated-streams.ts";
-import { viewOfNode } from "./view-of-node.ts";
+import { isForThisMachine, viewOfNode } from "./view-of-node.ts";
 
 const VIEW = { id: "view" } as ProxyView;
 const view = viewOfNode({ view: () => VIEW } as unknown as World);
@@ -24,6 +24,17 @@ describe("who is served without proof", () => {
   it("not a node of another form", () => {
     expect(() => view(create(NodeSchema, { id: "web" }), from("127.0.0.1:4000"))).toThrow("is not of the form");
   });
+});
+
+describe("what only this machine can call", () => {
+  it.for(["localhost", "127.0.0.1", "127.8.0.1", "::1", "0:0:0:0:0:0:0:1", "::ffff:127.0.0.1"])("is what listens on %s", (host) => {
+    expect(isForThisMachine(host)).toBe(true);
+  });
+
+  it.for(["", "0.0.0.0", "::", "10.0.0.1", "::1234", "::1:2", "127.example.com", "localhost.example.com", "::ffff:10.0.0.1"])(
+    "is not what listens on %j",
+    (host) => expect(isForThisMachine(host)).toBe(false),
+  );
 });
 
 describe("who has proved an identity", () => {

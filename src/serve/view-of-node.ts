@@ -132,7 +132,10 @@ const denied = (reason: string): StreamRefusal => new StreamRefusal(GRPC_STATUS.
 const quote = (text: string): string => JSON.stringify(text.slice(0, 100));
 
 /** Whether a connection comes from this machine. */
-export const isLocal = (address: string): boolean => /^(127\.|\[?::1\]?|\[?::ffff:127\.|unix:|\/|ipv4:127\.|ipv6:%5B::1)/.test(address);
+const isLocal = (address: string): boolean => /^(127\.|\[?::1\]?|\[?::ffff:127\.|unix:|\/|ipv4:127\.|ipv6:%5B::1)/.test(address);
 
 /** Whether only this machine can call what listens there. Decided by the address that is bound: who arrives from loopback on another may have been passed on. */
-export const isForThisMachine = (host: string): boolean => host === "localhost" || isLocal(host);
+export function isForThisMachine(host: string): boolean {
+  const ip = parseIp(plainAddress(host));
+  return host === "localhost" || (ip?.family === 4 ? ip.value >> 24n === 127n : ip?.value === 1n);
+}
