@@ -24,24 +24,21 @@ export interface Assembled {
   readonly stopLoop: () => Promise<void>;
 }
 
+/** What is to be pushed, and what kind of change it is. */
+type Change = [reason: string, cause?: PushCause];
+
 /** Makes all rooms of the house and wires them: configuration, streams, and what follows both. */
 export async function assemble(options: ControlPlaneOptions, mesh: MeshState, link: ClusterLink | undefined): Promise<Assembled> {
   const metrics = createMetrics(ISTIO_API_VERSION);
   // Things may change before there is anybody to tell.
-  const later = { push: (_reason: string, _cause?: PushCause): void => {}, settled: (): void => {} };
-  const shared = {
-    options,
-    mesh,
-    link,
-    metrics,
-    patchLog: createPatchLog(options.log),
-    push: (reason: string, cause?: PushCause) => later.push(reason, cause),
-  };
+  const later = { push: (..._change: Change): void => {}, settled: (): void => {} };
+  const patchLog = createPatchLog(options.log);
+  const shared = { options, mesh, link, metrics, patchLog, push: (...change: Change) => later.push(...change) };
   const opened = await openStore(shared);
   const { world, store, documents, credentials } = opened;
   const streams = await openStreams({ ...shared, world, store, settled: () => later.settled() });
   const { xds, names, identity, registrations, leases, receipts, callers, lastPush } = streams;
-  later.push = (reason, cause) => void xds.push(reason, cause);
+  later.push = (...change) => void xds.push(...change);
   const { sources, outside, problemReport, reports, debounce, loaded } = followSources({
     ...shared,
     ...opened,

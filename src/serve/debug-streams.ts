@@ -92,5 +92,7 @@ function questions(stream: DiscoveryStream, options: DebugStreamsOptions): Disco
 function seenBy({ peer }: DiscoveryStream, { callers, namespace }: DebugStreamsOptions): string | undefined {
   const caller = callers.get(peer);
   if (caller === undefined) throw new StreamRefusal(GRPC_STATUS.UNAUTHENTICATED, "only callers who have proved who they are may ask");
+  if (caller.once !== undefined)
+    throw new StreamRefusal(GRPC_STATUS.UNAUTHENTICATED, "a token for one certificate shows nobody what others have");
   return caller.identity.namespace === namespace ? undefined : caller.identity.namespace;
 }

@@ -30,6 +30,8 @@ const tokenOf = (ns: string): string => issuer.token({ aud: "istio-ca", ns, sa: 
 
 interface Asked {
   readonly namespace?: string;
+  /** Instead of one for that namespace. */
+  readonly token?: string;
   readonly typeUrl: string;
   readonly names?: readonly string[];
   readonly variant?: "delta" | "sotw";
@@ -46,11 +48,11 @@ interface Told {
 /** Asks as Istio's tools do: as a node that is no workload of the caller's. Gives the answer, or why there is none. */
 async function ask(
   istiod: Istiod,
-  { namespace = "istio-system", typeUrl, names = [], variant = "sotw", plain }: Asked,
+  { namespace = "istio-system", token = tokenOf(namespace), typeUrl, names = [], variant = "sotw", plain }: Asked,
 ): Promise<Told | string> {
   const { promise, resolve } = Promise.withResolvers<Told | string>();
   const metadata = new Metadata();
-  metadata.set("authorization", `Bearer ${tokenOf(namespace)}`);
+  metadata.set("authorization", `Bearer ${token}`);
   const client = openAdsClient({
     address: plain ? `127.0.0.1:${istiod.grpcPort}` : `localhost:${istiod.securePort}`,
     variant,
@@ -147,6 +149,13 @@ describe("questions of Istio's tools over xDS", () => {
     expect(await ask(istiod, { typeUrl: "istio.io/debug", names: ["nothing"] })).toContain("there is no page");
     expect(await ask(istiod, { typeUrl: "istio.io/debug" })).toContain("name one debug page");
     expect(await ask(istiod, { typeUrl: "istio.io/else" })).toContain("UNIMPLEMENTED");
+
+    const body = JSON.stringify({ namespace: "istio-system", serviceAccount: "x" });
+    const headers = { "content-type": "application/json" };
+    const joining = (await (await istiod.debug("/api/workload-token", { method: "POST", headers, body })).json()) as {
+      readonly token: string;
+    };
+    expect(await ask(istiod, { ...syncz, token: joining.token })).toContain("a token for one certificate");
 
     for (const variant of ["sotw", "delta"] as const) {
       const nobody = await ask(istiod, { ...syncz, variant, plain: true });
