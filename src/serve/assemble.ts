@@ -31,9 +31,8 @@ type Change = [reason: string, cause?: PushCause];
 export async function assemble(options: ControlPlaneOptions, mesh: MeshState, link: ClusterLink | undefined): Promise<Assembled> {
   const metrics = createMetrics(ISTIO_API_VERSION);
   // Things may change before there is anybody to tell.
-  const later = { push: (..._change: Change): void => {}, settled: (): void => {} };
-  const patchLog = createPatchLog(options.log);
-  const shared = { options, mesh, link, metrics, patchLog, push: (...change: Change) => later.push(...change) };
+  const later = { push: (..._: Change): void => {}, settled: (): void => {} };
+  const shared = { options, mesh, link, metrics, patchLog: createPatchLog(options.log), push: (...one: Change) => later.push(...one) };
   const opened = await openStore(shared);
   const { world, store, documents, credentials } = opened;
   const streams = await openStreams({ ...shared, world, store, settled: () => later.settled() });
