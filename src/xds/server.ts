@@ -1,3 +1,4 @@
+import { createAllowance } from "../base/allowance.ts";
 import type { Clock } from "../base/clock.ts";
 import { messageOf } from "../base/errors.ts";
 import type { Log } from "../base/log.ts";
@@ -96,6 +97,8 @@ const WATCH_MS = 1_000;
 /** What is left of the budget of unsent bytes when memory is short. */
 const TIGHT_SCALE = 0.25;
 const DOORS = { none: "open", tight: "ajar", critical: "shut" } as const satisfies Record<Pressure, Door>;
+/** A bad edit may be refused by thousands of proxies at once; who refuses whatever comes, and asks again, is not to fill the disk. */
+const REJECTION_LINES = { each: { burst: 5_000, perSecond: 5 }, all: { burst: 20_000, perSecond: 50 } } as const;
 const GOODBYE = "this control plane is shutting down";
 
 /** What is behind the face of a server. */
@@ -211,6 +214,7 @@ function sharedByStreams(options: XdsServerOptions, settings: XdsSettings): Omit
       converged: metrics.converged,
       settled: () => options.settled?.(),
     }),
+    rejectionLines: createAllowance({ clock, ...REJECTION_LINES }),
     said(request, peer, node) {
       const take = options.reports?.[request.typeUrl];
       if (take !== undefined) take(peer, request);

@@ -1,3 +1,4 @@
+import type { Allowance } from "../base/allowance.ts";
 import type { Clock } from "../base/clock.ts";
 import type { Log } from "../base/log.ts";
 import type { ProxyView } from "../model/proxy.ts";
@@ -33,6 +34,8 @@ export interface StreamDeps {
   readonly confirmations: Confirmations;
   readonly budget: SendBudget;
   readonly rounds: Rounds;
+  /** Whose rejections are still written into the log, by namespace. */
+  readonly rejectionLines: Allowance;
   /** Asks for a turn. */
   enqueue(stream: XdsStream, lane: TurnLane): void;
   ended(stream: XdsStream, peer: Peer): void;
