@@ -170,7 +170,7 @@ function pathOf(account: string): string {
  */
 function originatedTls(query: ClientTlsQuery, settings: ClientTLSSettings): ClientTls {
   const { mesh, http2 } = query;
-  const credentialName = query.credentials ? settings.credentialName : "";
+  const credentialName = query.credentials || isForEverybody(settings.credentialName) ? settings.credentialName : "";
   const demanded = settings.subjectAltNames.length > 0 || !query.external ? settings.subjectAltNames : serviceNames(query);
   const agent = query.identity;
   const certificate = settings.mode === TlsMode.MUTUAL ? clientCertificate(settings, credentialName, query) : undefined;
@@ -192,6 +192,9 @@ function originatedTls(query: ClientTlsQuery, settings: ClientTLSSettings): Clie
     },
   };
 }
+
+/** Roots in a ConfigMap are no secret: every client may have them. */
+const isForEverybody = (credentialName: string): boolean => credentialName.startsWith("configmap://");
 
 function clientCertificate(settings: ClientTLSSettings, credentialName: string, query: ClientTlsQuery): SecretName | undefined {
   if (credentialName !== "") return credential(credentialName, { socket: query.credentialSocket });
