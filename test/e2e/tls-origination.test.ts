@@ -94,4 +94,27 @@ ${tlsSecret("shop/out", await clients.issue("DNS:client"), { "ca.crt": ca.cert }
     expect(names).toEqual(["DNS:client"]);
     await proxy.assertNothingRejected();
   });
+
+  it("is by roots in a ConfigMap of another namespace, whomever the rule is for", async () => {
+    const [ca, strangers] = [await createCertificateIssuer("servers"), await createCertificateIssuer("strangers")];
+    const server = createServer(await ca.issue("DNS:api.example.com"), (_request, response) => void response.end("hello"));
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => void server.close());
+    const port = await freePort();
+    const roots = (pem: string): string =>
+      JSON.stringify({ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "roots", namespace: "bank" }, data: { "ca.crt": pem } });
+    const config = `${serviceEntry(port, { backends: [{ port: (server.address() as AddressInfo).port }] })}
+---
+apiVersion: networking.istio.io/v1
+kind: DestinationRule
+metadata: {name: svc, namespace: shop}
+spec: {host: ${SERVICE_HOST}, trafficPolicy: {tls: {mode: SIMPLE, sni: api.example.com, credentialName: "configmap://bank/roots"}}}`;
+    const istiod = await startSecureIstiod({ files: { "conf/all.yaml": config, "conf/roots.yaml": roots(strangers.cert) } });
+    const proxy = await startSecureProxy(istiod, { name: "client", address: "127.0.0.10", labels: { app: "client" } });
+    await listening(port);
+    expect((await call({ port, host: SERVICE_HOST })).status).toBe(503);
+    await istiod.write("conf/roots.yaml", roots(ca.cert));
+    await eventually("its roots are the server's", async () => (await call({ port, host: SERVICE_HOST })).body === "hello");
+    await proxy.assertNothingRejected();
+  });
 });
