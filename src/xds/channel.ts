@@ -69,7 +69,7 @@ export class Channel {
   #subscription: Subscription | undefined;
   #holding: Holding = NOTHING_HELD;
   #inFlight: InFlight | undefined;
-  #obliged: NameSet[] = [];
+  #obliged: readonly NameSet[] = [];
   #mustRespond = false;
   #greets = false;
   #lastNonce: string | undefined;
@@ -172,7 +172,7 @@ export class Channel {
   /** The client needs these again, although they did not change. */
   oblige(names: NameSet): void {
     if (names.names.size === 0) return;
-    this.#obliged.push(names);
+    this.#obliged = this.#deps.names.gather(this.#obliged, names);
     this.dirty = true;
   }
 
@@ -272,7 +272,7 @@ export class Channel {
   }
 
   /** What was asked for and nothing was said of, because it is not known yet who may have it: the answer is still owed. */
-  #undecided(): NameSet[] {
+  #undecided(): readonly NameSet[] {
     if (this.#failed.length === 0) return this.#obliged.length === 0 ? this.#obliged : [];
     const open = new Set(this.#failed.flatMap(({ name, standIn }) => (standIn === "own" ? [name] : [])));
     if (open.size === 0) return [];
@@ -316,7 +316,8 @@ export class Channel {
     }
     if (judgement.dropped.length > 0) {
       this.#reconsider((holding) => believe(holding, judgement.dropped, ABSENT));
-      this.#obliged = this.#obliged.map((set) => this.#deps.names.edit(set, [], judgement.dropped));
+      const left = this.#obliged.map((set) => this.#deps.names.edit(set, [], judgement.dropped));
+      this.#obliged = left.filter(({ names }) => names.size > 0);
     }
     if (judgement.leftWildcard) this.#reconsider((holding) => restrict(holding, judgement.subscription.names));
     this.oblige(this.#deps.names.of(notHeld(judgement.asked, known)));

@@ -29,11 +29,13 @@ export function heldResource(holding: Holding, name: string): Encoded | undefine
   return resource !== undefined && heldVersion(holding, name) === resource.version ? resource : undefined;
 }
 
-/** The holding with another belief about some names. */
+/** The holding with another belief about some names. What is believed already is not noted: a client may go on for ever to drop what it never had. */
 export function believe(holding: Holding, names: Iterable<string>, version: string): Holding {
+  const other = [...names].filter((name) => heldVersion(holding, name) !== version);
+  if (other.length === 0) return holding;
   const unlike = new Map(holding.unlike);
-  for (const name of names) unlike.set(name, version);
-  return unlike.size === 0 ? holding : { base: holding.base, unlike };
+  for (const name of other) unlike.set(name, version);
+  return { base: holding.base, unlike };
 }
 
 /** A client that left `*` keeps only what it names. */
@@ -77,7 +79,10 @@ export function plan(holding: Holding, target: ResourceSet, options: PlanOptions
     return { diff: diff(holding.base, goal), after: withoutExceptions(goal), removalsLeft: goal !== target };
   const key = `${options.keepRemoved} ${options.obliged.map((set) => set.id).join()} ${[...options.silent].join()}`;
   const known = remember(obligedPlans, [holding.base, target], () => new Map<string, Plan>());
-  const result = known.get(key) ?? editedPlan(holding, target, options);
+  const before = known.get(key);
+  if (before !== undefined) return before;
+  const result = editedPlan(holding, target, options);
+  if (known.size >= MOST_OBLIGED_PLANS) known.clear();
   known.set(key, result);
   return result;
 }
@@ -106,6 +111,8 @@ function hasEach({ resources }: ResourceSet, versions: ReadonlyMap<string, strin
 
 /** Streams that hold the same and are owed the same share a plan too: a change of a thousand clusters owes each stream a thousand assignments. */
 const obligedPlans: PairMemo<Map<string, Plan>> = new WeakMap();
+/** So many kinds of debts for one pair are remembered: clients that ask for one name after the other would otherwise leave a plan behind for each. */
+const MOST_OBLIGED_PLANS = 64;
 
 function editedPlan(holding: Holding, target: ResourceSet, options: PlanOptions): Plan {
   const goal = options.keepRemoved ? withoutRemovals(holding.base, target) : target;

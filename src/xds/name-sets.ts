@@ -8,12 +8,18 @@ export interface NameSets {
   of(names: readonly string[]): NameSet;
   /** The set with some names added and others taken away; the same object where that changes nothing. */
   edit(set: NameSet, add: readonly string[], remove: readonly string[]): NameSet;
+  /** The list with one more set. Grows with the names in it only, however often it is called: many sets become one. */
+  gather(sets: readonly NameSet[], one: NameSet): readonly NameSet[];
   /** Sets alive or not yet swept. */
   readonly size: number;
 }
 
-/** Beyond this the pool of strings is emptied: sharing starts anew, nothing is lost. */
-const MAX_POOLED_NAMES = 200_000;
+/** Beyond this the pool of strings is emptied: sharing starts anew, nothing is lost. Clients choose how long names are. */
+const MAX_POOLED_BYTES = 32 * 1024 * 1024;
+/** What a string and its place in the pool take besides its characters. */
+const POOLED_BYTES = 100;
+/** So many sets are gathered one beside the other, as most who gather some have few. */
+const MOST_GATHERED = 16;
 
 /** Requests of a thousand names on each of 500 streams must not cost 500 copies: of the sets, nor of the strings in different sets. */
 export function createNameSets(): NameSets {
@@ -22,13 +28,18 @@ export function createNameSets(): NameSets {
     if (sets.get(key)?.deref() === undefined) sets.delete(key);
   });
   const pool = new Map<string, string>();
+  let pooledBytes = 0;
   let lastId = 0;
 
   const pooled = (name: string): string => {
     const known = pool.get(name);
     if (known !== undefined) return known;
-    if (pool.size >= MAX_POOLED_NAMES) pool.clear();
+    if (pooledBytes > MAX_POOLED_BYTES) {
+      pool.clear();
+      pooledBytes = 0;
+    }
     pool.set(name, name);
+    pooledBytes += POOLED_BYTES + 2 * name.length;
     return name;
   };
   /** Lists are shared by those who send the same (`RequestLists`). */
@@ -53,12 +64,16 @@ export function createNameSets(): NameSets {
   return {
     of,
     edit(set, add, remove) {
-      if (set.names.size === 0) return remove.length === 0 ? of(add) : of(add.filter((name) => !remove.includes(name)));
+      if (set.names.size === 0 && remove.length === 0) return of(add);
       if (add.every((name) => set.names.has(name)) && !remove.some((name) => set.names.has(name))) return set;
       const next = new Set(set.names);
       for (const name of add) next.add(name);
       for (const name of remove) next.delete(name);
       return of([...next]);
+    },
+    gather(sets, one) {
+      if (one.names.size === 0 || sets.includes(one)) return sets;
+      return sets.length < MOST_GATHERED ? [...sets, one] : [of([...sets, one].flatMap(({ names }) => [...names]))];
     },
     get size() {
       return sets.size;

@@ -12,7 +12,7 @@ const owedFor = new WeakMap<Companion, WeakMap<Diff, NameSet>>();
  */
 export class Obligations {
   readonly #names: NameSets;
-  readonly #owed = new Map<string, NameSet[]>();
+  readonly #owed = new Map<string, readonly NameSet[]>();
 
   constructor(names: NameSets) {
     this.#names = names;
@@ -24,7 +24,7 @@ export class Obligations {
     owedFor.set(companion, memo);
     const names = memo.get(sent) ?? this.#names.of(sent.changed.flatMap((resource) => companion.namesOf(resource)));
     memo.set(sent, names);
-    if (names.names.size > 0) this.#owed.set(companion.typeUrl, [...(this.#owed.get(companion.typeUrl) ?? []), names]);
+    if (names.names.size > 0) this.#owed.set(companion.typeUrl, this.#names.gather(this.#owed.get(companion.typeUrl) ?? [], names));
   }
 
   /** Passes what is owed on to the channel of the companion's type: of that, what the client wants. Tells whether there was any. */

@@ -167,3 +167,15 @@ describe("name sets", () => {
     assert.notEqual(names.of(["a"]).id, set.id);
   });
 });
+
+it("a request that swaps tens of thousands of names holds nobody up", () => {
+  const listed = (prefix: string): readonly string[] => Array.from({ length: 30_000 }, (_, index) => `${prefix}-${index}.default.svc`);
+  const [old, next] = [listed("old"), listed("new")];
+  const nonces = { inFlight: undefined, last: undefined };
+  const startedAt = performance.now();
+  const first = judgeDelta({ current: undefined, request: request({ names: old, unsubscribe: next }), nonces, names });
+  const swap = judgeDelta({ current: first.subscription, request: request({ names: next, unsubscribe: old }), nonces, names });
+  assert.ok(performance.now() - startedAt < 700, `${performance.now() - startedAt} ms`);
+  assert.equal(swap.subscription.names, names.of(next));
+  assert.deepEqual(swap.dropped, old);
+});

@@ -92,7 +92,8 @@ export function judgeDelta({ current, request, nonces, names }: JudgeInput): Jud
   const leaves = request.unsubscribe.length > taken.length;
   const wildcard = joins || ((before.wildcard || legacy) && !leaves);
   const wanted = names.edit(before.names, added, taken);
-  const gone = taken.filter((name) => before.names.names.has(name) && !added.includes(name));
+  const isAdded = new Set(taken.length === 0 ? NONE : added); // A client says how long both lists are.
+  const gone = taken.filter((name) => before.names.names.has(name) && !isAdded.has(name));
   return {
     subscription: sameAs(current, { wildcard, names: wanted, explicit }),
     verdict: verdictOf(request, nonces),
