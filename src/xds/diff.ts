@@ -1,3 +1,4 @@
+import { Interned } from "../base/interned.ts";
 import type { Encoded, ResourceSet } from "../wire/encoded.ts";
 import { unshared } from "../wire/stacked-resources.ts";
 
@@ -45,7 +46,8 @@ export function withoutRemovals(old: ResourceSet, next: ResourceSet): ResourceSe
   });
 }
 
-const substitutions = new WeakMap<ResourceSet, Map<string, ResourceSet>>();
+/** As long as somebody holds them: which resources clients reject is theirs to say, and each choice is another set. */
+const substitutions = new WeakMap<ResourceSet, Interned<ResourceSet>>();
 
 /** The set with some resources replaced (or, by `undefined`, left out). Equal replacements in the same set give the same object. */
 export function substitute(set: ResourceSet, replacements: ReadonlyMap<string, Encoded | undefined>): ResourceSet {
@@ -54,19 +56,16 @@ export function substitute(set: ResourceSet, replacements: ReadonlyMap<string, E
     .map(([name, resource]) => `${name}\t${resource?.version ?? ""}`)
     .sort()
     .join("\n");
-  const known = substitutions.get(set) ?? new Map<string, ResourceSet>();
+  const known = substitutions.get(set) ?? new Interned<ResourceSet>();
   substitutions.set(set, known);
-  let result = known.get(key);
-  if (result === undefined) {
+  return known.of(key, () => {
     const resources = new Map(set.resources);
     for (const [name, resource] of replacements) {
       if (resource === undefined) resources.delete(name);
       else resources.set(name, resource);
     }
-    result = { resources, failed: set.failed };
-    known.set(key, result);
-  }
-  return result;
+    return { resources, failed: set.failed };
+  });
 }
 
 /** Values remembered for two objects, and forgotten with either. */

@@ -146,6 +146,21 @@ describe("a proxy that comes back after a restart", () => {
     expect([...other.held(CLUSTER_TYPE).keys()]).toEqual(["alpha"]);
   });
 
+  it("is not awaited for ever", async () => {
+    const { receipts, comeBackTo } = await served();
+    const second = rig(receipts);
+    connect(second.server, { variant: "delta", node: NODE }).client.subscribe(CLUSTER_TYPE);
+    await second.server.idle();
+    for (let minute = 0; minute < 10; minute++) second.clock.advance(60_000);
+    await second.server.idle();
+    second.clusters.set("alpha", "1");
+    second.endpoints.set("alpha", "1");
+    const before = second.asked();
+    comeBackTo(second);
+    await second.server.idle();
+    expect(second.asked(), "what it says it holds is compared with what there is").toBe(before + 2);
+  });
+
   it("that refuses something leaves no receipt of that type", async () => {
     const only = rig();
     only.clusters.set("alpha", "1");

@@ -26,6 +26,8 @@ export interface KeptReceipts {
 
 /** After so long without another client that came back, all that was taken on trust is looked at. */
 const LOOK_AFTER_MS = 5_000;
+/** Where nobody came back for this long with what it was offered, nobody will: what clients say they hold is not summed up any more. */
+const AWAITED_MS = 10 * 60_000;
 
 /**
  * What a restart spares. Resources are a function of inputs and of who asks: a proxy that comes back to the same inputs holding what it held by then
@@ -37,6 +39,7 @@ export class Confirmations {
   readonly #confirmed: () => void;
   #kept: KeptReceipts | undefined;
   #versionOf = listedVersions();
+  readonly #openedAt: number;
   #lastAt: number | undefined;
 
   /** `confirmed` is told of each receipt that was found. */
@@ -44,6 +47,7 @@ export class Confirmations {
     this.#clock = clock;
     this.#confirmed = confirmed;
     this.#kept = kept;
+    this.#openedAt = clock.monotonic();
   }
 
   confirms(receipted: Receipted): boolean {
@@ -68,12 +72,14 @@ export class Confirmations {
 
   /** True once: those who were confirmed are to be looked at now. */
   ends(): boolean {
-    if (this.#lastAt === undefined || this.#clock.monotonic() - this.#lastAt < LOOK_AFTER_MS) return false;
-    this.#kept?.drop();
+    const isLooked = this.#lastAt !== undefined;
+    const waits = isLooked ? LOOK_AFTER_MS : AWAITED_MS;
+    if (this.#kept === undefined || this.#clock.monotonic() - (this.#lastAt ?? this.#openedAt) < waits) return false;
+    this.#kept.drop();
     this.#kept = undefined;
     this.#lastAt = undefined;
     this.#versionOf = listedVersions();
-    return true;
+    return isLooked;
   }
 
   #heldVersion({ base, unlike }: Holding): string | undefined {

@@ -184,6 +184,8 @@ function createWorks(options: XdsServerOptions): Works {
     ended(stream, peer) {
       options.receipts?.stirred();
       options.left?.(peer);
+      const { view } = stream.state();
+      if (view !== undefined) deps.lastGood.left(view);
       streams.delete(stream.id);
       queue.delete(stream);
       metrics.streams(streams.size);
@@ -205,7 +207,7 @@ function sharedByStreams(options: XdsServerOptions, settings: XdsSettings): Omit
     names: options.names ?? createNameSets(),
     lists: sharedLists(),
     frames: createFrames(settings.controlPlane),
-    lastGood: new LastGood(),
+    lastGood: new LastGood(clock),
     confirmations: new Confirmations(clock, options.receipts, metrics.confirmed),
     rounds: new Rounds({
       clock,
@@ -233,6 +235,7 @@ function createSessions({ streams, deps }: Works): { begin(stream: DiscoveryStre
     cancelWatch = undefined;
     deps.budget.demote(clock.monotonic());
     deps.frames.age();
+    deps.lastGood.age();
     cutIdle([...streams.values()], deps);
     if (deps.confirmations.ends()) refreshAll(streams);
     for (const stream of streams.values()) stream.greet(clock.monotonic());
@@ -256,6 +259,7 @@ function relieve({ admission, budget, deps, streams }: Works, pressure: Pressure
   budget.scale = pressure === "none" ? 1 : TIGHT_SCALE;
   if (pressure === "none") return;
   deps.frames.forget();
+  deps.lastGood.forget();
   if (pressure === "critical") shedSlowest([...streams.values()], deps);
 }
 

@@ -33,6 +33,9 @@ function markOfResource(resource: Encoded): Mark {
 
 const pairOf = (name: string, version: string): string => `${name}\t${version}`;
 
+/** Of so many names is remembered what was worked out for them; clients say which there are. */
+const MOST_MARKS = 100_000;
+
 /** Versions of sets of which only names and versions are known: what `setVersion` would say of the set. What sets share is worked out once. */
 export function listedVersions(): (versions: ReadonlyMap<string, string>) => string {
   const marks = new Map<string, { readonly version: string; readonly mark: Mark }>();
@@ -41,6 +44,7 @@ export function listedVersions(): (versions: ReadonlyMap<string, string>) => str
     const last = marks.get(name);
     if (last?.version === version) return last.mark;
     const mark = markOf(pairOf(name, version));
+    if (marks.size >= MOST_MARKS) marks.clear();
     marks.set(name, { version, mark });
     return mark;
   };
