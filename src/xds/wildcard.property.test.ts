@@ -14,6 +14,8 @@ const NAMES = ["alpha", "beta", "gamma", "delta"];
 const word = fc.constantFrom("*", ...NAMES);
 const words = fc.uniqueArray(word, { maxLength: 3 });
 
+type Request = Extract<MessageInitShape<typeof DeltaDiscoveryRequestSchema>, { readonly $typeName?: never }>;
+
 type Step =
   | { readonly type: "ask"; readonly join: readonly string[]; readonly leave: readonly string[] }
   | { readonly type: "set"; readonly name: string; readonly content: string }
@@ -127,7 +129,7 @@ class Client {
     for (const { nonce } of this.#unanswered.splice(0)) this.#say({ responseNonce: nonce });
   }
 
-  #say(request: MessageInitShape<typeof DeltaDiscoveryRequestSchema>): void {
+  #say(request: Request): void {
     const node = this.#named ? {} : { node: { id: "sidecar~10.0.0.1~a.default~default.svc.cluster.local" } };
     this.#named = true;
     this.#connection.say(

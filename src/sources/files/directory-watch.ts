@@ -1,4 +1,5 @@
 import { type FSWatcher, statSync, watch } from "node:fs";
+import { basename } from "node:path";
 import { messageOf } from "../../base/errors.ts";
 
 /** What is told of an entry: that it came, went or gave way to another (`placed`), or no more than that something happened to it. */
@@ -15,6 +16,8 @@ interface Watched {
   readonly watcher: FSWatcher;
   onDirectory: OnEntry | undefined;
   readonly onName: Map<string, Set<() => void>>;
+  /** Something happened to the directory itself: it may be gone, and another in its place with the same inode. */
+  isStale: boolean;
 }
 
 /**
@@ -74,12 +77,12 @@ export class DirectoryWatch {
     try {
       const { dev, ino } = statSync(dir);
       const id = `${dev}:${ino}`;
-      if (present?.id === id) return present;
-      present?.watcher.close();
+      if (present?.id === id && !present.isStale) return present;
       const watcher = watch(dir, { persistent: false }, (event, name) =>
         this.#tell(dir, name ?? undefined, event === "rename" && TELLS_WRITES ? "placed" : "any"),
       );
-      const watched: Watched = { id, watcher, onDirectory: present?.onDirectory, onName: present?.onName ?? new Map() };
+      present?.watcher.close(); // Only now: of a directory that is still the same nothing is missed.
+      const watched: Watched = { id, watcher, onDirectory: present?.onDirectory, onName: present?.onName ?? new Map(), isStale: false };
       watcher.on("error", (error) => this.#drop(dir, watched, messageOf(error)));
       this.#watched.set(dir, watched);
       this.#failed.delete(dir);
@@ -101,8 +104,12 @@ export class DirectoryWatch {
   #tell(dir: string, name: string | undefined, change: EntryChange): void {
     const watched = this.#watched.get(dir);
     if (watched === undefined) return;
+    // Of the directory itself its own name is told, as of an entry of that name.
+    const isItself = name === basename(dir);
+    watched.isStale ||= isItself;
     watched.onDirectory?.(name, change);
-    const told = name === undefined ? [...watched.onName.values()] : [watched.onName.get(name) ?? new Set<() => void>()];
+    if (isItself) watched.onDirectory?.(undefined, "any");
+    const told = name === undefined || isItself ? [...watched.onName.values()] : [watched.onName.get(name) ?? new Set<() => void>()];
     for (const listeners of told) for (const listener of [...listeners]) listener();
   }
 

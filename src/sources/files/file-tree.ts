@@ -1,6 +1,6 @@
 import type { Stats } from "node:fs";
-import { lstat, stat } from "node:fs/promises";
-import { join } from "node:path";
+import { lstat, readdir, stat } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { eachBounded, IO_WIDTH } from "./bounded.ts";
 import type { ChangeQueue } from "./change-queue.ts";
 import { DirectoryWatch, type EntryChange } from "./directory-watch.ts";
@@ -8,8 +8,8 @@ import type { FileLimits } from "./file-limits.ts";
 import { isConfigName, isIgnoredName } from "./file-names.ts";
 import { fileStats } from "./file-stats.ts";
 import { LinkWatch } from "./link-watch.ts";
-import { baseOf, emptyFound, type Found, scanTree } from "./scan-tree.ts";
-import { isMissing, systemReason } from "./system-error.ts";
+import { baseOf, emptyFound, type Found, faultOf, isUndecodable, scanTree } from "./scan-tree.ts";
+import { isMissing } from "./system-error.ts";
 
 /** What a look at some paths brought. */
 export interface Sighting {
@@ -35,6 +35,8 @@ export class FileTree {
   readonly #links = new LinkWatch(this.#watch);
   readonly #known = new Set<string>();
   readonly #faults = new Map<string, string>();
+  /** Links that led to nothing when they were seen last. */
+  readonly #dangling = new Set<string>();
   #directories = new Set<string>();
   #rootInode: string | undefined;
 
@@ -61,6 +63,7 @@ export class FileTree {
       await eachBounded(paths.keys(), IO_WIDTH, (path) => this.#lookAt(path, found));
     }
     const seen = everything ? [""] : [...paths.keys()];
+    await this.#followDangling(seen, found);
     return { found, gone: this.#missing(seen, found), named: paths, healed: this.#settleFaults(seen, found) };
   }
 
@@ -76,7 +79,7 @@ export class FileTree {
 
   forget(path: string): void {
     this.#known.delete(path);
-    this.#links.forget(path);
+    if (!this.#dangling.has(path)) this.#links.forget(path);
   }
 
   close(): void {
@@ -93,18 +96,35 @@ export class FileTree {
 
   async #lookAt(path: string, found: Found): Promise<void> {
     let stats: Stats;
-    let link: boolean;
+    let link = false;
     try {
       stats = await lstat(join(this.#root, path));
       link = stats.isSymbolicLink();
       if (link) stats = await stat(join(this.#root, path));
     } catch (error) {
-      if (!isMissing(error) && isConfigName(baseOf(path))) found.faults.set(path, `the file cannot be read: ${systemReason(error)}`);
+      if (isMissing(error) && link) found.dangling.add(path);
+      // One that cannot be named cannot be asked about either, only seen in a list.
+      const isThere = !isUndecodable(path) || (await namesIn(dirname(join(this.#root, path)))).includes(baseOf(path));
+      const fault = isThere ? faultOf(path, error) : undefined;
+      if (fault !== undefined) found.faults.set(path, fault);
       return;
     }
     if (stats.isDirectory()) await this.#scan(path, found);
     else if (stats.isFile() && isConfigName(baseOf(path))) {
       found.files.set(path, { stats: fileStats(stats), link });
+    }
+  }
+
+  /** Watches for what links that lead to nothing may lead to again: who puts another directory in the place of one may take long over it. */
+  async #followDangling(seen: readonly string[], { dangling }: Found): Promise<void> {
+    for (const path of this.#dangling) {
+      if (dangling.has(path) || !seen.some((one) => one === path || isBelow(path, one))) continue;
+      this.#dangling.delete(path);
+      if (!this.#known.has(path)) this.#links.forget(path);
+    }
+    for (const path of dangling) {
+      this.#dangling.add(path);
+      await this.follow(path);
     }
   }
 
@@ -179,5 +199,7 @@ export class EmptyDirectoryError extends Error {
     );
   }
 }
+
+const namesIn = (directory: string): Promise<readonly string[]> => readdir(directory).catch(() => []);
 
 const isBelow = (path: string, directory: string): boolean => (directory === "" ? path !== "" : path.startsWith(`${directory}/`));

@@ -21,6 +21,8 @@ export interface Found {
   readonly faults: Map<string, string>;
   /** Links to a directory they lie in. They add nothing, so they are left out. */
   readonly cycles: Set<string>;
+  /** Links that lead to nothing, for now. */
+  readonly dangling: Set<string>;
 }
 
 export interface ScanOptions {
@@ -31,7 +33,13 @@ export interface ScanOptions {
 }
 
 /** What has seen nothing yet. */
-export const emptyFound = (): Found => ({ files: new Map(), directories: new Set(), faults: new Map(), cycles: new Set() });
+export const emptyFound = (): Found => ({
+  files: new Map(),
+  directories: new Set(),
+  faults: new Map(),
+  cycles: new Set(),
+  dangling: new Set(),
+});
 
 /** Lists the configuration files in the directory `at` and below, following links to files and directories but no cycle. */
 export async function scanTree(at: string, found: Found, options: ScanOptions): Promise<void> {
@@ -74,6 +82,7 @@ async function scanDirectory(path: string, ancestors: readonly string[], scan: S
   } catch (error) {
     if (path === "") throw error;
     if (!isMissing(error)) found.faults.set(asDirectory, `the directory cannot be read: ${systemReason(error)}`);
+    else if (isUndecodable(path)) found.faults.set(asDirectory, UNDECODABLE);
     return;
   }
   const directories = await sortEntries(path, entries, scan);
@@ -97,8 +106,9 @@ async function sortEntries(path: string, entries: readonly Dirent[], { found, op
     try {
       stats = await stat(join(options.root, file.path));
     } catch (error) {
-      if (!isMissing(error) && isConfigName(baseOf(file.path)))
-        found.faults.set(file.path, `the file cannot be read: ${systemReason(error)}`);
+      if (isMissing(error) && file.link) found.dangling.add(file.path);
+      const fault = faultOf(file.path, error);
+      if (fault !== undefined) found.faults.set(file.path, fault);
       return;
     }
     if (stats.isDirectory()) directories.push(file.path);
@@ -109,6 +119,17 @@ async function sortEntries(path: string, entries: readonly Dirent[], { found, op
   });
   return directories.sort();
 }
+
+/** What to say of a file about which the system says this; undefined where there is nothing to say, since it is gone or none of ours. */
+export function faultOf(path: string, error: unknown): string | undefined {
+  if (!isConfigName(baseOf(path))) return undefined;
+  if (!isMissing(error)) return `the file cannot be read: ${systemReason(error)}`;
+  return isUndecodable(path) ? UNDECODABLE : undefined;
+}
+
+/** A name that is not UTF-8 is read with this in it, and so is never found. */
+export const isUndecodable = (path: string): boolean => baseOf(path).includes("\u{fffd}");
+const UNDECODABLE = "its name is not UTF-8, and cannot be used: rename it";
 
 /** The directories above `path`, the root first. */
 function parentsOf(path: string): string[] {
