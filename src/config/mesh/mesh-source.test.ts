@@ -106,6 +106,21 @@ describe("watchMesh", () => {
     expect(await next()).toBe("b");
   });
 
+  it("sees what is written into a directory that was made anew with the inode it had", async () => {
+    await put("etc/istio/mesh.yaml", "trustDomain: a\n");
+    const { next, atRest } = await watching();
+    for (let turn = 1; turn < 6; turn += 1) {
+      await rm(join(base, "etc/istio"), { recursive: true });
+      await put("etc/istio/mesh.yaml", `trustDomain: made-${turn}\n`);
+      expect(await next()).toBe(`made-${turn}`);
+      await atRest();
+      const startedAt = performance.now();
+      await put("etc/istio/mesh.yaml", `trustDomain: edited-${turn}\n`);
+      expect(await next()).toBe(`edited-${turn}`);
+      expect(performance.now() - startedAt, "it was not found by looking again after a while").toBeLessThan(5_000);
+    }
+  });
+
   it("sees the link of a mounted ConfigMap swapped", async () => {
     await put("etc/istio/..1/mesh.yaml", "trustDomain: a\n");
     await symlink("..1", join(base, "etc/istio/..data"));

@@ -1,6 +1,6 @@
 import { type FSWatcher, watch } from "node:fs";
 import { realpath, stat } from "node:fs/promises";
-import { dirname, join } from "node:path";
+import { basename, dirname } from "node:path";
 import type { Clock } from "../../base/clock.ts";
 import type { Env } from "../../settings/read-settings.ts";
 import { loadMesh, type MeshLoad } from "./load-mesh.ts";
@@ -134,7 +134,14 @@ class WatchedDirectories {
 
   #start(id: string, path: string): void {
     try {
-      const watcher = watch(join(path), { persistent: false }, this.#changed);
+      const watcher = watch(path, { persistent: false }, (_, name) => {
+        // Told of the directory itself: it may be gone, and another in its place with the same inode.
+        if (name === basename(path) && this.#watchers.get(id) === watcher) {
+          watcher.close();
+          this.#watchers.delete(id);
+        }
+        this.#changed();
+      });
       watcher.on("error", () => {
         watcher.close();
         this.#watchers.delete(id);
