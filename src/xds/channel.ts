@@ -80,8 +80,9 @@ export class Channel {
   #noted: ResourceSet | undefined;
   /** The offer that was looked at last, and what the client holds when it has come to that: nothing has to be said while both stand. */
   #looked: { readonly offered: ResourceSet; readonly after: Holding } | undefined;
-  /** What is offered may differ from what the client was told. */
-  dirty = false;
+  #dirty = false;
+  /** The last look at what is offered led to something, and nothing has happened since. */
+  #isLooked = false;
   /** There is something to send, and it waits for its turn. */
   waiting = false;
   /** Since when removals wait. */
@@ -129,6 +130,16 @@ export class Channel {
     return this.#failed;
   }
 
+  /** What is offered may differ from what the client was told. */
+  get dirty(): boolean {
+    return this.#dirty;
+  }
+
+  set dirty(isDirty: boolean) {
+    this.#dirty = isDirty;
+    if (isDirty) this.#isLooked = false;
+  }
+
   /** Something may have to be sent, and may be sent. */
   get ready(): boolean {
     return this.dirty && this.#inFlight === undefined && this.#subscription !== undefined;
@@ -141,6 +152,11 @@ export class Channel {
 
   get settled(): boolean {
     return !this.dirty && this.#inFlight === undefined;
+  }
+
+  /** Settled by what is offered, and not because that could not be worked out. */
+  get inSync(): boolean {
+    return this.settled && this.#isLooked;
   }
 
   /** Takes a request in. `trusted`: the versions it claims to hold are believed. */
@@ -181,6 +197,7 @@ export class Channel {
     if (!this.ready || this.#mustRespond || this.#obliged.length > 0 || this.rejections.probing) return false;
     if (!this.#isAsItWas(view) && !this.#isConfirmed(view)) return false;
     this.dirty = false;
+    this.#isLooked = true;
     this.waiting = false;
     return true;
   }
@@ -195,7 +212,7 @@ export class Channel {
   /** What the client was offered and holds, for a receipt; undefined where either may come to be otherwise with the same inputs. */
   receipted(view: ProxyView): Receipted | undefined {
     const { wanted } = this;
-    if (wanted === undefined || !this.settled || this.provider.asksAnew === true) return undefined;
+    if (wanted === undefined || !this.inSync || this.provider.asksAnew === true) return undefined;
     if (this.#failed.length > 0 || !this.rejections.none) return undefined;
     return { typeUrl: this.provider.typeUrl, view, wanted, holding: this.#holding };
   }
@@ -267,6 +284,7 @@ export class Channel {
     this.#mustRespond = false;
     this.#greets = false;
     this.waiting = false;
+    this.#isLooked = true;
     this.dirty = outgoing.plan.removalsLeft;
     if (!outgoing.plan.removalsLeft) this.removalsSince = undefined;
   }

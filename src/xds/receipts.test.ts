@@ -161,6 +161,26 @@ describe("a proxy that comes back after a restart", () => {
     expect(second.asked(), "what it says it holds is compared with what there is").toBe(before + 2);
   });
 
+  it("has no receipt of what could not be worked out, whatever it holds of before", async () => {
+    const { first } = await served();
+    expect(first.left()).toHaveLength(2);
+    vi.spyOn(first.endpoints, "standing").mockReturnValue(undefined);
+    vi.spyOn(first.endpoints, "prepare").mockImplementation(() => {
+      throw new Error("no memory for it");
+    });
+    first.clusters.set("alpha", "1");
+    first.endpoints.set("alpha", "2");
+    first.server.push("a change");
+    await first.server.idle();
+    expect(first.left()).toHaveLength(1);
+    expect(first.server.state()[0]?.types.map(({ inSync }) => inSync)).toEqual([true, false]);
+    vi.restoreAllMocks();
+    first.server.push("another");
+    await first.server.idle();
+    await first.server.idle();
+    expect(first.left()).toHaveLength(2);
+  });
+
   it("that refuses something leaves no receipt of that type", async () => {
     const only = rig();
     only.clusters.set("alpha", "1");

@@ -84,7 +84,7 @@ export function typeState(channel: Channel): TypeState {
     wildcard: subscription?.wildcard ?? false,
     names: subscription?.names.names.size ?? 0,
     held: channel.holding.unlike.size === 0 ? channel.holding.base.resources.size : heldResources(channel).length,
-    inSync: channel.settled,
+    inSync: channel.inSync,
     sentNonce: channel.lastNonce,
     ...channel.record,
     rejected: [...rejections.rejected].map(([name, { version, error, fallback }]) => ({
