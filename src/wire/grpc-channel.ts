@@ -136,6 +136,7 @@ function openSocket(to: ChannelOptions["to"], tls: ChannelTls | undefined): Sock
     ...to,
     servername: tls.serverName,
     ca: tls.roots ?? getCACertificates("system"),
+    allowPartialTrustChain: true, // What we are told to trust need not have signed itself.
     ALPNProtocols: ["h2"],
     minVersion: "TLSv1.2",
     ...(tls.client !== undefined && { cert: tls.client.chain, key: tls.client.key.reveal() }),

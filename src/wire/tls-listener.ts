@@ -4,6 +4,7 @@ import { createServer, type SecureContextOptions } from "node:tls";
 import type { Secret } from "../base/secret.ts";
 import type { Listener, OpenPort } from "./listener.ts";
 import type { Misbehaviour } from "./misbehaviour.ts";
+import { trustAnchors } from "./trust-anchors.ts";
 
 /** Certificates in PEM as they are at the moment; `changed` is called with the new ones from then on. */
 export interface TlsCredentials {
@@ -97,7 +98,7 @@ function whenHeard(socket: Socket, heard: () => void, silent: () => void): void 
 const contextOf = ({ chain, key, clientRoots }: TlsMaterial): SecureContextOptions => ({
   cert: chain,
   key: key.reveal(),
-  ca: [...clientRoots],
+  ca: [...trustAnchors(clientRoots)],
   minVersion: "TLSv1.2",
   ciphers: CIPHERS.join(":"),
   honorCipherOrder: true,

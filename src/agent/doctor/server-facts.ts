@@ -71,7 +71,8 @@ function tryTcp({ host, port }: Target, clock: Clock): Promise<string | undefine
 function openTls({ host, port, serverName }: Target, roots: string | undefined, clock: Clock): Promise<TLSSocket> {
   return new Promise((resolve, reject) => {
     const ca = roots ?? getCACertificates("system");
-    const socket = connectTls({ host, port, servername: serverName, ca, ALPNProtocols: ["h2"], rejectUnauthorized: false });
+    const trust = { ca, allowPartialTrustChain: true, rejectUnauthorized: false };
+    const socket = connectTls({ host, port, servername: serverName, ALPNProtocols: ["h2"], ...trust });
     const cancel = clock.after(PATIENCE_MS, () => socket.destroy(new Error(`no connection after ${PATIENCE_MS} ms`)));
     socket.once("secureConnect", () => {
       cancel();
