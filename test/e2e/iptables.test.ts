@@ -148,7 +148,7 @@ describe.skipIf(impossible !== undefined)("istio-agent iptables", () => {
   });
 
   it("keeps the caller's address in transparent mode", async () => {
-    const { client, web, proxies } = await startWorld("TPROXY");
+    const { client, web, proxies } = await startWorld("TPROXY", "-d", "8081");
     for (const [address, from] of [
       [web.address, client.address],
       [web.address6, client.address6],
@@ -157,6 +157,16 @@ describe.skipIf(impossible !== undefined)("istio-agent iptables", () => {
       expect(answer.status).toBe(200);
       expect((await web.ask("hits", { port: 8080 })).at(-1)?.from).toBe(from);
     }
-    expect(await proxies.web.stat("cluster.InboundPassthroughCluster.upstream_cx_total")).toBe(2);
+    const through = (): Promise<number> => proxies.web.stat("cluster.InboundPassthroughCluster.upstream_cx_total");
+    expect(await through()).toBe(2);
+
+    // A port that is left alone is so for others; what Envoy sends to its own host, a program's call of its own service, comes in through Envoy all the same.
+    await client.ask("call", { address: web.address, port: 8081, host: "web.example.com" });
+    expect(await through()).toBe(2);
+    expect(await callAsProxy(web, `http://${web.address}:8081/`)).toBe("0.0.0.0 8081");
+    expect(await callAsProxy(web, `http://[${web.address6}]:8081/`)).toBe(":: 8081");
+    expect(await through()).toBe(4);
+    await web.ask("call", { address: web.address, port: 8081, host: "web.example.com" });
+    expect(await through()).toBe(4);
   });
 });

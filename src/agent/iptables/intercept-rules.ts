@@ -81,7 +81,7 @@ function rawTable(options: InterceptOptions, family: Family): TableRules {
 }
 
 function mangleTable(options: InterceptOptions, family: Family): TableRules {
-  const transparent = options.mode === "TPROXY" && !isNone(options.inboundPorts);
+  const transparent = options.mode === "TPROXY";
   const chains = new Map<string, readonly string[]>();
   const excluded = (flag: string): readonly string[] =>
     transparent ? options.excludedInterfaces.map((name) => `${flag} ${name} -j RETURN`) : [];
@@ -124,6 +124,9 @@ function transparentInbound(options: InterceptOptions, family: Family): readonly
     `-p tcp -m mark --mark ${hex(options.mark)} -j RETURN`,
     `-s ${PASS_THROUGH[family]} -i lo -p tcp -j RETURN`,
     `-i lo -p tcp -m mark ! --mark ${hex(LOCAL_MARK)} -j RETURN`,
+    // What Envoy sends to its own machine comes back to it whatever the port, as where connections are redirected: it is in mutual TLS.
+    "-i lo -p tcp -m conntrack --ctstate RELATED,ESTABLISHED -j ISTIO_DIVERT",
+    "-i lo -p tcp -j ISTIO_TPROXY",
     ...(options.inboundPorts === "all" ? options.inboundPortsExcluded.map((port) => `-p tcp -m tcp --dport ${port} -j RETURN`) : []),
     ...ports.flatMap((port) => [
       `-p tcp ${port}-m conntrack --ctstate RELATED,ESTABLISHED -j ISTIO_DIVERT`,
