@@ -87,6 +87,16 @@ describe.skipIf(impossible !== undefined)("istio-agent iptables", () => {
     expect(cleaned(await stateOf(host))).toBe(cleaned(before));
   });
 
+  it("leaves no routes of transparent mode behind where that is given up", async () => {
+    const { host } = await startHosts(["host"], { ipv6: true, flags: null });
+    await host.iptables("--dual-stack", "-m", "TPROXY");
+    expect(await stateOf(host)).toMatch(/fwmark 0x539 lookup 133/);
+    await host.iptables("--dual-stack");
+    const state = await stateOf(host);
+    expect(state).not.toMatch(/fwmark|local default/);
+    expect(state, "the address that Envoy calls from").toContain("::6/128");
+  });
+
   it("is what the doctor looks for", async () => {
     const { host } = await startHosts(["host"], { flags: null });
     const [command = "", ...words] = [...host.enter, process.execPath, join(import.meta.dirname, "../../dist/istio-agent.mjs"), "doctor"];

@@ -2,7 +2,7 @@ import { EdgeError } from "../../base/errors.ts";
 import { findIptables } from "./find-iptables.ts";
 import type { InterceptOptions } from "./intercept-options.ts";
 import { type Family, interceptRules, type TableRules } from "./intercept-rules.ts";
-import { addRoutes, type RouteOptions, removeRoutes } from "./local-routes.ts";
+import { addRoutes, type RouteOptions, removeMarkRoutes, removeRoutes } from "./local-routes.ts";
 import { restoreText, sameRules } from "./restore-text.ts";
 import type { RunTool } from "./run-tool.ts";
 
@@ -34,6 +34,8 @@ export async function applyInterception(options: InterceptOptions, deps: Interce
     await removeInterception(options, deps).catch(() => {});
     throw error;
   }
+  // Of rules of before that were transparent.
+  if (needed.length > 0 && options.mode !== "TPROXY") for (const family of deps.families) await removeMarkRoutes(deps.run, options, family);
   return needed.length > 0;
 }
 

@@ -33,12 +33,17 @@ export async function addRoutes(run: RunTool, options: InterceptOptions, family:
 
 /** Takes them away again; what is not there is no fault. */
 export async function removeRoutes(run: RunTool, options: RouteOptions, family: Family): Promise<void> {
+  await removeMarkRoutes(run, options, family);
+  if (family === 6) await run("ip", ["-6", "address", "del", PASS_THROUGH_6, "dev", "lo"]);
+}
+
+/** Takes away what delivers marked packets here, which only transparent mode has. */
+export async function removeMarkRoutes(run: RunTool, options: RouteOptions, family: Family): Promise<void> {
   while (await hasRule(run, options, family)) {
     const { status } = await run("ip", [`-${family}`, "rule", "del", ...ruleWords(options)]);
     if (status !== 0) break;
   }
   await run("ip", [`-${family}`, "route", "del", "local", "default", "dev", "lo", "table", String(options.routeTable)]);
-  if (family === 6) await run("ip", ["-6", "address", "del", PASS_THROUGH_6, "dev", "lo"]);
 }
 
 const ruleWords = ({ mark, routeTable }: RouteOptions): readonly string[] => [
