@@ -87,7 +87,9 @@ async function start(options: AgentOptions, end: AbortController): Promise<Agent
   const xds: XdsProxy = createXdsProxy({ dialer, lastGood, uplink: context, passed: giveBackMemory(clock), clock, log });
   metrics.push(...xds.metrics);
   for (const part of PARTS) await part(context);
-  const identified = (): Promise<void> => (hasOwnIdentity ? firstCertificate(identity, clock) : Promise.resolve());
+  const identified = async (): Promise<void> => {
+    if (hasOwnIdentity) await firstCertificate({ identity, baseDir: config.baseDir, clock });
+  };
   const sdsSocket = spire ? paths.filesSocket : paths.sdsSocket;
   const supervisor = supervise(options, { node, dialer, sdsSocket, signal: stop.signal, identified });
   addReadiness(context, supervisor);

@@ -1,9 +1,7 @@
 import { createHash, createPublicKey, type KeyObject, randomBytes, sign } from "node:crypto";
+import { JOIN_ISSUER } from "../base/join-issuer.ts";
 import { identityFault } from "../pki/spiffe.ts";
 import { DEFAULT_AUDIENCE } from "./oidc-verifier.ts";
-
-/** Who issues join tokens: this control plane itself. */
-export const JOIN_ISSUER = "istiod";
 
 /** Longest life of a join token: it has to be remembered for as long that it was used. */
 export const LONGEST_JOIN_MS = 7 * 24 * 3_600_000;

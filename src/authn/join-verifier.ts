@@ -1,8 +1,9 @@
 import type { KeyObject } from "node:crypto";
 import type { Clock } from "../base/clock.ts";
+import { JOIN_ISSUER } from "../base/join-issuer.ts";
 import type { Secret } from "../base/secret.ts";
 import { AuthnError } from "./authn-error.ts";
-import { JOIN_ISSUER, joinKeySet } from "./join-token.ts";
+import { joinKeySet } from "./join-token.ts";
 import { inlineKeys } from "./key-source.ts";
 import { oidcVerifier } from "./oidc-verifier.ts";
 import type { TokenVerifier } from "./token-verifier.ts";

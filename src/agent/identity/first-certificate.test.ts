@@ -1,41 +1,55 @@
+import { mkdir, writeFile } from "node:fs/promises";
+import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { tempDir } from "../../../test/support/cleanup.ts";
 import { manualClock } from "../../../test/support/manual-clock.ts";
+import { eventually } from "../../../test/support/wait.ts";
+import { JOIN_ISSUER } from "../../base/join-issuer.ts";
+import { MESH_TOKEN } from "../workload-token.ts";
 import { firstCertificate } from "./first-certificate.ts";
 import type { WorkloadIdentity } from "./workload-identity.ts";
 
-function identity(current?: object) {
+function identityWith(certificate?: object) {
   const followers = new Set<() => void>();
   const follow = (changed: () => void) => {
     followers.add(changed);
     return () => followers.delete(changed);
   };
-  return { followers, identity: { current, certificate: () => current, follow } as unknown as WorkloadIdentity };
+  return { followers, identity: { certificate: () => certificate, follow } as unknown as WorkloadIdentity };
 }
 
-/** Whether it is over once everything that is due has happened. */
-async function isOver(promise: Promise<void>): Promise<boolean> {
-  let over = false;
-  void promise.then(() => {
-    over = true;
-  });
-  for (let turn = 0; turn < 5; turn++) await Promise.resolve();
-  return over;
+async function machineWithToken(issuer: string): Promise<string> {
+  const baseDir = await tempDir("first-certificate-");
+  const path = join(baseDir, MESH_TOKEN);
+  await mkdir(dirname(path), { recursive: true });
+  await writeFile(path, `e30.${Buffer.from(JSON.stringify({ iss: issuer })).toString("base64url")}.c2ln\n`);
+  return baseDir;
 }
 
 describe("the first certificate", () => {
-  it("is waited for until it comes, or for long enough, and not at all where there is one", async () => {
+  it("is waited for where a join token gets it, until it comes or for long enough", async () => {
     const clock = manualClock();
-    expect(await isOver(firstCertificate(identity({}).identity, clock))).toBe(true);
-    const [coming, missing] = [identity(), identity()];
-    const came = firstCertificate(coming.identity, clock);
-    const never = firstCertificate(missing.identity, clock);
-    expect(await isOver(came)).toBe(false);
+    const baseDir = await machineWithToken(JOIN_ISSUER);
+    const [coming, missing] = [identityWith(), identityWith()];
+    const over: string[] = [];
+    const came = firstCertificate({ identity: coming.identity, baseDir, clock }).then(() => over.push("came"));
+    const never = firstCertificate({ identity: missing.identity, baseDir, clock }).then(() => over.push("never"));
+    await eventually("both are waited for", () => coming.followers.size + missing.followers.size === 2 && clock.waiting === 2);
     for (const tell of coming.followers) tell();
-    expect(await isOver(came)).toBe(true);
+    await came;
     clock.advance(1_999);
-    expect(await isOver(never)).toBe(false);
+    await Promise.resolve();
+    expect(over).toEqual(["came"]);
     clock.advance(1);
-    expect(await isOver(never)).toBe(true);
+    await never;
     expect([coming.followers.size, missing.followers.size, clock.waiting]).toEqual([0, 0, 0]);
+  });
+
+  it("is not waited for where there is one, or where its token is good for more", async () => {
+    const clock = manualClock();
+    const [joining, other] = [await machineWithToken(JOIN_ISSUER), await machineWithToken("https://id.example.com")];
+    await firstCertificate({ identity: identityWith({}).identity, baseDir: joining, clock });
+    await firstCertificate({ identity: identityWith().identity, baseDir: other, clock });
+    await firstCertificate({ identity: identityWith().identity, baseDir: await tempDir("first-certificate-"), clock });
   });
 });
