@@ -151,21 +151,20 @@ export class FileTree {
       if (found.files.has(path) || found.faults.has(path) || unread.some((directory) => path.startsWith(directory))) return;
       gone.add(path);
     };
-    for (const path of seen) {
-      if (this.#known.has(path)) check(path);
-      if (path !== "" && !this.#directories.has(path)) continue;
-      for (const known of this.#known) if (isBelow(known, path)) check(known);
-      this.#dropDirectories(path, found, unread);
-    }
+    for (const path of seen) if (this.#known.has(path)) check(path);
+    const directories = new Set(seen.filter((path) => path === "" || this.#directories.has(path)));
+    if (directories.size === 0) return gone;
+    for (const known of this.#known) if (isWithin(known, directories)) check(known);
+    this.#dropDirectories(directories, found, unread);
     return gone;
   }
 
-  #dropDirectories(path: string, found: Found, unread: readonly string[]): void {
+  #dropDirectories(seen: ReadonlySet<string>, found: Found, unread: readonly string[]): void {
     const kept = new Set<string>();
     for (const directory of this.#directories) {
       const stays =
         found.directories.has(directory) ||
-        (directory !== path && !isBelow(directory, path)) ||
+        !(seen.has(directory) || isWithin(directory, seen)) ||
         unread.some((prefix) => `${directory}/`.startsWith(prefix));
       if (stays) kept.add(directory);
       else this.#watch.forget(join(this.#root, directory));
@@ -203,3 +202,9 @@ export class EmptyDirectoryError extends Error {
 const namesIn = (directory: string): Promise<readonly string[]> => readdir(directory).catch(() => []);
 
 const isBelow = (path: string, directory: string): boolean => (directory === "" ? path !== "" : path.startsWith(`${directory}/`));
+
+/** Whether one of many directories is above a path. The path is walked, not the directories: `chmod -R` touches every one of thousands at once. */
+function isWithin(path: string, directories: ReadonlySet<string>): boolean {
+  for (let at = path.lastIndexOf("/"); at > 0; at = path.lastIndexOf("/", at - 1)) if (directories.has(path.slice(0, at))) return true;
+  return path !== "" && directories.has("");
+}

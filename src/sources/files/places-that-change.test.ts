@@ -1,6 +1,7 @@
-import { mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, renameSync, rmSync, symlinkSync, unlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { monitorEventLoopDelay } from "node:perf_hooks";
 import { afterEach, describe, expect, it } from "vitest";
 import { cleanUp, object, onCleanUp, Rig } from "./directory-rig.ts";
 
@@ -48,6 +49,28 @@ describe("a directory", () => {
     await rig.until(() => rig.say("ns/deep/a.yaml") === "a=2", BY_EVENT_MS);
     rig.write("ns/deep/a.yaml", object("a", 3));
     await rig.until(() => rig.say("ns/deep/a.yaml") === "a=3", BY_EVENT_MS);
+  });
+});
+
+describe("thousands of directories", () => {
+  const DIRECTORIES = 2_000;
+  const FILES = 10;
+  const LONGEST_MS = 400;
+
+  it("that are all touched at once do not hold the loop", async () => {
+    const rig = new Rig();
+    const each = Array.from({ length: DIRECTORIES }, (_, index) => `ns${index}`);
+    for (const dir of each) for (let file = 0; file < FILES; file += 1) rig.write(`${dir}/${file}.yaml`, object(`o${file}`));
+    await rig.start();
+    await rig.quiet();
+    for (const dir of each) chmodSync(join(rig.dir, dir), 0o700);
+    rmSync(join(rig.dir, "ns7"), { recursive: true });
+    const delay = monitorEventLoopDelay({ resolution: 10 });
+    delay.enable();
+    await rig.until(() => rig.scopes.size === FILES * (DIRECTORIES - 1), BY_EVENT_MS);
+    await rig.quiet(1_000);
+    delay.disable();
+    expect(delay.max / 1e6).toBeLessThan(LONGEST_MS);
   });
 });
 
