@@ -1,6 +1,9 @@
 import { Counter, Histogram, type Registry } from "prom-client";
+import { kindOf } from "../config/kinds/index.ts";
+import type { AdmissionRequest } from "../webhooks/admission-review.ts";
 import type { WebhookMetrics } from "../webhooks/webhook-metrics.ts";
 
+const JUDGED = ["group", "version", "resource"] as const;
 const SECONDS = [0.0005, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1];
 
 /** Metrics of the webhooks under Istio's names. */
@@ -19,13 +22,12 @@ export function webhookMetrics(registry: Registry): WebhookMetrics {
     help: "Time that injecting one pod takes.",
     buckets: SECONDS,
   });
-  const judged = ["group", "version", "resource"] as const;
-  const passed = new Counter({ ...own, name: "galley_validation_passed", help: "Objects that were let in.", labelNames: judged });
+  const passed = new Counter({ ...own, name: "galley_validation_passed", help: "Objects that were let in.", labelNames: JUDGED });
   const failed = new Counter({
     ...own,
     name: "galley_validation_failed",
     help: "Objects that were refused, by the code of the first problem.",
-    labelNames: [...judged, "reason"],
+    labelNames: [...JUDGED, "reason"],
   });
   const faults = new Counter({
     ...own,
@@ -51,8 +53,8 @@ export function webhookMetrics(registry: Registry): WebhookMetrics {
       outcomes[outcome].inc();
       if (outcome === "injected") time.observe(seconds);
     },
-    validated({ group, version, kind }, reason) {
-      const labels = { group: known(group), version: known(version), resource: known(kind) };
+    validated(kind, reason) {
+      const labels = labelsOf(kind);
       if (reason === undefined) passed.inc(labels);
       else failed.inc({ ...labels, reason });
     },
@@ -60,6 +62,9 @@ export function webhookMetrics(registry: Registry): WebhookMetrics {
   };
 }
 
-/** Anybody may call the webhook: only names that could be Istio's become series. */
-const known = (text: string): string =>
-  /^(networking|security|telemetry|extensions)\.istio\.io$|^v[0-9][a-z0-9]{0,9}$|^[A-Z][A-Za-z]{2,24}$/.test(text) ? text : "other";
+/** Anybody may call the webhook: only kinds that there are become series. */
+function labelsOf({ group, version, kind }: AdmissionRequest["kind"]): Record<(typeof JUDGED)[number], string> {
+  const def = kindOf(group, kind);
+  if (def === undefined) return { group: "other", version: "other", resource: "other" };
+  return { group, version: def.versions.includes(version) ? version : "other", resource: kind };
+}
