@@ -15,6 +15,7 @@ import {
   programsArb,
   type Row,
   refName,
+  withEager,
 } from "./property-model.ts";
 
 const RUNS = { numRuns: 300 };
@@ -67,6 +68,52 @@ describe("an engine after any edits", () => {
             last.set(name, model.node(q, key));
           }
         });
+      }),
+      RUNS,
+    );
+  });
+
+  it("with eager queries equals computing from scratch, also between the writes of a batch, whatever they read", () => {
+    holds(
+      fc.property(programsArb("acyclic"), fc.nat(0x3f), stepsArb, picksArb, (plain, mask, steps, picks) => {
+        const programs = withEager(plain, mask, "any");
+        const rows = new Map<string, Row>();
+        const loaded = load(programs, rows);
+        [[], ...steps].forEach((edits, i) => {
+          loaded.engine.batch(() => {
+            edits.forEach((edit, at) => {
+              applyEdits(loaded, rows, [edit]);
+              expectEqual(loaded, new Model(programs, rows), pick(programs, picks[(i + at) % picks.length] ?? 0));
+            });
+          });
+          expectEqual(loaded, new Model(programs, rows), pick(programs, picks[i] ?? 0));
+          if ((picks[i] ?? 0) % 3 === 0) loaded.engine.sweep();
+        });
+        expectEqual(loaded, new Model(programs, rows), allNodes(programs));
+      }),
+      RUNS,
+    );
+  });
+
+  it("runs eager queries when something they read has changed, and others as without them", () => {
+    holds(
+      fc.property(programsArb("acyclic"), fc.nat(0x3f), stepsArb, (plain, mask, steps) => {
+        const programs = withEager(plain, mask, "leaves");
+        const rows = new Map<string, Row>();
+        const loaded = load(programs, rows);
+        let last = new Map<string, ModelNode>();
+        for (const edits of [[], ...steps]) {
+          loaded.runs.length = 0;
+          applyEdits(loaded, rows, edits);
+          const model = new Model(programs, rows);
+          const want = allNodes(programs)
+            .filter(([q, key]) => differs(last.get(nodeName(q, key)), model))
+            .map(([q, key]) => nodeName(q, key));
+          expect(loaded.runs.every((name) => programs[Number(/\d+/.exec(name)?.[0])]?.eager === true)).toBe(true);
+          expectEqual(loaded, model, allNodes(programs));
+          expect(loaded.runs.toSorted()).toEqual(want.toSorted());
+          last = new Map(allNodes(programs).map(([q, key]) => [nodeName(q, key), model.node(q, key)]));
+        }
       }),
       RUNS,
     );

@@ -2,7 +2,10 @@ import { createReactiveSystem, type Link, type ReactiveNode } from "alien-signal
 import { CallStack } from "./call-stack.ts";
 import { EngineRecheckError, invariant, isFault } from "./errors.ts";
 import { asNode, CLEAN, DIRTY, Failure, type Family, InputNode, PENDING, QueryNode, RUNNING, STALE } from "./nodes.ts";
+import type { Result } from "./reads.ts";
 
+/** Eager results that are settled at once; where a change marks more of them, it is for those who ask to find out. */
+const MOST_EAGER = 32;
 /** Results that are looked at in one step of bringing others up to date, where none of them has to be run. */
 const LOOKS_PER_STEP = 64;
 
@@ -37,11 +40,13 @@ export class Graph {
   #made = 0;
   #rechecking = 0;
   #garbage: (QueryNode | InputNode)[] = [];
+  /** Eager results that were marked and are not settled yet, with what they were. */
+  #watched: Result[] = [];
   readonly #stack = new CallStack<QueryNode>();
   readonly #checked: WeakMap<QueryNode, number> | undefined;
   readonly #system = createReactiveSystem({
     update: () => false, // only called by `checkDirty`, which is not used
-    notify: () => undefined, // only called for effects, of which there are none
+    notify: (node: ReactiveNode) => this.#noteWatched(asNode(node)),
     unwatched: (node: ReactiveNode) => this.suspect(asNode(node)),
   });
 
@@ -71,6 +76,7 @@ export class Graph {
 
   /** The outcome of a query; the read is recorded. A read that closes a cycle is answered with a failure. */
   call(family: Family, key: unknown): unknown {
+    if (this.#watched.length > 0 && this.#active === undefined) this.settleEager();
     const node = this.#expected(family, key) ?? this.#lookup(family, key);
     if ((node.flags & (STALE | RUNNING)) === 0) {
       this.#hit(node);
@@ -119,6 +125,30 @@ export class Graph {
     if (node === undefined || (node.flags & DIRTY) !== 0) return;
     node.flags |= DIRTY;
     if (node.subs !== undefined) this.#system.propagate(node.subs, false);
+  }
+
+  /** An eager result was marked: for the first time, not while it is being looked at. */
+  #noteWatched(node: QueryNode | InputNode): void {
+    if (node instanceof QueryNode && (node.flags & DIRTY) === 0) this.#watched.push({ node, outcome: node.outcome });
+  }
+
+  /**
+   * Settles what is eager of all that was marked, which marks what is above those that changed. To be called when a change is complete, and before anything is asked
+   * for meanwhile: until then nothing above an eager result knows of the change.
+   */
+  settleEager(): void {
+    const watched = this.#watched;
+    for (let at = 0; at < watched.length; at++) {
+      const one = watched[at];
+      if (one === undefined) continue;
+      const { node, outcome } = one;
+      if (at < MOST_EAGER && isWanting(node)) this.#freshen(node);
+      const isOpen = (node.flags & STALE) !== 0;
+      if (node.subs === undefined || (!isOpen && node.outcome === outcome)) continue;
+      this.#system.propagate(node.subs, false);
+      if (!isOpen) this.#changed(node);
+    }
+    this.#watched = [];
   }
 
   /** Puts a node up for the next sweep to look at. */
@@ -224,7 +254,7 @@ export class Graph {
     let outcome: unknown;
     try {
       this.#stack.enter(node); // first: what runs but is not on the stack, no one could clean up after an overflow
-      node.flags = CLEAN | RUNNING | DIRTY; // dirty until it has ended, so that a fault leaves it to be run again
+      node.flags = family.clean | RUNNING | DIRTY; // dirty until it has ended, so that a fault leaves it to be run again
       this.#active = node;
       this.#activeRun = ++this.#runs;
       outcome = family.compute(node.key);
@@ -246,12 +276,12 @@ export class Graph {
 
   #settle(node: QueryNode, outcome: unknown, cycle: readonly QueryNode[] | undefined): void {
     const { family } = node;
-    node.flags = CLEAN | DIRTY; // `same` may throw
+    node.flags = family.clean | DIRTY; // `same` may throw
     for (const left of node.cycle ?? []) this.suspect(left); // it may have been what kept them
     node.cycle = cycle;
     if (outcome instanceof Failure) family.errors++;
     const cutOff = family.sameOutcome(node.outcome, outcome);
-    node.flags = CLEAN;
+    node.flags = family.clean;
     if (cutOff) {
       family.cutoffs++;
     } else {
@@ -284,7 +314,7 @@ export class Graph {
     if (nodes.get(node.id) !== node) return; // went with its cycle, and there may be a new one in its place
     nodes.delete(node.id);
     this.#dropReads(node, node.deps);
-    node.flags = CLEAN | DIRTY;
+    invalidate(node);
     this.forgotten++;
   }
 
@@ -336,7 +366,7 @@ function restartReads(node: { depsTail?: Link | undefined }): void {
 
 /** Leaves a node to be run again. */
 function invalidate(node: QueryNode): void {
-  node.flags = CLEAN | DIRTY;
+  node.flags = node.family.clean | DIRTY;
 }
 
 function plain(outcome: unknown): unknown {

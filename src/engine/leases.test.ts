@@ -75,6 +75,52 @@ describe("leases", () => {
     expect(lease.current).toBe(false);
   });
 
+  it("hear nothing of a change that an eager result stops", () => {
+    const { engine, items, runsOf } = itemEngine();
+    let runs = 0;
+    const parity = engine.query<string, number>({
+      name: "parity",
+      eager: true,
+      compute: (key) => {
+        runs += 1;
+        return (items.get(key)?.n ?? 0) % 2;
+      },
+    });
+    const top = engine.query<string, string>({ name: "top", compute: (key) => `top ${parity(key)}` });
+    const lease = engine.lease("class");
+    const edit = (n: number): number => {
+      const before = runs;
+      items.set("a", { ns: "x", n });
+      return runs - before;
+    };
+    expect(edit(0), "nobody holds it").toBe(0);
+    lease.run(() => top("a"));
+    expect([edit(2), lease.current]).toEqual([1, true]);
+    expect([edit(3), lease.current]).toEqual([1, false]);
+    expect(runsOf(() => lease.run(() => top("a")))).toEqual([]);
+    expect(top("a")).toBe("top 1");
+    lease.release();
+    engine.sweep();
+    expect(edit(4), "nobody holds it any more").toBe(0);
+  });
+
+  it("hear of a change that marks more eager results than are settled at once", () => {
+    const { engine, items } = itemEngine();
+    const keys = Array.from({ length: 100 }, (_, index) => `k${index}`);
+    const value = engine.query<string, number>({ name: "value", eager: true, compute: (key) => items.get(key)?.n ?? 0 });
+    const sum = engine.query<string, number>({ name: "sum", compute: () => keys.reduce((total, key) => total + value(key), 0) });
+    const lease = engine.lease("class");
+    expect(lease.run(() => sum(""))).toBe(0);
+    engine.batch(() => {
+      for (const key of keys) items.set(key, { ns: "x", n: 1 });
+    });
+    const runs = (): number => engine.stats().queries.value?.runs ?? 0;
+    expect(runs()).toBeLessThan(150);
+    expect([lease.current, lease.run(() => sum("")), runs()]).toEqual([false, 100, 200]);
+    items.set("k99", { ns: "x", n: 2 });
+    expect([lease.current, lease.run(() => sum(""))]).toEqual([false, 101]);
+  });
+
   it("are brought up to date from below, a result a step", () => {
     const { engine, items, define, runsOf } = itemEngine();
     const leaf = define("leaf", (key) => items.get(key)?.n ?? 0);

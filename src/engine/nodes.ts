@@ -5,6 +5,8 @@ import type { QueryDef } from "./types.ts";
 
 /** Flags of alien-signals (a `const enum`, so not importable under type stripping), named by what they mean here. */
 export const CLEAN = 1;
+/** In place of `CLEAN` for a result that is settled as soon as it is marked: marks go no further, and the graph is told. */
+const WATCHED = 2;
 /** Being computed, or waiting for the head of its cycle to be. */
 export const RUNNING = 4;
 /** A value it read changed: run it again. */
@@ -33,16 +35,19 @@ export class Family {
   readonly compute: (key: unknown) => unknown;
   readonly same: (a: unknown, b: unknown) => boolean;
   readonly intern: (key: unknown) => unknown;
+  /** Flags of a result that is valid. */
+  readonly clean: number;
   runs = 0;
   hits = 0;
   cutoffs = 0;
   errors = 0;
 
-  constructor(name: string, def: Pick<Family, "compute" | "same" | "intern">) {
+  constructor(name: string, { compute, same, intern, eager }: Pick<Family, "compute" | "same" | "intern"> & { readonly eager: boolean }) {
     this.name = name;
-    this.compute = def.compute;
-    this.same = def.same;
-    this.intern = def.intern;
+    this.compute = compute;
+    this.same = same;
+    this.intern = intern;
+    this.clean = eager ? WATCHED : CLEAN;
   }
 
   /** Whether two outcomes are interchangeable: values by `same`, failures by message. */
@@ -66,6 +71,7 @@ export function familyOf<K, V>(def: QueryDef<K, V>): Family {
     compute: (key) => def.compute(key as K),
     same: equal === undefined ? same : (a, b) => a === b || equal(a as V, b as V),
     intern: id === undefined ? (key) => primitive(def.name, key) : (key) => id(key as K),
+    eager: def.eager === true,
   });
 }
 
@@ -81,7 +87,7 @@ export class QueryNode implements ReactiveNode {
   depsTail?: Link;
   subs?: Link;
   subsTail?: Link;
-  flags: number = CLEAN | DIRTY;
+  flags: number;
   readonly family: Family;
   readonly key: unknown;
   readonly id: unknown;
@@ -97,6 +103,7 @@ export class QueryNode implements ReactiveNode {
 
   constructor(family: Family, { key, id, serial }: Pick<QueryNode, "key" | "id" | "serial">) {
     this.family = family;
+    this.flags = family.clean | DIRTY;
     this.key = key;
     this.id = id;
     this.serial = serial;

@@ -22,6 +22,7 @@ export type Op =
 export interface Program {
   readonly ops: readonly Op[];
   readonly mod: number;
+  readonly eager?: true;
 }
 
 /** A change of one row; `undefined` deletes. */
@@ -58,6 +59,16 @@ function programArb(targets: readonly number[]): fc.Arbitrary<Program> {
   const branch: fc.Arbitrary<Op> = fc.record({ op: fc.constant("if"), at, yes: ops, no: ops });
   return fc.record({ ops: fc.array(fc.oneof(...leaf, branch), { minLength: 1, maxLength: 4 }), mod: fc.constantFrom(2, 3, 1000) });
 }
+
+/** The programs, some of which are eager: of any, or of those that ask no other. */
+export function withEager(programs: readonly Program[], mask: number, which: "any" | "leaves"): readonly Program[] {
+  return programs.map((program, i) =>
+    ((mask >> i) & 1) === 1 && (which === "any" || !program.ops.some(asksOther)) ? { ...program, eager: true } : program,
+  );
+}
+
+const asksOther = (op: Op): boolean =>
+  op.op === "call" || op.op === "try" || (op.op === "if" && (op.yes.some(asksOther) || op.no.some(asksOther)));
 
 /** What a program may do; the engine and the model both offer it. */
 export interface World {
@@ -145,7 +156,7 @@ export function load(programs: readonly Program[], rows: ReadonlyMap<string, Row
       runs.push(nodeName(i, key));
       return runProgram(program, key, world);
     };
-    queries.push(engine.query({ name: `q${i}`, compute }));
+    queries.push(engine.query({ name: `q${i}`, compute, ...(program.eager === true && { eager: true }) }));
   });
   for (const [key, row] of rows) table.set(key, row);
   return { engine, table, queries, runs };

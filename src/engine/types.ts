@@ -85,6 +85,11 @@ export interface QueryDef<K, V> {
   readonly id?: (key: K) => string;
   /** Pure: may read tables, other queries and its key, nothing else. Synchronous. */
   readonly compute: (key: K) => V;
+  /**
+   * Run as soon as something it read has changed, if anybody holds it: where it comes out the same nobody above ever hears of the change, and need not look. For small
+   * queries that many depend on and that read nothing but inputs and other such queries.
+   */
+  readonly eager?: true;
   /** Early cut-off: where it holds, the OLD value is kept and readers do not re-run. Default: structural `same`. */
   readonly same?: (a: V, b: V) => boolean;
 }

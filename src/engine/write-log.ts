@@ -20,8 +20,12 @@ export class WriteLog {
     this.#graph.assertIdle("write to table ", table.name);
     const before = table.row(key);
     if (!table.apply(key, value)) return;
-    if (this.#originals === undefined) this.#graph.revision++;
-    else remember(rowsOf(this.#originals, table), key, before);
+    if (this.#originals !== undefined) {
+      remember(rowsOf(this.#originals, table), key, before);
+      return;
+    }
+    this.#graph.revision++;
+    this.#graph.settleEager();
   }
 
   /** Runs `fn` as one change. A batch inside a batch is a part of it that can fail on its own. */
@@ -37,6 +41,7 @@ export class WriteLog {
       throw error;
     } finally {
       this.#originals = outer;
+      if (outer === undefined) this.#graph.settleEager();
     }
     const changed = entries(mine).some(([table, key, before]) => !table.sameRow(before, table.row(key)));
     if (outer !== undefined) for (const [table, key, before] of entries(mine)) remember(rowsOf(outer, table), key, before);

@@ -38,6 +38,7 @@ export function defineCatalog(context: RegistryContext): CatalogQueries {
 
   const declaration = engine.query<string, Declaration | undefined>({
     name: "registry.declaration",
+    eager: true,
     compute: (key) => declare(context, key),
   });
   const inOrder = (keys: readonly string[]): readonly Declaration[] =>

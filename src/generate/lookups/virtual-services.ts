@@ -40,7 +40,11 @@ interface Binding {
 export function defineVirtualServices(ctx: Context): VirtualServiceLookups {
   const raw = (key: string): ConfigObject<VirtualService> | undefined =>
     ctx.inputs.objects.get(key) as ConfigObject<VirtualService> | undefined;
-  const binding = ctx.engine.query<string, Binding | undefined>({ name: "virtualServiceBinding", compute: (key) => bindingOf(raw(key)) });
+  const binding = ctx.engine.query<string, Binding | undefined>({
+    name: "virtualServiceBinding",
+    eager: true,
+    compute: (key) => bindingOf(raw(key)),
+  });
   const byGateway = ctx.engine.query<string, readonly Binding[]>({
     name: "virtualServicesByGateway",
     compute: (gateway) =>
@@ -99,6 +103,7 @@ function defineResolved(
   };
   return ctx.engine.query<string, ResolvedVirtualService | undefined>({
     name: "virtualService",
+    eager: true,
     compute: (key) => {
       const object = raw(key);
       if (object === undefined) return undefined;

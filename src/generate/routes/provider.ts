@@ -247,6 +247,7 @@ function ownerId(owner: TableOwner): string {
 function defineOwner(ctx: GenerateContext): (view: ProxyView) => TableOwner {
   const ruleAsks = ctx.engine.query<string, boolean>({
     name: "virtualServiceAsksForLabels",
+    eager: true,
     compute: (key) =>
       ctx.lookups
         .virtualService(key)

@@ -86,6 +86,7 @@ export function defineSidecarPlan(
 ): Query<SidecarPlanKey, PlannedTable> {
   const claimant = ctx.engine.query<string, Claimant | undefined>({
     name: "virtualServiceClaims",
+    eager: true,
     compute: (key) => {
       const spec = ctx.lookups.virtualService(key)?.spec;
       return spec && claimantOf(key, spec);

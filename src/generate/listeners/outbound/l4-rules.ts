@@ -29,6 +29,7 @@ interface L4VirtualService {
 export function defineL4Rules(ctx: Pick<GenerateContext, "engine" | "lookups">): L4Rules {
   const ofList = ctx.engine.query<readonly string[], readonly L4VirtualService[]>({
     name: "l4VirtualServices",
+    eager: true,
     id: keyListId,
     compute: (keys) =>
       keys.flatMap((key) => {
