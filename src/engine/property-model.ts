@@ -60,12 +60,15 @@ function programArb(targets: readonly number[]): fc.Arbitrary<Program> {
   return fc.record({ ops: fc.array(fc.oneof(...leaf, branch), { minLength: 1, maxLength: 4 }), mod: fc.constantFrom(2, 3, 1000) });
 }
 
-/** The programs, some of which are eager: of any, or of those that ask no other. */
-export function withEager(programs: readonly Program[], mask: number, which: "any" | "leaves"): readonly Program[] {
-  return programs.map((program, i) =>
-    ((mask >> i) & 1) === 1 && (which === "any" || !program.ops.some(asksOther)) ? { ...program, eager: true } : program,
-  );
-}
+/** Programs of which some are eager: of any, or of those that ask no other. */
+export const partlyEagerArb = (which: "any" | "leaves"): fc.Arbitrary<readonly Program[]> =>
+  fc
+    .tuple(programsArb("acyclic"), fc.nat(0x3f))
+    .map(([programs, mask]) =>
+      programs.map((program, i) =>
+        ((mask >> i) & 1) === 1 && (which === "any" || !program.ops.some(asksOther)) ? { ...program, eager: true } : program,
+      ),
+    );
 
 const asksOther = (op: Op): boolean =>
   op.op === "call" || op.op === "try" || (op.op === "if" && (op.yes.some(asksOther) || op.no.some(asksOther)));
