@@ -99,6 +99,9 @@ describe("what an agent is told", () => {
     expect(id).toBe("sidecar~192.0.2.9~machine.shop~shop.svc.cluster.local");
     expect(metadata).toMatchObject({ DNS_CAPTURE: "true", X: "y", WORKLOAD_NAME: "web", PROXY_CONFIG: { concurrency: 2 } });
     expect(unknownSettings(config.env)).toEqual([]);
+    expect(config.paths.certificates).toBe(join(baseDir, "etc/certs"));
+    const inMemory = await readAgentConfig(hostOf(baseDir, { ...given, OUTPUT_CERTS: "" }));
+    expect(inMemory.paths.certificates).toBeUndefined();
   });
 
   it.for([

@@ -11,7 +11,7 @@ import { parseTargets, type Target } from "./control-plane-address.ts";
 import { readMeshFile } from "./mesh-file.ts";
 import type { AgentProxyType } from "./node-identity.ts";
 import { type AgentProxyConfig, readProxyConfig } from "./proxy-config.ts";
-import { withSidecarEnv } from "./sidecar-env.ts";
+import { BUNDLE_FILE, withSidecarEnv } from "./sidecar-env.ts";
 import { MESH_TOKEN } from "./workload-token.ts";
 
 /** An address of the machine, and the interface that has it. */
@@ -138,7 +138,7 @@ function keyKindOf({ rsaBits, eccAlgorithm, eccCurve }: AgentSettings): KeyKind 
 /** Whether the machine was told to join a mesh: then it is no control plane, even where nothing says whose mesh. */
 async function isMachine(baseDir: string, env: AgentHost["env"]): Promise<boolean> {
   if ((env.ISTIO_META_AUTO_REGISTER_GROUP ?? "") !== "") return true;
-  const files = await Promise.all(["var/lib/istio/envoy/cluster.env", MESH_TOKEN].map((file) => isFile(join(baseDir, file))));
+  const files = await Promise.all([BUNDLE_FILE, MESH_TOKEN].map((file) => isFile(join(baseDir, file))));
   return files.includes(true);
 }
 

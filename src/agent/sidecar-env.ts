@@ -4,12 +4,18 @@ import { EdgeError, messageOf } from "../base/errors.ts";
 
 type Env = Readonly<Record<string, string | undefined>>;
 
+/** What came with a bundle for a machine. */
+export const BUNDLE_FILE = "var/lib/istio/envoy/cluster.env";
+
 /** Files with variables for the agent of a machine, as Istio's packages have them; the earlier wins. */
-const FILES = ["var/lib/istio/envoy/sidecar.env", "var/lib/istio/envoy/cluster.env"];
+const FILES = ["var/lib/istio/envoy/sidecar.env", BUNDLE_FILE];
+
+/** Bundles of Istio leave this to the script that its packages start the agent with: without the copies no certificate outlives the agent, and the bundle's token ends within the hour. */
+const BUNDLED = { OUTPUT_CERTS: "etc/certs" };
 
 /** The environment with what stands in the machine's files below it: a variable that is really set wins. */
 export async function withSidecarEnv(baseDir: string, env: Env): Promise<Env> {
-  const merged: Record<string, string | undefined> = {};
+  const merged: Record<string, string | undefined> = (await textOf(join(baseDir, BUNDLE_FILE))) === "" ? {} : { ...BUNDLED };
   for (const file of FILES.toReversed()) Object.assign(merged, parseEnv(await textOf(join(baseDir, file))));
   for (const [name, value] of Object.entries(env)) if (value !== undefined) merged[name] = value;
   return merged;

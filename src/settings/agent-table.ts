@@ -122,7 +122,8 @@ export const AGENT_SETTINGS = {
     env: "OUTPUT_CERTS",
     type: "string",
     default: "",
-    about: "Directory to keep copies of certificate, key and roots in (`etc/certs`); empty means none.",
+    about:
+      "Directory to keep copies of certificate, key and roots in (`etc/certs`, which is the default with a `var/lib/istio/envoy/cluster.env`); empty means none.",
   },
   fileMountedCerts: {
     env: "FILE_MOUNTED_CERTS",
