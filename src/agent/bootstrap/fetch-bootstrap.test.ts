@@ -10,10 +10,14 @@ import type { Dialer } from "../dialer.ts";
 import { getBootstrap } from "./fetch-bootstrap.ts";
 
 /** What a control plane does with a question. */
-type Reaction = "silence" | "no answer to that" | "nothing there" | "token used" | "a bootstrap";
+type Reaction = "silence" | "no answer to that" | "nothing there" | "token used" | "away" | "a bootstrap";
 
 /** Asks a control plane that does one after the other with questions for bootstraps, and answers others; gives what came of it, and how often it was asked. */
-async function outcome(reactions: readonly Reaction[], kept?: string): Promise<readonly [bootstrap: string, asked: number]> {
+async function outcome(
+  reactions: readonly Reaction[],
+  last?: string,
+  kept: { last: string | undefined } = { last },
+): Promise<readonly [bootstrap: string, asked: number]> {
   const clock = manualClock();
   let asked = 0;
   const react = ({ message, ended }: ClientCallEvents, request: Uint8Array): void => {
@@ -21,6 +25,7 @@ async function outcome(reactions: readonly Reaction[], kept?: string): Promise<r
     const typeUrl = isBootstrap ? BOOTSTRAP_TYPE : ENDPOINT_TYPE;
     const reaction = isBootstrap ? reactions[asked++] : "nothing there";
     if (reaction === "no answer to that") ended(new GrpcError(GRPC_STATUS.INVALID_ARGUMENT, "unknown type"));
+    else if (reaction === "away") ended(new GrpcError(GRPC_STATUS.UNAVAILABLE, "does not answer"));
     else if (reaction === "token used") ended(new GrpcError(GRPC_STATUS.UNAUTHENTICATED, "the join token was used before"));
     else if (reaction === "a bootstrap")
       message(
@@ -45,7 +50,12 @@ async function outcome(reactions: readonly Reaction[], kept?: string): Promise<r
     {
       dialer,
       node: Buffer.of(),
-      kept: { read: async () => (kept === undefined ? undefined : Buffer.from(kept)), write: async () => {} },
+      kept: {
+        read: async () => (kept.last === undefined ? undefined : Buffer.from(kept.last)),
+        async write(bytes) {
+          kept.last = Buffer.from(bytes).toString();
+        },
+      },
       builtIn: async () => Buffer.from("built in"),
       clock,
       log: silentLog,
@@ -78,5 +88,14 @@ describe("a control plane that gives no bootstrap", () => {
   it("because it knows none, and says so or never says anything, leaves the built-in one", async () => {
     expect(await outcome(["no answer to that"], "the last one")).toEqual(["built in", 1]);
     expect(await outcome(["silence", "silence"])).toEqual(["built in", 2]);
+  });
+
+  it("because it is away leaves what came of it last, be it that it knows none", async () => {
+    const kept = { last: "the last one" };
+    expect(await outcome(["no answer to that"], undefined, kept)).toEqual(["built in", 1]);
+    expect(await outcome(["away"], undefined, kept)).toEqual(["built in", 1]);
+    expect(await outcome(["a bootstrap"], undefined, kept)).toEqual(["the mesh's", 1]);
+    expect(await outcome(["away"], undefined, kept)).toEqual(["the mesh's", 1]);
+    expect(await outcome(["away", "a bootstrap"])).toEqual(["the mesh's", 2]);
   });
 });

@@ -13,7 +13,7 @@ import type { BootstrapFile } from "./bootstrap-file.ts";
 export interface BootstrapQuery {
   readonly dialer: Dialer;
   readonly node: Uint8Array;
-  /** The last one that came. */
+  /** The last one that came; empty where the last control plane that answered knows none. */
   readonly kept: BootstrapFile;
   /** Makes one without a control plane's help. */
   builtIn(): Promise<Uint8Array>;
@@ -29,7 +29,7 @@ const MOST_SILENCES = 2;
 const MOST_REFUSALS = 5;
 
 /**
- * Gets the control plane's part of the bootstrap. Where none answers in time, the last one that came counts; a control plane that knows no bootstraps
+ * Gets the control plane's part of the bootstrap. Where none answers in time, what came of it last counts; a control plane that knows no bootstraps
  * (Istio's own, or one that passes over the question again and again) leaves the one that is built in. Without all three it waits: an Envoy without any configuration would be of no use.
  */
 export async function getBootstrap(query: BootstrapQuery, signal: AbortSignal): Promise<Uint8Array> {
@@ -43,6 +43,7 @@ export async function getBootstrap(query: BootstrapQuery, signal: AbortSignal): 
       const answer = await ask(query);
       if (answer === undefined) {
         log.info("the control plane knows no bootstraps; the built-in one is used");
+        await kept.write(Buffer.of());
         return await query.builtIn();
       }
       await kept.write(answer);
@@ -55,9 +56,10 @@ export async function getBootstrap(query: BootstrapQuery, signal: AbortSignal): 
         continue;
       }
       const last = await kept.read();
-      if (last !== undefined && last.length > 0) {
-        log.warn(`no bootstrap from the control plane: ${sentenceOf(error)}; the last one is used`);
-        return last;
+      if (last !== undefined) {
+        const used = last.length > 0 ? "the last one" : "the built-in one, as the last time,";
+        log.warn(`no bootstrap from the control plane: ${sentenceOf(error)}; ${used} is used`);
+        return last.length > 0 ? last : await query.builtIn();
       }
       silences += status === GRPC_STATUS.DEADLINE_EXCEEDED ? 1 : 0;
       if (silences === MOST_SILENCES) {
