@@ -28,6 +28,10 @@ export const parseProtocol = (name: string): Protocol | undefined =>
 export const portFault = (port: number): string | undefined =>
   Number.isInteger(port) && port >= 1 && port <= HIGHEST_PORT ? undefined : `port ${port} is outside 1 to ${HIGHEST_PORT}`;
 
+/** Listeners of gateways and sidecars stand on the port itself: where else it leads, Services say. */
+export const targetPortFault = (targetPort: number): string | undefined =>
+  targetPort === 0 ? undefined : "has no effect here and must not be set; a Service says which port its pods have";
+
 /** A port's name is a DNS label: it becomes part of other names. */
 export const portNameFault = (name: string): string | undefined =>
   isDnsLabel(name) ? undefined : `${quote(name)} is not a port name: letters, digits and dashes, at most 63`;

@@ -1,6 +1,10 @@
 import { quote } from "../../base/quote.ts";
 import { isCipherSuite } from "../../base/tls-parameters.ts";
-import { ServerTLSSettings_TLSmode as Mode, type ServerTLSSettings } from "../../gen/istio/networking/v1alpha3/shared_pb.js";
+import {
+  ServerTLSSettings_TLSmode as Mode,
+  type ServerTLSSettings,
+  ServerTLSSettings_TLSProtocol as Version,
+} from "../../gen/istio/networking/v1alpha3/shared_pb.js";
 import type { Place } from "./place.ts";
 
 /** Envoy serves one certificate per kind of key. */
@@ -9,12 +13,19 @@ const MOST_CERTIFICATES = 2;
 /** TLS of a Gateway's server or of a Sidecar's ingress listener. */
 export function checkServerTls(tls: ServerTLSSettings, place: Place): void {
   checkCipherSuites(tls.cipherSuites, place.in("cipherSuites"));
+  if ([Version.TLSV1_0, Version.TLSV1_1].includes(tls.minProtocolVersion) && tls.cipherSuites.length === 0)
+    place
+      .in("minProtocolVersion")
+      .fault("field.ineffective", "none of the cipher suites that Envoy has by itself is of TLS below 1.2: list cipherSuites");
   if (![Mode.PASSTHROUGH, Mode.AUTO_PASSTHROUGH, Mode.SIMPLE].includes(tls.mode)) checkPins(tls, place);
   switch (tls.mode) {
     case Mode.PASSTHROUGH:
     case Mode.AUTO_PASSTHROUGH:
       if (certificateFields(tls).length > 0)
         place.fault("field.ineffective", `mode ${Mode[tls.mode]} ends no TLS here, so the certificates are not used`);
+      checkSources(tls, place);
+      if (tls.caCrl !== "" && tls.credentialName !== "")
+        place.in("caCrl").fault("field.conflict", "the revocation list belongs into the credential");
       return;
     case Mode.ISTIO_MUTUAL:
       for (const name of certificateFields(tls)) place.in(name).fault("field.conflict", "ISTIO_MUTUAL uses the certificates of the mesh");
@@ -29,15 +40,7 @@ function checkCertificates(tls: ServerTLSSettings, place: Place): void {
     if (tls[name].length > MOST_CERTIFICATES)
       place.in(name).fault("field.ineffective", `clients are shown ${MOST_CERTIFICATES} at most: one RSA and one ECDSA certificate`);
   }
-  const pair = tls.serverCertificate !== "" && tls.privateKey !== "";
-  const sources = [tls.credentialName !== "", tls.credentialNames.length > 0, pair, tls.tlsCertificates.length > 0];
-  if (sources.filter(Boolean).length > 1) {
-    place.fault(
-      "field.conflict",
-      "give the certificates one way: credentialName, credentialNames, serverCertificate with privateKey, or tlsCertificates",
-    );
-    return;
-  }
+  if (!checkSources(tls, place)) return;
   if (tls.credentialName !== "" || tls.credentialNames.length > 0) return;
   const mode = Mode[tls.mode];
   if (tls.mode === Mode.SIMPLE && tls.caCrl !== "")
@@ -47,6 +50,18 @@ function checkCertificates(tls: ServerTLSSettings, place: Place): void {
   }
   if (tls.tlsCertificates.length === 0) checkPair(tls, place, mode);
   for (const [index, pair] of tls.tlsCertificates.entries()) checkPair(pair, place.in("tlsCertificates", index), mode);
+}
+
+/** Whether the certificates come from one place at most. */
+function checkSources(tls: ServerTLSSettings, place: Place): boolean {
+  const pair = tls.serverCertificate !== "" && tls.privateKey !== "";
+  const sources = [tls.credentialName !== "", tls.credentialNames.length > 0, pair, tls.tlsCertificates.length > 0];
+  if (sources.filter(Boolean).length < 2) return true;
+  place.fault(
+    "field.conflict",
+    "give the certificates one way: credentialName, credentialNames, serverCertificate with privateKey, or tlsCertificates",
+  );
+  return false;
 }
 
 function checkPair(

@@ -2,7 +2,7 @@ import { quote } from "../../../base/quote.ts";
 import { CaptureMode, type IstioEgressListener, type SidecarPort } from "../../../gen/istio/networking/v1alpha3/sidecar_pb.js";
 import { addressFault, UNIX_PREFIX, unixPathFault } from "../../checks/address.ts";
 import type { Place } from "../../checks/place.ts";
-import { portFault, portNameFault, protocolFault } from "../../checks/port.ts";
+import { portFault, portNameFault, protocolFault, targetPortFault } from "../../checks/port.ts";
 import { checkScopedHost } from "../../checks/scoped-host.ts";
 
 /** What a Sidecar imports: listeners for single ports, then at most one for all the rest. */
@@ -25,6 +25,7 @@ export function checkEgress(listeners: readonly IstioEgressListener[], namespace
 }
 
 function checkPort(port: SidecarPort, listener: IstioEgressListener, place: Place): void {
+  place.in("port", "targetPort").check("field.conflict", targetPortFault(port.targetPort));
   if (port.name !== "") place.in("port", "name").check("field.port", portNameFault(port.name));
   place.in("port", "protocol").check("field.port", protocolFault(port.protocol));
   if (port.number !== 0) {

@@ -5,7 +5,7 @@ import { isHttp, isTls } from "../../../model/protocol.ts";
 import { addressFault, splitHostPort, UNIX_PREFIX, unixPathFault } from "../../checks/address.ts";
 import { checkConnectionPool } from "../../checks/connection-pool.ts";
 import type { Place } from "../../checks/place.ts";
-import { parseProtocol, portFault, portNameFault, protocolFault } from "../../checks/port.ts";
+import { parseProtocol, portFault, portNameFault, protocolFault, targetPortFault } from "../../checks/port.ts";
 import { checkServerTls } from "../../checks/server-tls.ts";
 
 const OWN_ADDRESSES: ReadonlySet<string> = new Set(["", "127.0.0.1", "0.0.0.0", "::1", "::"]);
@@ -20,6 +20,7 @@ export function checkIngress(listeners: readonly IstioIngressListener[], place: 
       at.in("port").fault("field.required", "must be set");
       continue;
     }
+    at.in("port", "targetPort").check("field.conflict", targetPortFault(port.targetPort));
     if (port.name !== "") at.in("port", "name").check("field.port", portNameFault(port.name));
     at.in("port", "number").check("field.port", portFault(port.number));
     at.in("port", "protocol").check("field.port", protocolFault(port.protocol));

@@ -1,0 +1,67 @@
+import { describe, expect, it } from "vitest";
+import { formatPath } from "../problem.ts";
+import { readObject } from "../read-object.ts";
+
+/** A spec that is right, or what is said about it: `level path` each. Each decides as Istio's webhook does. */
+type Row = readonly [about: string, spec: object, said?: readonly string[]];
+
+const server = (more: object): object => ({
+  servers: [{ port: { number: 443, name: "https", protocol: "HTTPS" }, hosts: ["a.example"], ...more }],
+});
+const http = { number: 80, name: "http", protocol: "HTTP" };
+
+const TABLE: Readonly<Record<string, readonly Row[]>> = {
+  "networking.istio.io/v1 Gateway": [
+    [
+      "names one source of certificates where it passes TLS through, too",
+      server({ tls: { mode: "PASSTHROUGH", credentialName: "a", tlsCertificates: [{ serverCertificate: "/a" }] } }),
+      ["warning spec.servers[0].tls", "error spec.servers[0].tls"],
+    ],
+    [
+      "has no revocation list beside a credential it does not use",
+      server({ tls: { mode: "AUTO_PASSTHROUGH", credentialName: "a", caCrl: "/crl" } }),
+      ["warning spec.servers[0].tls", "error spec.servers[0].tls.caCrl"],
+    ],
+    ["may have files it does not use", server({ tls: { mode: "PASSTHROUGH", caCrl: "/crl" } }), ["warning spec.servers[0].tls"]],
+    [
+      "takes no files where it speaks plain text",
+      server({ port: http, tls: { httpsRedirect: true, privateKey: "/k" } }),
+      ["warning spec.servers[0].tls", "error spec.servers[0].tls"],
+    ],
+    ["redirects plain text", server({ port: http, tls: { httpsRedirect: true } })],
+    [
+      "needs cipher suites for old TLS",
+      server({ tls: { mode: "SIMPLE", credentialName: "a", minProtocolVersion: "TLSV1_1" } }),
+      ["warning spec.servers[0].tls.minProtocolVersion"],
+    ],
+    [
+      "speaks old TLS with them",
+      server({ tls: { mode: "SIMPLE", credentialName: "a", minProtocolVersion: "TLSV1_0", cipherSuites: ["AES128-SHA"] } }),
+    ],
+    [
+      "has no targetPort",
+      { servers: [{ port: { ...http, targetPort: 8080 }, hosts: ["a.example"] }] },
+      ["error spec.servers[0].port.targetPort"],
+    ],
+  ],
+  "networking.istio.io/v1 Sidecar": [
+    ["has no targetPort for what it takes", { ingress: [{ port: { ...http, targetPort: 1 } }] }, ["error spec.ingress[0].port.targetPort"]],
+    [
+      "has no targetPort for what it imports",
+      { egress: [{ port: { ...http, targetPort: 1 }, hosts: ["./*"] }] },
+      ["error spec.egress[0].port.targetPort"],
+    ],
+  ],
+};
+
+for (const [type, rows] of Object.entries(TABLE)) {
+  const [apiVersion, kind] = type.split(" ");
+  describe(`a ${kind}`, () => {
+    for (const [about, spec, said = []] of rows)
+      it(about, () => {
+        const content = { apiVersion, kind, metadata: { name: "one", namespace: "shop" }, spec };
+        const { problems } = readObject({ origin: { source: "test" }, slot: "test", content });
+        expect(problems.map(({ level, path }) => `${level} ${formatPath(path)}`)).toEqual(said);
+      });
+  });
+}
