@@ -229,11 +229,11 @@ const CHECKS: Readonly<Record<string, Check>> = {
   ServerPort: (args) => checkServerPort(args.message(PortSchema, "port"), args.text("bind"), args.place),
   TLS: (args) => {
     const tls = args.message(ClientTLSSettingsSchema, "settings");
-    if (tls !== undefined) checkClientTls(tls, args.place);
+    if (tls !== undefined) checkClientTls(tls, args.text("configNamespace"), args.place);
   },
   TrafficPolicy: (args) => {
     const policy = args.message(TrafficPolicySchema, "policy");
-    if (policy !== undefined) checkTrafficPolicy(policy, args.place);
+    if (policy !== undefined) checkTrafficPolicy(policy, args.text("configNamespace"), args.place);
   },
   ConnectTimeout: (args) => validateConnectTimeout(args.message(DurationSchema), args.place),
   DrainDuration: (args) => validateDrainDuration(args.message(DurationSchema), args.place),

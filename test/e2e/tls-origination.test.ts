@@ -95,20 +95,20 @@ ${tlsSecret("shop/out", await clients.issue("DNS:client"), { "ca.crt": ca.cert }
     await proxy.assertNothingRejected();
   });
 
-  it("is by roots in a ConfigMap of another namespace, whomever the rule is for", async () => {
+  it("is by roots in a ConfigMap, whomever the rule is for", async () => {
     const [ca, strangers] = [await createCertificateIssuer("servers"), await createCertificateIssuer("strangers")];
     const server = createServer(await ca.issue("DNS:api.example.com"), (_request, response) => void response.end("hello"));
     await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
     onTestFinished(() => void server.close());
     const port = await freePort();
     const roots = (pem: string): string =>
-      JSON.stringify({ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "roots", namespace: "bank" }, data: { "ca.crt": pem } });
+      JSON.stringify({ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "roots", namespace: "shop" }, data: { "ca.crt": pem } });
     const config = `${serviceEntry(port, { backends: [{ port: (server.address() as AddressInfo).port }] })}
 ---
 apiVersion: networking.istio.io/v1
 kind: DestinationRule
 metadata: {name: svc, namespace: shop}
-spec: {host: ${SERVICE_HOST}, trafficPolicy: {tls: {mode: SIMPLE, sni: api.example.com, credentialName: "configmap://bank/roots"}}}`;
+spec: {host: ${SERVICE_HOST}, trafficPolicy: {tls: {mode: SIMPLE, sni: api.example.com, credentialName: "configmap://shop/roots"}}}`;
     const istiod = await startSecureIstiod({ files: { "conf/all.yaml": config, "conf/roots.yaml": roots(strangers.cert) } });
     const proxy = await startSecureProxy(istiod, { name: "client", address: "127.0.0.10", labels: { app: "client" } });
     await listening(port);

@@ -1,11 +1,15 @@
+import { quote } from "../../base/quote.ts";
 import { type ClientTLSSettings, ClientTLSSettings_TLSmode as Mode } from "../../gen/istio/networking/v1alpha3/destination_rule_pb.js";
 import type { Place } from "./place.ts";
 
 /** No host name is longer, and Envoy sends no longer one. */
 const LONGEST_NAME = 255;
 
-/** TLS towards a destination. Certificates come by credential or by path, never both. */
-export function checkClientTls(tls: ClientTLSSettings, place: Place): void {
+const CONFIG_MAP = "configmap://";
+
+/** TLS towards a destination, of an object of a namespace. Certificates come by credential or by path, never both. */
+export function checkClientTls(tls: ClientTLSSettings, namespace: string, place: Place): void {
+  place.in("credentialName").check("field.invalid", configMapFault(tls.credentialName, namespace));
   if (tls.insecureSkipVerify === true) checkSkipVerify(tls, place);
   if (Buffer.byteLength(tls.sni) > LONGEST_NAME) place.in("sni").fault("field.invalid", `must be at most ${LONGEST_NAME} bytes long`);
   if (tls.sni.includes("\0")) place.in("sni").fault("field.invalid", "must not hold a zero byte");
@@ -18,6 +22,14 @@ export function checkClientTls(tls: ClientTLSSettings, place: Place): void {
     for (const name of ["clientCertificate", "privateKey"] as const)
       if (tls[name] === "") place.in(name).fault("field.required", "mode MUTUAL needs it");
   }
+}
+
+/** A ConfigMap is named with its namespace, which is the object's own. */
+function configMapFault(credential: string, namespace: string): string | undefined {
+  if (!credential.startsWith(CONFIG_MAP)) return undefined;
+  const [home = "", name = ""] = credential.slice(CONFIG_MAP.length).split("/");
+  if (home === "" || name === "") return `${quote(credential)} must have the form configmap://<namespace>/<name>`;
+  return home === namespace ? undefined : `${quote(credential)} is in another namespace than the object`;
 }
 
 /** Settings for verifying a server contradict not verifying it. A credential may hold just the client's own certificate in mode MUTUAL. */

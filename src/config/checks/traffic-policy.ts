@@ -18,8 +18,8 @@ import { portFault } from "./port.ts";
 
 const TUNNEL_PROTOCOLS: ReadonlySet<string> = new Set(["", "CONNECT", "POST"]);
 
-/** How connections to a destination are made, balanced and given up. */
-export function checkTrafficPolicy(policy: TrafficPolicy, place: Place): void {
+/** How connections to a destination are made, balanced and given up, as an object of a namespace says. */
+export function checkTrafficPolicy(policy: TrafficPolicy, namespace: string, place: Place): void {
   const { tunnel, proxyProtocol, retryBudget, portLevelSettings } = policy;
   if (
     !hasCommon(policy) &&
@@ -30,8 +30,8 @@ export function checkTrafficPolicy(policy: TrafficPolicy, place: Place): void {
   ) {
     place.fault("field.required", "a traffic policy must set something");
   }
-  checkCommon(policy, place);
-  for (const [index, port] of portLevelSettings.entries()) checkPortPolicy(port, place.in("portLevelSettings", index));
+  checkCommon(policy, namespace, place);
+  for (const [index, port] of portLevelSettings.entries()) checkPortPolicy(port, namespace, place.in("portLevelSettings", index));
   if (tunnel !== undefined && proxyProtocol !== undefined)
     place.in("proxyProtocol").fault("field.conflict", "cannot be combined with tunnel");
   if (tunnel !== undefined) checkTunnel(tunnel, place.in("tunnel"));
@@ -48,20 +48,20 @@ const hasCommon = (policy: Common): boolean =>
   policy.outlierDetection !== undefined ||
   policy.tls !== undefined;
 
-function checkCommon(policy: Common, place: Place): void {
+function checkCommon(policy: Common, namespace: string, place: Place): void {
   const balancer: LoadBalancerSettings | undefined = policy.loadBalancer;
   if (policy.outlierDetection !== undefined) checkOutlierDetection(policy.outlierDetection, place.in("outlierDetection"));
   if (policy.connectionPool !== undefined) checkConnectionPool(policy.connectionPool, place.in("connectionPool"));
   if (balancer !== undefined) checkLoadBalancer(balancer, policy.outlierDetection, place.in("loadBalancer"));
-  if (policy.tls !== undefined) checkClientTls(policy.tls, place.in("tls"));
+  if (policy.tls !== undefined) checkClientTls(policy.tls, namespace, place.in("tls"));
 }
 
-function checkPortPolicy(policy: TrafficPolicy_PortTrafficPolicy, place: Place): void {
+function checkPortPolicy(policy: TrafficPolicy_PortTrafficPolicy, namespace: string, place: Place): void {
   if (policy.port === undefined) place.in("port").fault("field.required", "say which port the settings are for");
   else if (portFault(policy.port.number) !== undefined)
     place.in("port", "number").fault("field.ineffective", `no service has port ${policy.port.number}`);
   if (!hasCommon(policy)) place.fault("field.required", "the settings of a port must set something");
-  checkCommon(policy, place);
+  checkCommon(policy, namespace, place);
 }
 
 function checkTunnel(tunnel: TrafficPolicy_TunnelSettings, place: Place): void {

@@ -9,6 +9,7 @@ const server = (more: object): object => ({
   servers: [{ port: { number: 443, name: "https", protocol: "HTTPS" }, hosts: ["a.example"], ...more }],
 });
 const http = { number: 80, name: "http", protocol: "HTTP" };
+const roots = (credentialName: string): object => ({ host: "a", trafficPolicy: { tls: { mode: "SIMPLE", credentialName } } });
 
 const TABLE: Readonly<Record<string, readonly Row[]>> = {
   "networking.istio.io/v1 Gateway": [
@@ -50,6 +51,21 @@ const TABLE: Readonly<Record<string, readonly Row[]>> = {
       "has no targetPort for what it imports",
       { egress: [{ port: { ...http, targetPort: 1 }, hosts: ["./*"] }] },
       ["error spec.egress[0].port.targetPort"],
+    ],
+  ],
+  "networking.istio.io/v1 DestinationRule": [
+    ["has roots in a ConfigMap of its namespace", roots("configmap://shop/ca")],
+    ["has them in no other", roots("configmap://other/ca"), ["error spec.trafficPolicy.tls.credentialName"]],
+    ["has them in one with a namespace", roots("configmap://ca"), ["error spec.trafficPolicy.tls.credentialName"]],
+    [
+      "has none of others in parts of it",
+      {
+        host: "a",
+        subsets: [
+          { name: "b", trafficPolicy: { portLevelSettings: [{ port: { number: 1 }, tls: { credentialName: "configmap://x/" } }] } },
+        ],
+      },
+      ["error spec.subsets[0].trafficPolicy.portLevelSettings[0].tls.credentialName"],
     ],
   ],
 };

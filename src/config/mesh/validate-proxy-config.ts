@@ -74,7 +74,7 @@ function validateClusterName(name: ProxyConfig["clusterName"], place: Place): vo
 }
 
 function validateTracing(tracing: Tracing, place: Place): void {
-  if (tracing.tlsSettings !== undefined) checkClientTls(tracing.tlsSettings, place.in("tlsSettings"));
+  if (tracing.tlsSettings !== undefined) checkClientTls(tracing.tlsSettings, "", place.in("tlsSettings"));
   const { tracer } = tracing;
   switch (tracer.case) {
     case "lightstep":

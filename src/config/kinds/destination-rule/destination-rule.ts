@@ -29,13 +29,13 @@ export const destinationRule = istioKind({
 
 function checkDestinationRule(spec: DestinationRule, place: Place, object: ConfigObject<DestinationRule>): void {
   place.in("host").check("field.host", wildcardDomainFault(spec.host));
-  if (spec.trafficPolicy !== undefined) checkTrafficPolicy(spec.trafficPolicy, place.in("trafficPolicy"));
-  checkSubsets(spec, place.in("subsets"));
+  if (spec.trafficPolicy !== undefined) checkTrafficPolicy(spec.trafficPolicy, object.namespace, place.in("trafficPolicy"));
+  checkSubsets(spec, object.namespace, place.in("subsets"));
   checkExportTo(spec.exportTo, { namespace: object.namespace, isSelected: spec.workloadSelector !== undefined }, place.in("exportTo"));
   if (spec.workloadSelector !== undefined) checkSelectorLabels(spec.workloadSelector.matchLabels, place.in("workloadSelector"));
 }
 
-function checkSubsets(spec: DestinationRule, place: Place): void {
+function checkSubsets(spec: DestinationRule, namespace: string, place: Place): void {
   const names = new Set<string>();
   for (const [index, subset] of spec.subsets.entries()) {
     const at = place.in(index);
@@ -44,6 +44,6 @@ function checkSubsets(spec: DestinationRule, place: Place): void {
     if (names.has(subset.name)) at.in("name").fault("field.duplicate", `another subset is named ${quote(subset.name)}`);
     names.add(subset.name);
     checkLabels(subset.labels, at.in("labels"));
-    if (subset.trafficPolicy !== undefined) checkTrafficPolicy(subset.trafficPolicy, at.in("trafficPolicy"));
+    if (subset.trafficPolicy !== undefined) checkTrafficPolicy(subset.trafficPolicy, namespace, at.in("trafficPolicy"));
   }
 }
