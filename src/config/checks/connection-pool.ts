@@ -21,7 +21,10 @@ function checkTcp(tcp: ConnectionPoolSettings_TCPSettings, place: Place): void {
     const value = tcp[name];
     if (value !== undefined) place.in(name).check("field.range", durationFault(value));
   }
-  if (tcp.idleTimeout !== undefined && millisOf(tcp.idleTimeout) < 0) place.in("idleTimeout").fault("field.range", "must not be negative");
+  // Zero switches it off; Istio takes less than a millisecond for that, too.
+  const idle = tcp.idleTimeout;
+  const isOff = idle !== undefined && millisOf(idle) >= 0 && millisOf(idle) < 1;
+  if (idle !== undefined && !isOff) place.in("idleTimeout").check("field.range", durationFault(idle));
   for (const name of ["time", "interval"] as const) {
     const value = tcp.tcpKeepalive?.[name];
     if (value !== undefined) place.in("tcpKeepalive", name).check("field.range", durationFault(value) ?? secondsFault(value));

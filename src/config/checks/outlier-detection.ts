@@ -15,5 +15,8 @@ export function checkOutlierDetection(outlier: OutlierDetection, place: Place): 
   if (!outlier.splitExternalLocalOriginErrors && (outlier.consecutiveLocalOriginFailures ?? 0) > 0) {
     place.in("consecutiveLocalOriginFailures").fault("field.conflict", "needs splitExternalLocalOriginErrors");
   }
+  for (const [index, status] of outlier.outlierDetectionHttpErrorCodes.entries())
+    if (status < 100 || status > 599)
+      place.in("outlierDetectionHttpErrorCodes", index).fault("field.range", `${status} is not an HTTP status from 100 to 599`);
   for (const name of ["maxEjectionPercent", "minHealthPercent"] as const) place.in(name).check("field.range", percentFault(outlier[name]));
 }

@@ -9,6 +9,7 @@ const server = (more: object): object => ({
   servers: [{ port: { number: 443, name: "https", protocol: "HTTPS" }, hosts: ["a.example"], ...more }],
 });
 const http = { number: 80, name: "http", protocol: "HTTP" };
+const pool = (tcp: object): object => ({ host: "a", trafficPolicy: { connectionPool: { tcp } } });
 const roots = (credentialName: string): object => ({ host: "a", trafficPolicy: { tls: { mode: "SIMPLE", credentialName } } });
 
 const TABLE: Readonly<Record<string, readonly Row[]>> = {
@@ -66,6 +67,15 @@ const TABLE: Readonly<Record<string, readonly Row[]>> = {
         ],
       },
       ["error spec.subsets[0].trafficPolicy.portLevelSettings[0].tls.credentialName"],
+    ],
+    ["counts idle time in milliseconds", pool({ idleTimeout: "1.0000001s" }), ["error spec.trafficPolicy.connectionPool.tcp.idleTimeout"]],
+    ["does not count it backwards", pool({ idleTimeout: "-0.5ms" }), ["error spec.trafficPolicy.connectionPool.tcp.idleTimeout"]],
+    ["switches it off", pool({ idleTimeout: "0s" })],
+    ["switches it off with less than a millisecond", pool({ idleTimeout: "0.5ms" })],
+    [
+      "ejects by statuses",
+      { host: "a", trafficPolicy: { outlierDetection: { outlierDetectionHttpErrorCodes: [99, 100, 599, 600] } } },
+      [0, 3].map((at) => `error spec.trafficPolicy.outlierDetection.outlierDetectionHttpErrorCodes[${at}]`),
     ],
   ],
 };
