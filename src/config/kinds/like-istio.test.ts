@@ -11,6 +11,7 @@ const server = (more: object): object => ({
 const http = { number: 80, name: "http", protocol: "HTTP" };
 const pool = (tcp: object): object => ({ host: "a", trafficPolicy: { connectionPool: { tcp } } });
 const roots = (credentialName: string): object => ({ host: "a", trafficPolicy: { tls: { mode: "SIMPLE", credentialName } } });
+const wild = (...hosts: readonly string[]): object => ({ hosts, resolution: "DYNAMIC_DNS", ports: [http] });
 
 const TABLE: Readonly<Record<string, readonly Row[]>> = {
   "networking.istio.io/v1 Gateway": [
@@ -77,6 +78,10 @@ const TABLE: Readonly<Record<string, readonly Row[]>> = {
       { host: "a", trafficPolicy: { outlierDetection: { outlierDetectionHttpErrorCodes: [99, 100, 599, 600] } } },
       [0, 3].map((at) => `error spec.trafficPolicy.outlierDetection.outlierDetectionHttpErrorCodes[${at}]`),
     ],
+  ],
+  "networking.istio.io/v1 ServiceEntry": [
+    ["has wildcards only, to be looked up as requests come", wild("*.a.example", "b.example"), ["error spec.hosts[1]"]],
+    ["has several of them", wild("*.a.example", "*.b.example")],
   ],
 };
 

@@ -88,6 +88,9 @@ const NAMING_HOSTS: ReadonlySet<Protocol> = new Set(["HTTP", "HTTP2", "GRPC", "T
 function checkDynamicDns(spec: ServiceEntry, object: ConfigObject, place: Place): void {
   if (!spec.hosts.some((host) => host.startsWith("*.")))
     place.in("hosts").fault("field.required", "resolution DYNAMIC_DNS is for wildcard hosts");
+  else
+    for (const [index, host] of spec.hosts.entries())
+      if (!host.startsWith("*")) place.in("hosts", index).fault("field.conflict", "resolution DYNAMIC_DNS is for wildcard hosts only");
   if (spec.addresses.length > 0) place.in("addresses").fault("field.conflict", "resolution DYNAMIC_DNS takes no addresses");
   if (spec.endpoints.length > 0) place.in("endpoints").fault("field.conflict", "resolution DYNAMIC_DNS takes no endpoints");
   if (spec.location === Location.MESH_INTERNAL && Object.hasOwn(object.labels, USE_WAYPOINT)) {
