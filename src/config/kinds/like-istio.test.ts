@@ -11,6 +11,10 @@ const server = (more: object): object => ({
 const http = { number: 80, name: "http", protocol: "HTTP" };
 const pool = (tcp: object): object => ({ host: "a", trafficPolicy: { connectionPool: { tcp } } });
 const roots = (credentialName: string): object => ({ host: "a", trafficPolicy: { tls: { mode: "SIMPLE", credentialName } } });
+const patch = (applyTo: string, match: object): object => ({ configPatches: [{ applyTo, match, patch: { operation: "REMOVE" } }] });
+const inner = {
+  listener: { filterChain: { filter: { name: "envoy.filters.network.http_connection_manager", subFilter: { name: "x" } } } },
+};
 const wild = (...hosts: readonly string[]): object => ({ hosts, resolution: "DYNAMIC_DNS", ports: [http] });
 
 const TABLE: Readonly<Record<string, readonly Row[]>> = {
@@ -82,6 +86,18 @@ const TABLE: Readonly<Record<string, readonly Row[]>> = {
   "networking.istio.io/v1 ServiceEntry": [
     ["has wildcards only, to be looked up as requests come", wild("*.a.example", "b.example"), ["error spec.hosts[1]"]],
     ["has several of them", wild("*.a.example", "*.b.example")],
+  ],
+  "networking.istio.io/v1alpha3 EnvoyFilter": [
+    ["finds HTTP filters for HTTP filters", patch("HTTP_FILTER", inner)],
+    [
+      "finds HTTP filters for nothing else",
+      patch("NETWORK_FILTER", inner),
+      ["error spec.configPatches[0].match.listener.filterChain.filter.subFilter"],
+    ],
+    ["may match what is not looked at", patch("EXTENSION_CONFIG", { listener: {} }), ["warning spec.configPatches[0].match.listener"]],
+    ["may match it for a bootstrap", patch("BOOTSTRAP", { cluster: {} }), ["warning spec.configPatches[0].match.cluster"]],
+    ["may match it for listener filters", patch("LISTENER_FILTER", { cluster: {} }), ["warning spec.configPatches[0].match.cluster"]],
+    ["matches clusters for clusters only", patch("CLUSTER", { listener: {} }), ["error spec.configPatches[0].match.listener"]],
   ],
 };
 

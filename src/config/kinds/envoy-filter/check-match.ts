@@ -30,12 +30,16 @@ export function checkMatch(match: ObjectMatch, applyTo: ApplyTo, place: Place): 
   if (isWaypoint !== (objects.case === "waypoint"))
     place.in(objects.case).fault("field.conflict", "context WAYPOINT and a waypoint match belong together");
   else if (!isWaypoint && objects.case !== wantedMatch(applyTo))
-    place.in(objects.case).fault("field.conflict", `applyTo ${ApplyTo[applyTo]} takes no ${objects.case} match`);
+    place.in(objects.case).fault(misses(applyTo), `applyTo ${ApplyTo[applyTo]} takes no ${objects.case} match`);
   else if (objects.case === "listener" && objects.value.filterChain?.filter !== undefined)
     checkFilter(objects.value.filterChain.filter, applyTo, place.in("listener", "filterChain", "filter"));
   else if (objects.case === "waypoint" && objects.value.portNumber !== 0)
     place.in("waypoint", "portNumber").check("field.port", portFault(objects.value.portNumber));
 }
+
+/** Istio takes any match beside what is no part of a listener's chains, of routes or of clusters, and does not look at it. */
+const misses = (applyTo: ApplyTo): "field.conflict" | "field.ineffective" =>
+  applyTo === ApplyTo.LISTENER_FILTER || wantedMatch(applyTo) === undefined ? "field.ineffective" : "field.conflict";
 
 function wantedMatch(applyTo: ApplyTo): ObjectMatch["objectTypes"]["case"] {
   if (LISTENER_PARTS.has(applyTo)) return "listener";
@@ -60,7 +64,7 @@ function checkFilter(filter: FilterMatch, applyTo: ApplyTo, place: Place): void 
   warnDeprecated(filter.name, place.in("name"));
   if (filter.subFilter === undefined) return;
   const at = place.in("subFilter");
-  if (applyTo !== ApplyTo.HTTP_FILTER) at.fault("field.ineffective", `applyTo ${ApplyTo[applyTo]} does not look at HTTP filters`);
+  if (applyTo !== ApplyTo.HTTP_FILTER) at.fault(misses(applyTo), `applyTo ${ApplyTo[applyTo]} does not look at HTTP filters`);
   if (filter.name !== CONNECTION_MANAGER && filter.name !== "envoy.http_connection_manager")
     at.fault("field.conflict", `only ${CONNECTION_MANAGER} has filters inside`);
   if (filter.subFilter.name === "") at.in("name").fault("field.required", "must be set");
