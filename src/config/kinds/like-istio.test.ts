@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { formatPath } from "../problem.ts";
 import { readObject } from "../read-object.ts";
 
-/** A spec that is right, or what is said about it: `level path` each. Each decides as Istio's webhook does. */
+/** A spec that is right, or what is said about it: `level path` each. Each decides as Istio's webhook does, where `docs/from-istio.md` says nothing else. */
 type Row = readonly [about: string, spec: object, said?: readonly string[]];
 
 const server = (more: object): object => ({
@@ -98,6 +98,15 @@ const TABLE: Readonly<Record<string, readonly Row[]>> = {
     ["may match it for a bootstrap", patch("BOOTSTRAP", { cluster: {} }), ["warning spec.configPatches[0].match.cluster"]],
     ["may match it for listener filters", patch("LISTENER_FILTER", { cluster: {} }), ["warning spec.configPatches[0].match.cluster"]],
     ["matches clusters for clusters only", patch("CLUSTER", { listener: {} }), ["error spec.configPatches[0].match.listener"]],
+  ],
+  "extensions.istio.io/v1alpha1 WasmPlugin": [
+    ["names a module without a scheme", { url: "a.example/module:tag" }],
+    ["names one of a registry with a port", { url: "a.example:5000/module" }],
+    ["names no other scheme than it can be fetched by", { url: "unix:module" }, ["error spec.url"]],
+    ["has no port that is nothing", { url: "unix:" }, ["error spec.url"]],
+    ["has ports that are numbers", { url: "127.0.0.1:http" }, ["error spec.url"]],
+    ["has no brackets in a host", { url: "a[b]" }, ["error spec.url"]],
+    ["has no control characters", { url: "a\u0001b" }, ["error spec.url"]],
   ],
 };
 

@@ -7,7 +7,7 @@ import type { SchemaRules } from "../../parse/schema-rules.ts";
 
 const SCHEMES: ReadonlySet<string> = new Set(["", "http", "https", "file", "oci"]);
 /** A path, or a host with or without a port. */
-const UNSCHEMED = /^(?:\/|[^\s^|{}\\`:/?#]+(?::\w*)?(?:[/?#@]|$))/;
+const UNSCHEMED = /^(?:\/|[^\s^|{}[\]\\`:/?#]+(?::\d+)?(?:[/?#@]|$))/;
 const SHA256 = /^[a-f0-9]{64}$/;
 const LONGEST_NAME = 256;
 const LONGEST_SECRET = 253;
@@ -44,7 +44,7 @@ export function checkPorts(matches: readonly { readonly ports: readonly { readon
 
 function urlFault(url: string): string | undefined {
   if (url === "") return "must be set";
-  if (/\s|%(?![0-9A-Fa-f]{2})/.test(url)) return `${quote(url)} is not a URL`;
+  if (/[\s\p{Cc}]|%(?![0-9A-Fa-f]{2})/u.test(url)) return `${quote(url)} is not a URL`;
   const scheme = /^([a-zA-Z][-+.a-zA-Z0-9]*):\/\//.exec(url)?.[1] ?? "";
   if (scheme === "" && !UNSCHEMED.test(url)) return `${quote(url)} is neither a URL nor an image such as registry.example/module:tag`;
   return SCHEMES.has(scheme.toLowerCase()) ? undefined : `${quote(url)} must be an http, https, file or oci URL`;
