@@ -2,6 +2,7 @@ import { quote } from "../../base/quote.ts";
 import { headerFormatFault, headerSignFault } from "../../model/format-operators.ts";
 
 const TOKEN = /^[-!#$%&'*+.^_`|~A-Za-z0-9]+$/;
+const PSEUDO: ReadonlySet<string> = new Set([":method", ":scheme", ":authority", ":path", ":status"]);
 const STRICT = /^[-_A-Za-z0-9]+$/;
 const JWT_CLAIM = /^@request\.auth\.claims(?:\..+|\[.+\])$/;
 /** Control characters other than the tab. */
@@ -16,10 +17,10 @@ const isAuthority = (name: string): boolean => name.toLowerCase() === ":authorit
 /** Whether a key of a header match means a claim of the verified token instead of a header. */
 export const isJwtClaim = (name: string): boolean => JWT_CLAIM.test(name);
 
-/** Names of headers to match, copy or allow: an HTTP token, or a pseudo header such as `:authority`. */
+/** Names of headers to allow or expose: an HTTP token. */
 export function headerNameFault(name: string): string | undefined {
   if (name === "") return EMPTY;
-  return TOKEN.test(name.startsWith(":") ? name.slice(1) : name) ? undefined : `${quote(name)} is not a header name`;
+  return TOKEN.test(name) ? undefined : `${quote(name)} is not a header name`;
 }
 
 /** Texts that become part of a header, or of one that is looked for: Envoy takes all but those that would end a line. */
@@ -31,8 +32,9 @@ export function lineFault(text: string): string | undefined {
 /** Names of headers that are only looked for: Istio takes any text. */
 export const soughtHeaderFault = (name: string): string | undefined => (name === "" ? EMPTY : lineFault(name));
 
-/** Keys of header matches in a VirtualService: a header, or `@request.auth.claims.…` for a claim of the token. */
-export const headerOrClaimFault = (name: string): string | undefined => (isJwtClaim(name) ? undefined : headerNameFault(name));
+/** Keys of header matches in a VirtualService: a header, one of HTTP's pseudo headers, or `@request.auth.claims.…` for a claim of the token. */
+export const headerOrClaimFault = (name: string): string | undefined =>
+  isJwtClaim(name) || PSEUDO.has(name) ? undefined : headerNameFault(name);
 
 /** Names of headers we make up ourselves: plain letters, digits, dashes and underscores. */
 export function strictHeaderNameFault(name: string): string | undefined {
