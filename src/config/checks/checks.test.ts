@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { celFault } from "../../model/cel-syntax.ts";
 import { logFormatFault } from "../../model/format-operators.ts";
 import { splitHostPort, subnetFault, unixPathFault } from "./address.ts";
+import { checkExportTo } from "./export-to.ts";
 import {
   headerChangeFault,
   headerNameFault,
@@ -201,4 +202,18 @@ it("a place puts its path together when something is wrong", () => {
   place.in("a").check("field.invalid", undefined);
   place.in("a").check("field.invalid", "wrong");
   expect(found).toEqual([["field.invalid", ["spec", "http", 0, "a"], "wrong"]]);
+});
+
+it("an object without a namespace is not exported to its own", () => {
+  const found: unknown[] = [];
+  const judge = (...entries: readonly string[]): void =>
+    checkExportTo(
+      entries,
+      { namespace: "" },
+      placeOf((code, path) => found.push([code, ...path]), []),
+    );
+  judge("*");
+  judge("shop");
+  judge(".");
+  expect(found).toEqual([["field.invalid", 0]]);
 });

@@ -20,8 +20,7 @@ export function checkExportTo(exportTo: readonly string[], scope: ExportScope, p
     if (seen.has(namespace)) at.fault("field.duplicate", `${quote(entry)} is listed twice`);
     seen.add(namespace);
     if (entry === "~" && scope.isServiceEntry === true) continue;
-    if (entry !== "." && entry !== "*" && !isDnsLabel(entry))
-      at.fault("field.invalid", `${quote(entry)} is neither ".", "*" nor a namespace`);
+    if (namespace !== "*" && !isDnsLabel(namespace)) at.fault("field.invalid", `${quote(entry)} is neither ".", "*" nor a namespace`);
   }
   if (seen.has("*") && seen.size > 1) place.fault("field.conflict", '"*" exports to every namespace; no other may be listed beside it');
   if (seen.has("~") && scope.isServiceEntry === true && seen.size > 1)

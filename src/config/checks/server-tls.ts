@@ -10,6 +10,9 @@ import type { Place } from "./place.ts";
 /** Envoy serves one certificate per kind of key. */
 const MOST_CERTIFICATES = 2;
 
+/** Beside the certificates of the mesh, Istio lets these be and does not look at them. */
+const FOR_CLIENTS: ReadonlySet<string> = new Set(["caCrl", "caCertCredentialName"]);
+
 /** TLS of a Gateway's server or of a Sidecar's ingress listener. */
 export function checkServerTls(tls: ServerTLSSettings, place: Place): void {
   checkCipherSuites(tls.cipherSuites, place.in("cipherSuites"));
@@ -28,7 +31,10 @@ export function checkServerTls(tls: ServerTLSSettings, place: Place): void {
         place.in("caCrl").fault("field.conflict", "the revocation list belongs into the credential");
       return;
     case Mode.ISTIO_MUTUAL:
-      for (const name of certificateFields(tls)) place.in(name).fault("field.conflict", "ISTIO_MUTUAL uses the certificates of the mesh");
+      for (const name of certificateFields(tls))
+        place
+          .in(name)
+          .fault(FOR_CLIENTS.has(name) ? "field.ineffective" : "field.conflict", "ISTIO_MUTUAL uses the certificates of the mesh");
       return;
     default:
       checkCertificates(tls, place);

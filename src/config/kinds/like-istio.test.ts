@@ -11,6 +11,7 @@ const server = (more: object): object => ({
 const http = { number: 80, name: "http", protocol: "HTTP" };
 const pool = (tcp: object): object => ({ host: "a", trafficPolicy: { connectionPool: { tcp } } });
 const roots = (credentialName: string): object => ({ host: "a", trafficPolicy: { tls: { mode: "SIMPLE", credentialName } } });
+const to = (host: string): object => ({ destination: { host } });
 const patch = (applyTo: string, match: object): object => ({ configPatches: [{ applyTo, match, patch: { operation: "REMOVE" } }] });
 const inner = {
   listener: { filterChain: { filter: { name: "envoy.filters.network.http_connection_manager", subFilter: { name: "x" } } } },
@@ -34,6 +35,11 @@ const TABLE: Readonly<Record<string, readonly Row[]>> = {
       "takes no files where it speaks plain text",
       server({ port: http, tls: { httpsRedirect: true, privateKey: "/k" } }),
       ["warning spec.servers[0].tls", "error spec.servers[0].tls"],
+    ],
+    [
+      "may have a revocation list it does not use beside the certificates of the mesh",
+      server({ tls: { mode: "ISTIO_MUTUAL", caCrl: "/crl", credentialName: "a" } }),
+      ["warning spec.servers[0].tls.caCrl", "error spec.servers[0].tls.credentialName"],
     ],
     ["redirects plain text", server({ port: http, tls: { httpsRedirect: true } })],
     [
@@ -82,6 +88,10 @@ const TABLE: Readonly<Record<string, readonly Row[]>> = {
       { host: "a", trafficPolicy: { outlierDetection: { outlierDetectionHttpErrorCodes: [99, 100, 599, 600] } } },
       [0, 3].map((at) => `error spec.trafficPolicy.outlierDetection.outlierDetectionHttpErrorCodes[${at}]`),
     ],
+  ],
+  "networking.istio.io/v1 VirtualService": [
+    ["sends something to somebody", { hosts: ["a"], tcp: [{ route: [to("b"), to("c")] }] }, ["error spec.tcp[0].route"]],
+    ["may send nothing to some", { hosts: ["a"], tcp: [{ route: [to("b"), { ...to("c"), weight: 1 }] }] }],
   ],
   "networking.istio.io/v1 ServiceEntry": [
     ["has wildcards only, to be looked up as requests come", wild("*.a.example", "b.example"), ["error spec.hosts[1]"]],

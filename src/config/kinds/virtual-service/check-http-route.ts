@@ -93,7 +93,7 @@ function checkHttpDestinations(destinations: readonly HTTPRouteDestination[], ga
   for (const [index, one] of destinations.entries()) if (one.headers !== undefined) checkHeaders(one.headers, place.in(index, "headers"));
 }
 
-/** Weighted destinations of any route. A single one needs no weight; Gateway API allows that nobody gets anything. */
+/** Weighted destinations of any route. A single one needs no weight; those made from Gateway API may stand for backends that are not there. */
 export function checkDestinations(
   destinations: readonly (HTTPRouteDestination | RouteDestination)[],
   gatewayApi: boolean,
@@ -102,11 +102,11 @@ export function checkDestinations(
   let total = 0;
   for (const [index, one] of destinations.entries()) {
     if (one.destination === undefined) place.in(index, "destination").fault("field.required", "must be set");
-    else if (!gatewayApi || one.destination.host !== "") checkDestination(one.destination, place.in(index, "destination"));
+    else if (!gatewayApi) checkDestination(one.destination, place.in(index, "destination"));
     if (one.weight < 0) place.in(index, "weight").fault("field.range", "must not be negative");
     total += one.weight;
   }
-  if (destinations.length > 1 && total === 0 && !gatewayApi) place.fault("field.invalid", "the weights add up to 0");
+  if (destinations.length > 1 && total === 0) place.fault("field.invalid", "the weights add up to 0");
   if (total > LARGEST_TOTAL) place.fault("field.range", `the weights add up to ${total}; Envoy takes at most ${LARGEST_TOTAL}`);
 }
 
