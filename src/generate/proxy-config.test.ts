@@ -19,6 +19,16 @@ describe("PROXY_CONFIG of a node", () => {
     expect(proxyConfigOf(create(MeshConfigSchema, { defaultConfig: { proxyAdminPort: 7 } }), text)?.proxyAdminPort).toBe(7);
   });
 
+  it("is read as users write it, and a field that is wrong costs none of the others", () => {
+    const written = { drainDuration: "1m30s", terminationDrainDuration: "100ms", concurrency: "2", statusPort: "x", nobody: 1 };
+    for (const isOverMesh of [false, true]) {
+      const config = proxyConfigOf(mesh, proxyConfigText(written, isOverMesh));
+      expect(config?.drainDuration?.seconds).toBe(90n);
+      expect(config?.terminationDrainDuration?.nanos).toBe(100_000_000);
+      expect(config?.concurrency).toBe(2);
+    }
+  });
+
   it("is shared by those who say nothing that matters", () => {
     expect(narrowedProxyConfig(proxyConfigText({ statusPort: 1 }, true), ["concurrency"])).toBe("");
     expect(narrowedProxyConfig(proxyConfigText({ statusPort: 1 }, false), ["concurrency"])).toBe("{}");

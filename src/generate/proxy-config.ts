@@ -1,6 +1,7 @@
-import { fromJson, type JsonObject, type JsonValue } from "@bufbuild/protobuf";
+import type { JsonObject, JsonValue } from "@bufbuild/protobuf";
 import { withProxyDefaults } from "../config/mesh/defaults.ts";
 import { canonicalKeys } from "../config/mesh/merge-layers.ts";
+import { readMessage } from "../config/parse/read-message.ts";
 import type { MeshConfig } from "../gen/istio/mesh/v1alpha1/mesh_config_pb.js";
 import { type ProxyConfig, ProxyConfigSchema } from "../gen/istio/mesh/v1alpha1/proxy_config_pb.js";
 
@@ -19,9 +20,11 @@ export function proxyConfigOf(mesh: MeshConfig | undefined, json: string): Proxy
   if (json === "") return mesh?.defaultConfig;
   try {
     const parsed = JSON.parse(json) as JsonValue;
-    if (!isObject(parsed) || parsed[OVER_MESH] !== true) return fromJson(ProxyConfigSchema, parsed, { ignoreUnknownFields: true });
-    const { [OVER_MESH]: _mark, ...own } = parsed;
-    const message = fromJson(ProxyConfigSchema, own, { ignoreUnknownFields: true });
+    if (!isObject(parsed)) return mesh?.defaultConfig;
+    const { [OVER_MESH]: mark, ...own } = parsed;
+    // Users write it: durations as Go has them, and a field that is wrong costs none of the others.
+    const message = readMessage(ProxyConfigSchema, own, { report: () => {}, path: [], unknownField: "ignore" });
+    if (mark !== true) return message;
     return withProxyDefaults(mesh?.defaultConfig, { message, json: canonicalKeys(own, ProxyConfigSchema) });
   } catch {
     return mesh?.defaultConfig;
