@@ -81,8 +81,7 @@ export function bootstrapInput(config: ProxyConfig | undefined, metadata: JsonOb
     .split(",")
     .filter((address) => address !== "");
   const annotations = object(metadata.ANNOTATIONS);
-  const flush = parseGoDuration(text(annotations["sidecar.istio.io/statsFlushInterval"]));
-  const flushMs = flush && msOfDuration(flush);
+  const flushMs = flushMsOf(text(annotations["sidecar.istio.io/statsFlushInterval"]));
   return {
     adminPort: port(metadata.ADMIN_PORT) ?? portOr(config?.proxyAdminPort, 15_000),
     statusPort: port(metadata.STATUS_PORT) ?? portOr(config?.statusPort, 15_020),
@@ -175,6 +174,13 @@ function nameRule({ case: kind, value }: ProxyConfig["clusterName"]): {
 /** Longer than any sensible time between two looks at metrics: what was counted last has been seen before it goes. */
 const DEFAULT_EVICTION_MS = 600_000;
 const ENVOYS_FLUSH_MS = 5_000;
+
+/** Envoy does not start with a time between two flushes below a millisecond, nor with five minutes: then its own holds. */
+function flushMsOf(asked: string): number | undefined {
+  const given = parseGoDuration(asked);
+  const ms = given === undefined ? 0 : msOfDuration(given);
+  return ms >= 1 && ms < 300_000 ? ms : undefined;
+}
 
 /** Where somebody adds up what is dropped (an agent, which counts for ever). Envoy demands a multiple of the time between two flushes. */
 function evictionMs(asked: string, standardMetrics: boolean, flushMs: number = ENVOYS_FLUSH_MS): number | undefined {

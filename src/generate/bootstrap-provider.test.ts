@@ -8,6 +8,7 @@ import { DatadogConfigSchema } from "../gen/envoy/config/trace/v3/datadog_pb.js"
 import { UpstreamTlsContextSchema } from "../gen/envoy/extensions/transport_sockets/tls/v3/tls_pb.js";
 import type { ResourceSet } from "../wire/encoded.ts";
 import { BOOTSTRAP_TYPE } from "../wire/type-urls.ts";
+import { builtInBootstrap } from "./bootstrap-built-in.ts";
 
 const header = (defaultConfig: string): string => `
 mesh: {defaultConfig: ${defaultConfig}}
@@ -34,6 +35,15 @@ function bootstrapIn(set: ResourceSet | undefined): Bootstrap {
 
 const tagsOf = (set: ResourceSet | undefined): readonly string[] =>
   bootstrapIn(set).statsConfig?.statsTags.map(({ tagName }) => tagName) ?? [];
+
+it("a bootstrap has a time between two flushes that Envoy takes, whatever a pod asks for", () => {
+  const flushOf = (asked: string): unknown => {
+    const annotations = { "sidecar.istio.io/statsFlushInterval": asked, "sidecar.istio.io/statsEvictionInterval": "1m" };
+    const { statsFlushInterval, statsEvictionInterval } = fromBinary(BootstrapSchema, builtInBootstrap({ ANNOTATIONS: annotations }));
+    return [statsFlushInterval?.seconds, statsEvictionInterval?.seconds];
+  };
+  expect(["10s", "0s", "-1s", "1ns", "5m", "x"].map(flushOf)).toEqual([[10n, 60n], ...Array.from({ length: 5 }, () => [undefined, 60n])]);
+});
 
 describe("bootstraps over xDS", () => {
   it("are shared by proxies that agree on what they are made from", () => {
