@@ -89,6 +89,7 @@ const TABLE: Readonly<Record<string, readonly Row[]>> = {
       [0, 3].map((at) => `error spec.trafficPolicy.outlierDetection.outlierDetectionHttpErrorCodes[${at}]`),
     ],
   ],
+  "networking.istio.io/v1 WorkloadGroup": [["may be asked by gRPC how it is", { template: {}, probe: { grpc: { port: 1 } } }]],
   "networking.istio.io/v1 VirtualService": [
     ["sends something to somebody", { hosts: ["a"], tcp: [{ route: [to("b"), to("c")] }] }, ["error spec.tcp[0].route"]],
     ["may send nothing to some", { hosts: ["a"], tcp: [{ route: [to("b"), { ...to("c"), weight: 1 }] }] }],
