@@ -76,7 +76,8 @@ function outboundCluster({ ctx, mesh, assignments, plan: planned }: Site, target
   // Who keeps the address that a client chose needs no endpoints.
   if (inline?.localities.length === 0 && discovery !== "originalDst") return undefined;
   const sniff = !key.traits.router && ctx.settings.sniffOutbound;
-  const version = httpVersionOf({ protocol: port.protocol, pool: policy.connectionPool, mesh, sniff });
+  const preserveHeaderCase = keepsSpelling(target);
+  const version = httpVersionOf({ protocol: port.protocol, pool: policy.connectionPool, mesh, sniff, preserveHeaderCase });
   const query = {
     ...tlsQuery({ ctx, target, policy, mesh, assignments }),
     cluster,
@@ -93,7 +94,7 @@ function outboundCluster({ ctx, mesh, assignments, plan: planned }: Site, target
       mesh,
       version,
       tls,
-      preserveHeaderCase: key.traits.preserveHeaderCase && mayHearHttp1(port),
+      preserveHeaderCase,
     }),
     ...statNameOf(mesh, target),
     loadBalancer: {
@@ -119,13 +120,14 @@ function namedCluster(ctx: GenerateContext, target: Target): ClusterInput {
   const name = outboundClusterName(cluster);
   const mesh = meshOf(ctx);
   const policy = withMeshDefaults(mesh, portPolicy(key.rule?.spec, port.number, undefined));
-  const version = httpVersionOf({ protocol: port.protocol, pool: policy.connectionPool, mesh, sniff: false });
+  const preserveHeaderCase = keepsSpelling(target);
+  const version = httpVersionOf({ protocol: port.protocol, pool: policy.connectionPool, mesh, sniff: false, preserveHeaderCase });
   const query = tlsQuery({ ctx, target, policy, mesh, assignments: assignmentsOf(ctx) });
   const tls = clientTls({ ...query, cluster, addressless: false, byName: true, http2: version === "http2" });
   return {
     name,
     discovery: byName(serviceDnsCache(service.host, key.traits.family), tls),
-    ...policyFields({ policy, mesh, version, tls, preserveHeaderCase: key.traits.preserveHeaderCase && mayHearHttp1(port) }),
+    ...policyFields({ policy, mesh, version, tls, preserveHeaderCase }),
     ...statNameOf(mesh, target),
     loadBalancer: { algorithm: { kind: "clusterProvided" }, panicThreshold: undefined, localities: undefined },
     bind: [],
@@ -155,6 +157,8 @@ function localitiesOf(rules: LocalityRules | undefined): ClusterInput["loadBalan
 
 /** A port that declares nothing may speak it: sidecars find out, and gateways send it requests. */
 const mayHearHttp1 = ({ protocol }: ServicePort): boolean => (isHttp(protocol) && !isHttp2(protocol)) || protocol === "Auto";
+
+const keepsSpelling = ({ key, port }: Target): boolean => key.traits.preserveHeaderCase && mayHearHttp1(port);
 
 function statNameOf(mesh: MeshConfig, { service, port, subset }: Target): Pick<ClusterInput, "statName"> {
   const pattern = mesh.outboundClusterStatName;

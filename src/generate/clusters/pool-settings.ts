@@ -46,17 +46,23 @@ export interface HttpVersionQuery {
   readonly mesh: MeshConfig;
   /** Ports without a declared protocol are sniffed: they speak upstream what the client speaks. */
   readonly sniff: boolean;
+  /** HTTP/1 may be spoken to the destination, and the spelling of headers matters: HTTP/2 would not keep it. */
+  readonly preserveHeaderCase: boolean;
 }
 
 /**
  * HTTP version spoken to a destination, undefined where nothing but TCP is. A DestinationRule that asks for an upgrade gets it on any
- * port that is not sniffed; the mesh-wide policy upgrades declared HTTP ports only, because others may carry something else.
+ * port that is not sniffed; the mesh-wide policy upgrades declared HTTP ports only, because others may carry something else. Neither
+ * upgrades where the spelling of headers is to be kept, as in Istio.
  */
-export function httpVersionOf({ protocol, pool, mesh, sniff }: HttpVersionQuery): HttpProtocolInput["version"] | undefined {
+export function httpVersionOf(query: HttpVersionQuery): HttpProtocolInput["version"] | undefined {
+  const { protocol, pool, mesh, sniff, preserveHeaderCase } = query;
   if (pool?.http?.useClientProtocol === true) return "downstream";
   const own = pool?.http?.h2UpgradePolicy;
   if (protocol === "Auto" && sniff) return "downstream";
-  if (own === H2Upgrade.UPGRADE || isHttp2(protocol)) return "http2";
+  if (isHttp2(protocol)) return "http2";
+  if (preserveHeaderCase) return undefined;
+  if (own === H2Upgrade.UPGRADE) return "http2";
   if (!isHttp(protocol) || own === H2Upgrade.DO_NOT_UPGRADE) return undefined;
   return mesh.h2UpgradePolicy === MeshConfig_H2UpgradePolicy.UPGRADE ? "http2" : undefined;
 }
