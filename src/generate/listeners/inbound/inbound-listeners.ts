@@ -48,7 +48,7 @@ function virtualInbound(parts: InboundParts): ListenerInput {
   const { mesh, settings, families } = parts;
   const port = mesh.proxyInboundListenPort || INBOUND_PORT;
   const redirected = parts.ports.filter((one) => !one.bindToPort && one.port !== port);
-  const undeclared = parts.modes.ports.filter(({ port: number }) => !redirected.some((one) => one.port === number));
+  const undeclared = parts.modes.ports.filter(({ port: number }) => !parts.ports.some((one) => one.port === number));
   const chains = withoutOverlaps([
     blackHole(port),
     ...inboundChains(passthrough(parts, undefined, parts.modes.mode)),
