@@ -2,10 +2,13 @@ import { chmod, mkdir, writeFile } from "node:fs/promises";
 import { createServer } from "node:http2";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
+import { createServer as createTlsServer } from "node:tls";
 import { expect, it, onTestFinished } from "vitest";
 import { tempDir } from "../../test/support/cleanup.ts";
 import { freePort } from "../../test/support/ports.ts";
 import { systemClock } from "../base/clock.ts";
+import { makeCa } from "../ca/ca-fixture.ts";
+import { privateKeyPem } from "../pki/keys.ts";
 import { callHeaders } from "./call-headers.ts";
 import { createDialer } from "./dialer.ts";
 
@@ -63,6 +66,24 @@ it("says in words of its own that what is there does not speak TLS", async () =>
   const targets = [{ host: "127.0.0.1", port, tls: true, serverName: "istiod" }];
   const dialer = createDialer({ baseDir, targets, namedRoots: "SYSTEM", clusterId: "", credentials, clock: systemClock });
   await expect(dialer.dial()).rejects.toThrow(/^127\.0\.0\.1:\d+ does not answer: what is there does not speak TLS$/);
+});
+
+it("speaks of clocks, not of roots, where the control plane's certificate has ended", async () => {
+  const now = systemClock.now();
+  const { certificate, keys } = await makeCa("istiod", { notBefore: now - 7_200_000, notAfter: now - 3_600_000 });
+  const server = createTlsServer({ cert: certificate.pem, key: privateKeyPem(keys.privateKey) });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  onTestFinished(() => void server.close());
+  const { port } = server.address() as AddressInfo;
+  const baseDir = await tempDir();
+  await mkdir(join(baseDir, "var/run/secrets/tokens"), { recursive: true });
+  await writeFile(join(baseDir, "var/run/secrets/tokens/istio-token"), "a.b.c");
+  await writeFile(join(baseDir, "root.pem"), certificate.pem);
+  const credentials = { certificate: () => undefined, roots: () => "" };
+  const targets = [{ host: "127.0.0.1", port, tls: true, serverName: "istiod" }];
+  const dialer = createDialer({ baseDir, targets, namedRoots: join(baseDir, "root.pem"), clusterId: "", credentials, clock: systemClock });
+  const refused = await dialer.dial().catch((error: unknown) => error);
+  expect(refused).toMatchObject({ message: expect.stringContaining("certificate has expired"), hint: expect.stringContaining("clocks") });
 });
 
 it.for(["a.b.c\nd.e.f", "x".repeat(20_000)])(

@@ -105,12 +105,15 @@ async function nothingToShow(baseDir: string): Promise<EdgeError> {
 }
 
 const UNVERIFIED = /certificate|altnames|self.signed|verify/i;
+const AT_ANOTHER_TIME = /certificate (has expired|is not yet valid)/;
 
 function unreachable(address: string, error: unknown, rootsFrom?: string): never {
   const reason = messageOf(error);
   if (rootsFrom !== undefined && UNVERIFIED.test(reason))
     throw new EdgeError("control_plane_unreachable", `${address} cannot be verified with the roots of ${rootsFrom}: ${reason}`, {
-      hint: "XDS_ROOT_CA and CA_ROOT_CA name other roots, ISTIOD_SAN another name",
+      hint: AT_ANOTHER_TIME.test(reason)
+        ? "look at the clocks of both machines; istio-agent doctor compares them"
+        : "XDS_ROOT_CA and CA_ROOT_CA name other roots, ISTIOD_SAN another name",
     });
   throw new EdgeError("control_plane_unreachable", `${address} does not answer: ${reason}`);
 }

@@ -1,14 +1,17 @@
 import { execFile } from "node:child_process";
 import { chmod, mkdir, writeFile } from "node:fs/promises";
+import type { AddressInfo } from "node:net";
 import { dirname, join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { createServer } from "node:tls";
+import { describe, expect, it, onTestFinished } from "vitest";
 import { examine } from "../../src/agent/doctor/doctor-command.ts";
 import { findEnvoy } from "../../src/agent/find-envoy.ts";
 import { systemClock } from "../../src/base/clock.ts";
 import { makeCa } from "../../src/ca/ca-fixture.ts";
+import { privateKeyPem } from "../../src/pki/keys.ts";
 import { meshBelieving, tokenFor } from "../support/agent-mesh.ts";
 import { tempDir } from "../support/cleanup.ts";
-import { rootOf } from "../support/identity.ts";
+import { askCertificate, rootOf } from "../support/identity.ts";
 import { type Istiod, startIstiod } from "../support/istiod.ts";
 import { freePort } from "../support/ports.ts";
 import { createIssuer, type Issuer } from "../support/tokens.ts";
@@ -137,6 +140,27 @@ describe("istio-agent doctor", () => {
   });
 });
 
+describe("what a machine shows", () => {
+  it("is shown to the control plane, which says why it does not take it; a join token is not used up by that", async () => {
+    const { istiod, good } = await startMesh();
+    const stranger = tokenFor(createIssuer("https://stranger.example.com"), "web");
+    const refused = await visit({ ...good, token: stranger });
+    expect(refused.about("token")).toMatch(
+      /^failed +token: 127\.0\.0\.1:\d+ refuses what this machine shows: tokens of this issuer are not accepted\n +fix: put a token/,
+    );
+    expect(refused.about("istiod")).toMatch(/ok/);
+    expect(refused.status).toBe(1);
+
+    const token = await joinToken(istiod);
+    const joining = { ...good, token };
+    for (const visited of [await visit(joining), await visit(joining)]) expect(visited.text).not.toMatch(/fix:/);
+    await askCertificate(istiod, { token });
+    expect((await visit(joining)).about("token")).toMatch(
+      /refuses what this machine shows: the join token was used before.*\n +fix: put a token/,
+    );
+  });
+});
+
 describe("the clock of a machine", () => {
   it("is compared with the control plane's", async () => {
     const istiod = await startIstiod({ files: {} });
@@ -157,7 +181,28 @@ describe("the clock of a machine", () => {
     expect(await at(3_600_000)).toMatch(/^it is 36\d\d s ahead of 127/);
     expect(await at(-3_600_000)).toMatch(/^it is (3600|359\d) s behind 127/);
   });
+
+  it.for([
+    ["CERT_HAS_EXPIRED", -2],
+    ["CERT_NOT_YET_VALID", 1],
+  ] as const)("is what is looked at where the control plane's certificate is valid at another time (%s)", async ([code, days]) => {
+    const now = systemClock.now() + days * 86_400_000;
+    const { certificate, keys } = await makeCa("istiod", { notBefore: now, notAfter: now + 3_600_000 });
+    const server = createServer({ cert: certificate.pem, key: privateKeyPem(keys.privateKey) }, (socket) => void socket.destroy());
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    onTestFinished(() => void server.close());
+    const { port } = server.address() as AddressInfo;
+    const { about } = await visit({ root: certificate.pem, token: "a.b.c", env: { ISTIO_ADDRESS: `127.0.0.1:${port}` } });
+    expect(about("istiod")).toContain(code);
+    expect(about("istiod")).toContain("fix: set this machine's clock");
+  });
 });
+
+async function joinToken(istiod: Istiod): Promise<string> {
+  const body = JSON.stringify({ namespace: "shop", serviceAccount: "cart" });
+  const answer = await istiod.debug("/api/workload-token", { method: "POST", headers: { "content-type": "application/json" }, body });
+  return ((await answer.json()) as { readonly token: string }).token;
+}
 
 async function endedRoot(): Promise<string> {
   const now = systemClock.now();

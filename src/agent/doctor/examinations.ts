@@ -16,6 +16,9 @@ const TOKEN_FILE = "var/run/secrets/tokens/istio-token";
 /** Certificates and tokens are made to be valid this long before; a larger difference breaks them. */
 const CLOCK_DIFFERENCE_MS = 60_000;
 
+/** What OpenSSL says of a certificate that is valid, but not now. */
+const AT_ANOTHER_TIME = /CERT_HAS_EXPIRED|CERT_NOT_YET_VALID/;
+
 /** Everything that is looked at, in the order in which one would look oneself: what is wrong first is often why the rest is. */
 export const EXAMINATIONS: readonly Examination[] = [
   clockIsRight,
@@ -26,11 +29,23 @@ export const EXAMINATIONS: readonly Examination[] = [
   interceptionIsSetUp,
 ];
 
-/** A token or a certificate of before that the control plane will take. */
-async function tokenIsGood({ config, clock }: Patient): Promise<Finding> {
+/** A token or a certificate of before that the control plane takes. */
+async function tokenIsGood(patient: Patient): Promise<Finding> {
+  const looks = await tokenLooksGood(patient);
+  const refusing = patient.servers.find(({ refuses }) => refuses !== undefined);
+  if (looks.fix !== undefined || refusing === undefined) return looks;
+  const says = `${refusing.address} refuses what this machine shows: ${refusing.refuses ?? ""}`;
+  return { about: looks.about, says, fix: tokenFix(patient) };
+}
+
+const tokenFix = ({ config }: Patient): string =>
+  `put a token for audience ${AUDIENCE} into ${config.baseDir}/${TOKEN_FILE} (istioctl x workload token makes one)`;
+
+async function tokenLooksGood(patient: Patient): Promise<Finding> {
+  const { config, clock } = patient;
   const about = "token";
   if (![...config.discovery, ...config.ca].some(({ tls }) => tls)) return { about, says: notNeeded(config), skipped: true };
-  const fix = `put a token for audience ${AUDIENCE} into ${config.baseDir}/${TOKEN_FILE} (istioctl x workload token makes one)`;
+  const fix = tokenFix(patient);
   const { certificates } = config.paths;
   const earlier = certificates === undefined ? undefined : await readEarlierCertificate(certificates, clock);
   const bad = (says: string): Finding =>
@@ -128,7 +143,9 @@ async function serversAnswer({ servers, config }: Patient): Promise<Finding> {
     return {
       about,
       says: `${strange.address} cannot be verified as ${strange.target.serverName}: ${strange.unverified ?? ""}`,
-      fix: `take the root of that control plane into ${config.baseDir}/etc/certs/root-cert.pem (or XDS_ROOT_CA, CA_ROOT_CA), or set ISTIOD_SAN to the name its certificate is for`,
+      fix: AT_ANOTHER_TIME.test(strange.unverified ?? "")
+        ? "set this machine's clock; if it is right, renew the certificate of that control plane"
+        : `take the root of that control plane into ${config.baseDir}/etc/certs/root-cert.pem (or XDS_ROOT_CA, CA_ROOT_CA), or set ISTIOD_SAN to the name its certificate is for`,
     };
   return { about, says: `${servers.map(({ address }) => address).join(", ")} ${servers.length === 1 ? "answers" : "answer"}` };
 }

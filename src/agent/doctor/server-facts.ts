@@ -7,8 +7,9 @@ import { tlsFaultOf } from "../../base/tls-fault.ts";
 import type { AgentConfig } from "../agent-config.ts";
 import { addressOf, type Target } from "../control-plane-address.ts";
 import { findTrustRoots } from "../trust-roots.ts";
+import { refusalOf } from "./refusal.ts";
 
-/** What a server of the control plane showed of itself when it was called without any proof of who is calling. */
+/** What a server of the control plane showed of itself when it was called without any proof of who is calling, and what it said to that proof. */
 export interface ServerFacts {
   readonly address: string;
   readonly target: Target;
@@ -16,6 +17,8 @@ export interface ServerFacts {
   readonly unreachable?: string;
   /** Undefined: its certificate is good, or there is none because plaintext was asked for. */
   readonly unverified?: string;
+  /** Why it does not take what this machine shows. */
+  readonly refuses?: string;
   /** Since when its certificate is valid. */
   readonly validFrom?: number;
   /** Its clock, as far as it tells. */
@@ -45,10 +48,13 @@ async function callServer(target: Target, config: AgentConfig, clock: Clock): Pr
   const validFrom = Date.parse(socket.getPeerCertificate().valid_from);
   const time = await timeOf(socket, clock);
   const reason = socket.authorizationError;
+  const servesXds = config.discovery.some((other) => addressOf(other) === address);
+  const refuses = socket.authorized && servesXds ? await refusalOf(target, { config, clock }) : undefined;
   return {
     address,
     target,
     ...(!socket.authorized && { unverified: reason instanceof Error ? reason.message : String(reason) }),
+    ...(refuses !== undefined && { refuses }),
     ...(!Number.isNaN(validFrom) && { validFrom }),
     ...(time !== undefined && { time }),
   };
