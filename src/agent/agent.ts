@@ -18,7 +18,7 @@ import { agentEnvoy } from "./find-envoy.ts";
 import { giveBackMemory } from "./give-back-memory.ts";
 import { writeGrpcBootstrap } from "./grpc-bootstrap.ts";
 import { signAtCa } from "./identity/ca-client.ts";
-import { copyCertificates, hasCopies, readEarlierCertificate } from "./identity/certificate-copies.ts";
+import { assertRoomForCopies, copyCertificates, hasCopies, readEarlierCertificate } from "./identity/certificate-copies.ts";
 import { countSigning } from "./identity/count-signing.ts";
 import { firstCertificate } from "./identity/first-certificate.ts";
 import { type CertificateSource, createWorkloadIdentity, type WorkloadIdentity } from "./identity/workload-identity.ts";
@@ -176,6 +176,11 @@ async function makeIdentity(options: AgentOptions, metrics: AgentMetric[]): Prom
   const earlier = paths.certificates === undefined ? undefined : await readEarlierCertificate(paths.certificates, clock);
   const signer = config.env.ISTIO_META_CERT_SIGNER ?? "";
   const signing = countSigning((csr, ttlMs) => signAtCa(dialer, { csr, ttlMs, signer }), clock);
+  const copies = settings.fileMountedCerts ? undefined : paths.certificates;
+  const sign: typeof signing.sign = async (csr, ttlMs) => {
+    if (copies !== undefined && identity.current === undefined) await assertRoomForCopies(copies);
+    return signing.sign(csr, ttlMs);
+  };
   metrics.push(...signing.metrics);
   const source = settings.fileMountedCerts ? await mounted(options) : undefined;
   const identity: WorkloadIdentity = createWorkloadIdentity({
@@ -183,7 +188,7 @@ async function makeIdentity(options: AgentOptions, metrics: AgentMetric[]): Prom
     ttlMs: settings.secretTtlMs,
     renewAt: settings.renewAt,
     jitter: settings.renewJitter,
-    sign: signing.sign,
+    sign,
     keyKind: config.keyKind,
     ...(source !== undefined && { source }),
     ...(earlier !== undefined && { earlier }),
@@ -192,8 +197,7 @@ async function makeIdentity(options: AgentOptions, metrics: AgentMetric[]): Prom
   });
   const way = { targets: config.ca, namedRoots: settings.caRoots || settings.xdsRoots, headers: config.headers.ca };
   const dialer = createDialer({ ...dialOptions(options, identity), ...way });
-  if (paths.certificates !== undefined && !settings.fileMountedCerts)
-    copyCertificates(identity, { directory: paths.certificates, forAll: config.inPod, log });
+  if (copies !== undefined) copyCertificates(identity, { directory: copies, forAll: config.inPod, clock, log });
   return identity;
 }
 

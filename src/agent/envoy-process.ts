@@ -3,7 +3,7 @@ import { closeSync, openSync } from "node:fs";
 import { chown, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { extname, join } from "node:path";
 import type { Clock } from "../base/clock.ts";
-import { EdgeError } from "../base/errors.ts";
+import { EdgeError, messageOf } from "../base/errors.ts";
 import { askAdmin } from "./admin-client.ts";
 import { passOutput } from "./passed-output.ts";
 
@@ -91,7 +91,12 @@ async function bootstrapIn({ bootstrap, workDir, name, launcher }: EnvoyOptions)
     return link;
   }
   const file = join(workDir, `${name}.bootstrap.${typeof bootstrap === "string" ? "json" : "pb"}`);
-  await writeFile(file, bootstrap, { mode: 0o600 });
+  await writeFile(file, bootstrap, { mode: 0o600 }).catch((error: unknown) => {
+    throw new EdgeError("state_unwritable", `Envoy's bootstrap ${file} cannot be written: ${messageOf(error)}`, {
+      cause: error,
+      hint: "let this user write there, and make room if its disk is full",
+    });
+  });
   if (launcher !== undefined) await chown(file, launcher.user, launcher.user);
   return file;
 }

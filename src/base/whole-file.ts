@@ -11,6 +11,18 @@ export async function writeWholeFile(path: string, content: string | Uint8Array,
   await rename(beside, path);
 }
 
+/** The same for files that belong together: nothing is replaced before all of them are written. */
+export async function writeWholeFiles(files: readonly WholeFile[]): Promise<void> {
+  for (const { path, content, mode } of files) await writeBeside(path, { beside: `${path}.tmp`, content, mode });
+  for (const { path } of files) await rename(`${path}.tmp`, path);
+}
+
+export interface WholeFile {
+  readonly path: string;
+  readonly content: string | Uint8Array;
+  readonly mode: number;
+}
+
 /** The same for a file that is made once: one that another process has put there meanwhile stays. */
 export async function writeNewFile(path: string, content: string | Uint8Array): Promise<void> {
   const beside = `${path}.${process.pid}.tmp`;

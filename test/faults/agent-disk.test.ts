@@ -1,10 +1,13 @@
 import { execFileSync } from "node:child_process";
-import { writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { startAgentProcess } from "../support/agent.ts";
 import { startAgentMesh } from "../support/agent-mesh.ts";
 import { call, tally } from "../support/calls.ts";
 import { tempDir } from "../support/cleanup.ts";
+import { rootOf } from "../support/identity.ts";
+import { startIstiod } from "../support/istiod.ts";
 import { eventually } from "../support/wait.ts";
 
 const canMount = process.getuid?.() === 0;
@@ -54,5 +57,31 @@ describe.skipIf(!canMount)("an agent whose disk is full", () => {
     process.kill(await client.envoyPid(), "SIGKILL");
     await eventually("the latest is served without a control plane", async () => (await call({ ...target, path: "/tea" })).status === 429);
     expect(await tally(5, target)).toEqual({ cart: 5 });
+  });
+
+  it("does not use up a token that is good for one certificate where that cannot be kept, and joins when there is room", async () => {
+    const disk = await smallDisk();
+    const istiod = await startIstiod({ files: {} });
+    const body = JSON.stringify({ namespace: "shop", serviceAccount: "cart" });
+    const answer = await istiod.debug("/api/workload-token", { method: "POST", headers: { "content-type": "application/json" }, body });
+    const { token } = (await answer.json()) as { readonly token: string };
+    const machine = { name: "cart", namespace: "shop", serviceAccount: "cart", address: "127.0.0.1", home: disk, wait: false };
+    const env = { OUTPUT_CERTS: "etc/certs", ISTIO_META_INTERCEPTION_MODE: "NONE" };
+    for (const name of ["var/run/secrets/tokens", "etc/certs"]) mkdirSync(join(disk, name), { recursive: true });
+    writeFileSync(join(disk, "var/run/secrets/tokens/istio-token"), token);
+    writeFileSync(join(disk, "etc/certs/root-cert.pem"), await rootOf(istiod));
+    fill(disk);
+    rmSync(join(disk, "filler-65536-0"));
+    writeFileSync(join(disk, "filler-rest"), Buffer.alloc(49_152, 1)); // The agent gets as far as asking.
+    const agent = await startAgentProcess({ ...machine, istiod: `127.0.0.1:${istiod.securePort}`, env });
+    await eventually("it says why it asks for none", () =>
+      /there is no room for the certificate in .*make room on that disk/.test(agent.log()),
+    );
+    expect(await istiod.metric("citadel_server_csr_count")).toBe(0);
+    await agent.stop("SIGKILL");
+    for (const name of readdirSync(disk)) if (name.startsWith("filler-")) rmSync(join(disk, name));
+    agent.start();
+    await agent.ready();
+    expect(await istiod.metric("citadel_server_success_cert_issuance_count")).toBe(1);
   });
 });

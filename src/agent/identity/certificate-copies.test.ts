@@ -1,4 +1,4 @@
-import { stat, writeFile } from "node:fs/promises";
+import { mkdir, readFile, rm, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { expect, it } from "vitest";
 import { tempDir } from "../../../test/support/cleanup.ts";
@@ -41,7 +41,7 @@ for (const { place, forAll, modes } of [
       roots: () => "ROOTS",
       follow: (changed: () => void) => followers.push(changed),
     } as unknown as WorkloadIdentity;
-    copyCertificates(identity, { directory, forAll, log: silentLog });
+    copyCertificates(identity, { directory, forAll, clock: manualClock(), log: silentLog });
     expect(await hasCopies(directory)).toBe(false);
     for (const changed of followers) changed();
     await expect.poll(() => hasCopies(directory)).toBe(true);
@@ -50,3 +50,36 @@ for (const { place, forAll, modes } of [
     expect([await mode(join(directory, key)), await mode(join(directory, chain)), await mode(directory)]).toEqual(modes);
     expect(await mode(join(directory, roots))).toBe(0o644);
   });
+
+it("certificate, key and roots are replaced together, and what could not be written is tried again", async () => {
+  const directory = await tempDir();
+  const clock = manualClock();
+  const followers: (() => void)[] = [];
+  const identity = {
+    current: { chain: "CHAIN", key: new Secret("KEY") },
+    roots: () => "ROOTS",
+    follow: (changed: () => void) => followers.push(changed),
+  };
+  const faults: string[] = [];
+  const log = { ...silentLog, error: (_fields: string | object, text?: string) => void faults.push(text ?? "") };
+  copyCertificates(identity as unknown as WorkloadIdentity, { directory, forAll: false, clock, log });
+  const told = (): void => {
+    for (const changed of followers) changed();
+  };
+  told();
+  await expect.poll(() => hasCopies(directory)).toBe(true);
+  const { key, chain } = CERTIFICATE_FILES;
+  const inWay = join(directory, `${chain}.tmp`);
+  await mkdir(inWay);
+  identity.current = { chain: "CHAIN 2", key: new Secret("KEY 2") };
+  told();
+  await expect.poll(() => faults).toEqual(["copies of the certificate cannot be written"]);
+  const both = async (): Promise<string[]> => [
+    await readFile(join(directory, key), "utf8"),
+    await readFile(join(directory, chain), "utf8"),
+  ];
+  expect(await both()).toEqual(["KEY", "CHAIN"]);
+  await rm(inWay, { recursive: true });
+  clock.advance(10_000);
+  await expect.poll(both).toEqual(["KEY 2", "CHAIN 2"]);
+});

@@ -1,11 +1,11 @@
 import { createPrivateKey, X509Certificate } from "node:crypto";
-import { access, mkdir, readFile } from "node:fs/promises";
+import { access, mkdir, readFile, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import type { Clock } from "../../base/clock.ts";
-import { messageOf } from "../../base/errors.ts";
+import { EdgeError, messageOf } from "../../base/errors.ts";
 import type { Log } from "../../base/log.ts";
 import { Secret } from "../../base/secret.ts";
-import { writeWholeFile } from "../../base/whole-file.ts";
+import { writeWholeFiles } from "../../base/whole-file.ts";
 import type { IdentityOptions, WorkloadIdentity } from "./workload-identity.ts";
 
 /** Names of the copies. */
@@ -15,29 +15,61 @@ export interface Copies {
   readonly directory: string;
   /** Anybody may read them, the key too: in a pod, they are for the other containers, which may run as other users. */
   readonly forAll: boolean;
+  readonly clock: Clock;
   readonly log: Log;
 }
 
-/** Keeps copies of certificate, key and roots in a directory, for programs that read files. Gives a function that stops. */
-export function copyCertificates(identity: WorkloadIdentity, { directory, forAll, log }: Copies): () => void {
+/** How soon copies that could not be written are tried again. */
+const AGAIN_MS = 10_000;
+
+/** Keeps copies of certificate, key and roots in a directory, for programs that read files and for the next start. Gives a function that stops. */
+export function copyCertificates(identity: WorkloadIdentity, { directory, forAll, clock, log }: Copies): () => void {
   const mode = forAll ? 0o644 : 0o600;
+  const file = (name: string, content: string, fileMode = mode) => ({ path: join(directory, name), content, mode: fileMode });
   let writing = Promise.resolve();
-  return identity.follow(() => {
+  let cancel: () => void = () => {};
+  const write = (): void => {
     const { current } = identity;
     if (current === undefined) return;
-    const roots = identity.roots();
+    cancel();
+    const { roots, key, chain } = CERTIFICATE_FILES;
+    const files = [file(roots, identity.roots(), 0o644), file(key, current.key.reveal()), file(chain, current.chain)];
     writing = writing.then(async () => {
       try {
         await mkdir(directory, { recursive: true, mode: forAll ? 0o755 : 0o700 });
-        await writeWholeFile(join(directory, CERTIFICATE_FILES.roots), roots, 0o644);
-        await writeWholeFile(join(directory, CERTIFICATE_FILES.key), current.key.reveal(), mode);
-        await writeWholeFile(join(directory, CERTIFICATE_FILES.chain), current.chain, mode);
+        await writeWholeFiles(files);
       } catch (error) {
-        log.error({ directory, reason: messageOf(error) }, "copies of the certificate cannot be written");
+        log.error({ directory, reason: messageOf(error), retryMs: AGAIN_MS }, "copies of the certificate cannot be written");
+        cancel = clock.after(AGAIN_MS, write);
       }
     });
-  });
+  };
+  const forget = identity.follow(write);
+  return () => {
+    forget();
+    cancel();
+  };
 }
+
+/** Rejects where a disk is full: who asks then for a certificate with a token that is good for one has neither after the next start. */
+export async function assertRoomForCopies(directory: string): Promise<void> {
+  const probe = join(directory, ".room");
+  try {
+    await mkdir(directory, { recursive: true, mode: 0o700 });
+    await writeFile(probe, Buffer.alloc(COPIES_BYTES), { mode: 0o600 });
+  } catch (error) {
+    if (!FULL.includes((error as NodeJS.ErrnoException).code ?? "")) return; // Copying will say what is wrong.
+    throw new EdgeError("state_unwritable", `there is no room for the certificate in ${directory}, so none is asked for`, {
+      cause: error,
+      hint: "make room on that disk",
+    });
+  } finally {
+    await rm(probe, { force: true }).catch(() => {});
+  }
+}
+
+const COPIES_BYTES = 32 * 1024;
+const FULL: readonly string[] = ["ENOSPC", "EDQUOT"];
 
 /** Whether all of them are there: the certificate is written last. */
 export const hasCopies = (directory: string): Promise<boolean> =>
