@@ -149,6 +149,20 @@ describe("the CA", () => {
     expect(second.chain[0]).not.toBe(first.chain[0]);
   });
 
+  it("leads the owners of certificates into a new trust domain, so that the old one can be given up", async () => {
+    const istiod = await withIssuer();
+    const first = await askCertificate(istiod, { token: issuer.token(claims) });
+    await istiod.write("mesh.yaml", "trustDomain: new.test\ntrustDomainAliases: [cluster.local]\n");
+    const second = await eventually("the next certificate is of the new domain", async () => {
+      const signed = await askCertificate(istiod, { certificate: first });
+      expect(uriOf(signed)).toBe("URI:spiffe://new.test/ns/shop/sa/cart");
+      return signed;
+    });
+    await istiod.write("mesh.yaml", "trustDomain: new.test\n");
+    await eventually("the old domain is given up", () => expect(askCertificate(istiod, { certificate: first })).rejects.toThrow());
+    expect(uriOf(await askCertificate(istiod, { certificate: second }))).toBe("URI:spiffe://new.test/ns/shop/sa/cart");
+  });
+
   it("refuses everybody else, says why, and counts", async () => {
     const istiod = await withIssuer();
     const stranger = createIssuer("https://id.example.com");
