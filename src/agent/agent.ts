@@ -80,7 +80,8 @@ async function start(options: AgentOptions, end: AbortController): Promise<Agent
     hasCredentials: await isServed(paths.credentialSocket),
   });
   const ending = endingOf(stop, now);
-  const context = contextOf(options, { node, identity, metrics, endAtOnce: ending.endAtOnce, signal: end.signal, xds: () => xds });
+  const { endAtOnce } = ending;
+  const context = contextOf(options, { node, identity, metrics, endAtOnce, ending: stop.signal, signal: end.signal, xds: () => xds });
   const way = { targets: config.discovery, namedRoots: config.settings.xdsRoots, headers: config.headers.xds };
   const dialer = createDialer({ ...dialOptions(options, identity), ...way });
   const lastGood = openLastGood({ directory: paths.lastGood, nodeId: node.id, clock, log });
@@ -135,7 +136,7 @@ function endingOf(stop: AbortController, now: AbortController): Pick<Agent, "sto
   };
 }
 
-interface ContextParts extends Pick<AgentContext, "node" | "identity" | "metrics" | "endAtOnce" | "signal"> {
+interface ContextParts extends Pick<AgentContext, "node" | "identity" | "metrics" | "endAtOnce" | "ending" | "signal"> {
   /** Made after the context, which tells it what to ask for. */
   xds(): XdsProxy;
 }

@@ -40,6 +40,8 @@ export interface AgentContext {
   admin(path: string): Promise<string>;
   /** There is nobody left to wait for: the end, when it comes, is without draining. */
   endAtOnce(): void;
+  /** Aborted when draining begins: the agent has been told to end. */
+  readonly ending: AbortSignal;
   /** Ends when the agent does. */
   readonly signal: AbortSignal;
 }

@@ -16,7 +16,11 @@ interface EnvoyState {
 }
 
 /** Runs the part with a probe and gives what it announces, each time it does. */
-async function reports(readinessProbe: object, state: EnvoyState = { looks: 0 }): Promise<readonly unknown[]> {
+async function reports(
+  readinessProbe: object,
+  state: EnvoyState = { looks: 0 },
+  ending = new AbortController(),
+): Promise<readonly unknown[]> {
   const said: unknown[] = [];
   const end = new AbortController();
   onTestFinished(() => end.abort());
@@ -35,6 +39,7 @@ async function reports(readinessProbe: object, state: EnvoyState = { looks: 0 })
       },
     ],
     metrics: [],
+    ending: ending.signal,
     signal: end.signal,
   } as unknown as AgentContext);
   return said;
@@ -62,6 +67,14 @@ describe("what an agent tells of its workload", () => {
       ...ILL,
       error: { code: 500, message: "sh ended with status 1: no disk" },
     });
+  });
+
+  it("is that it goes, as soon as the agent is told to end", async () => {
+    const ending = new AbortController();
+    const said = await reports({ ...PATIENT, exec: { command: ["true"] } }, { looks: 0 }, ending);
+    expect(await first(said)).toEqual(WELL);
+    ending.abort();
+    expect(said.at(-1)).toEqual({ ...ILL, error: { code: 500, message: "its proxy is drained and then ends" } });
   });
 
   it("is whether its health service serves, where it has one", async () => {

@@ -9,17 +9,20 @@ import { runCommand } from "./run-command.ts";
 /** HTTP status that stands for any illness in a report; Istio's. */
 const ILL = 500;
 
+/** Said of a workload whose agent has been told to end. */
+const GOES = "its proxy is drained and then ends";
+
 /** How much of what an application says of its illness is passed on. */
 const LONGEST_REASON = 256;
 
 /**
  * Asks the workload regularly whether it is well and tells the control plane when that changes, and on each new stream: others stop calling a
- * workload that is ill. Without a `readinessProbe` in ProxyConfig it does nothing.
+ * workload that is ill, and one that is about to go while it is drained. Without a `readinessProbe` in ProxyConfig it does nothing.
  */
 export const healthReports: AgentPart = (context) => {
   const probe = readReadinessProbe(context.config.proxy.given.readinessProbe);
   if (probe === undefined) return;
-  const { clock, log, signal, announcements, metrics } = context;
+  const { clock, log, ending, signal, announcements, metrics } = context;
   const watch = watchHealth({
     probe,
     started: async () => (await unreadiness(context)) === undefined,
@@ -35,8 +38,10 @@ export const healthReports: AgentPart = (context) => {
   announcements.push(() => {
     const { state } = watch;
     if (state === undefined) return undefined;
-    return { typeUrl: HEALTH_TYPE, ...(state.fault !== undefined && { error: { code: ILL, message: state.fault } }) };
+    const fault = ending.aborted ? GOES : state.fault;
+    return { typeUrl: HEALTH_TYPE, ...(fault !== undefined && { error: { code: ILL, message: fault } }) };
   });
+  ending.addEventListener("abort", context.announce, { once: true });
   metrics.push({
     name: "workload_healthy",
     type: "gauge",
