@@ -18,3 +18,7 @@ it("probes connections and lets go of those without a call after the same time, 
   expect(bootstrap(0)).not.toContain("connection_keepalive");
   expect(bootstrap(0)).toContain('"idle_timeout":"0s"');
 });
+
+it("takes callers without a certificate, who show a token, whatever Envoy does where nothing is said", () => {
+  expect(bootstrap(30_000)).toContain('"require_client_certificate":false');
+});

@@ -59,6 +59,7 @@ function listener({ host, port }: HostPort, input: FrontInput): object {
             "@type": `${TYPE}.extensions.transport_sockets.tls.v3.DownstreamTlsContext`,
             disable_stateless_session_resumption: true,
             disable_stateful_session_resumption: true,
+            require_client_certificate: false, // Who has none shows a token. Envoy is to demand one where nothing is said, some day, and warns of that.
             common_tls_context: {
               alpn_protocols: ["h2"],
               tls_params: { tls_minimum_protocol_version: "TLSv1_2" },
