@@ -7,9 +7,10 @@ const plane = {
   sources: { states: () => [], set: () => {}, attach: () => () => {}, rescan: () => {}, loaded: true, stop: () => {} },
   debugToken: "not-for-others",
 };
-const lines = (env: NodeJS.ProcessEnv): string => bannerOf({ program: "istiod", baseDir: "/", env, plane }).join("\n");
+const lines = (env: NodeJS.ProcessEnv, isTerminal = false): string =>
+  bannerOf({ program: "istiod", baseDir: "/", env, isTerminal, plane }).join("\n");
 const lineOf = (start: string, options: Partial<BannerOptions>): string =>
-  bannerOf({ program: "istiod", baseDir: "/", env: {}, plane, ...options }).find((line) => line.startsWith(start)) ?? "";
+  bannerOf({ program: "istiod", baseDir: "/", env: {}, isTerminal: false, plane, ...options }).find((line) => line.startsWith(start)) ?? "";
 
 describe("what is printed at ready", () => {
   it("has a link that opens the pages for the person who started it", () => {
@@ -20,6 +21,13 @@ describe("what is printed at ready", () => {
     const printed = lines({ KUBERNETES_SERVICE_HOST: "10.0.0.1" });
     expect(printed).not.toContain("not-for-others");
     expect(printed).toContain("var/lib/istio/debug.token");
+  });
+
+  it("keeps it out of the journal, but not from somebody at a terminal that systemd started", () => {
+    const env = { JOURNAL_STREAM: "8:1234" };
+    expect(lines(env)).not.toContain("not-for-others");
+    expect(lines(env)).toContain("var/lib/istio/debug.token");
+    expect(lines(env, true)).toContain("not-for-others");
   });
 
   const callers: readonly [host: string, who: string][] = [

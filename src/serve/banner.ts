@@ -7,18 +7,21 @@ export interface BannerOptions {
   readonly program: string;
   readonly baseDir: string;
   readonly env: NodeJS.ProcessEnv;
+  /** Somebody reads it as it is written. */
+  readonly isTerminal: boolean;
   readonly plane: Pick<ControlPlane, "ports" | "sources" | "debugToken">;
 }
 
 /** Five lines at ready: where configuration is, what is read, who may call, where to look, what to try. */
-export function bannerOf({ program, baseDir, env, plane }: BannerOptions): readonly string[] {
+export function bannerOf({ program, baseDir, env, isTerminal, plane }: BannerOptions): readonly string[] {
   const { grpc, secureGrpc, http, monitoring, webhooks } = plane.ports;
   const sources =
     plane.sources
       .states()
       .map(({ address }) => address)
       .join(", ") || "none";
-  const dashboard = http === undefined ? "off (listen.httpAddr is empty)" : linkTo(`http://127.0.0.1:${http.port}/debug`, { env, plane });
+  const dashboard =
+    http === undefined ? "off (listen.httpAddr is empty)" : linkTo(`http://127.0.0.1:${http.port}/debug`, { env, isTerminal, plane });
   return [
     `${program} is ready: configuration in ${join(baseDir, "etc/istio")}`,
     `sources: ${sources}`,
@@ -28,9 +31,10 @@ export function bannerOf({ program, baseDir, env, plane }: BannerOptions): reado
   ];
 }
 
-/** With the token, for the person who started it; what a pod prints is collected and read by others, so there the link says where the token is. */
-function linkTo(page: string, { env, plane }: Pick<BannerOptions, "env" | "plane">): string {
-  return env.KUBERNETES_SERVICE_HOST === undefined ? `${page}?token=${plane.debugToken}` : `${page} (token in var/lib/istio/debug.token)`;
+/** With the token, for the person who started it; what a pod or a unit of systemd prints is collected and read by others, so there the link says where the token is. */
+function linkTo(page: string, { env, isTerminal, plane }: Pick<BannerOptions, "env" | "isTerminal" | "plane">): string {
+  const isCollected = env.KUBERNETES_SERVICE_HOST !== undefined || (env.JOURNAL_STREAM !== undefined && !isTerminal);
+  return isCollected ? `${page} (token in var/lib/istio/debug.token)` : `${page}?token=${plane.debugToken}`;
 }
 
 const show = (at: HostPort | undefined, who: string): string => (at === undefined ? "off" : `${at.host}:${at.port} (${who})`);

@@ -44,7 +44,8 @@ export async function runProgram(program: Program, process: NodeJS.Process): Pro
     });
     for (const name of unknownSettings(env)) log.info({ name }, "environment variable is not known and ignored");
     collectSooner();
-    process.stdout.write(`${bannerOf({ program: program.name, baseDir, env, plane }).join("\n")}\n`);
+    const isTerminal = process.stdout.isTTY === true;
+    process.stdout.write(`${bannerOf({ program: program.name, baseDir, env, isTerminal, plane }).join("\n")}\n`);
     return await untilStopped(plane, process);
   } catch (error) {
     const hint = error instanceof EdgeError && error.hint !== undefined ? ` (${error.hint})` : "";
