@@ -38,6 +38,12 @@ describe("compareReload", () => {
     ],
     ["env.TRUST_DOMAIN", { env: { TRUST_DOMAIN: "d" } }, false, 'env.TRUST_DOMAIN changes from "" to "d"'],
     [
+      "env.DEFAULT_WORKLOAD_CERT_TTL",
+      { env: { DEFAULT_WORKLOAD_CERT_TTL: "90m" } },
+      true,
+      'env.DEFAULT_WORKLOAD_CERT_TTL changes from "86400s" to "5400s"; it takes effect when istiod is restarted',
+    ],
+    [
       "env.CLUSTER_ID",
       { env: { CLUSTER_ID: "c" } },
       true,

@@ -57,7 +57,8 @@ function* shapeChanges(shape: Shape, name: string, values: readonly [unknown, un
 function* settingChanges(old: LoadedMesh, next: LoadedMesh): Generator<ReloadChange> {
   for (const [key, def] of Object.entries<SettingDef>(SETTINGS)) {
     if (def.type === "address") continue;
-    yield* valueChange(`env.${def.env}`, [valueAt(old.settings, key), valueAt(next.settings, key)], def.restart === true);
+    const shown = (settings: unknown): unknown => (def.type === "duration" ? secondsOf(valueAt(settings, key)) : valueAt(settings, key));
+    yield* valueChange(`env.${def.env}`, [shown(old.settings), shown(next.settings)], def.restart === true);
   }
 }
 
@@ -69,5 +70,8 @@ function* valueChange(field: string, [before, after]: readonly [unknown, unknown
 
 const valueAt = (value: unknown, key: string): unknown =>
   typeof value === "object" && value !== null ? (value as Readonly<Record<string, unknown>>)[key] : undefined;
+
+/** Durations are kept in milliseconds; shown as they may be written. */
+const secondsOf = (ms: unknown): unknown => (typeof ms === "number" ? `${ms / 1_000}s` : ms);
 
 const show = (value: unknown): string => JSON.stringify(value) ?? "nothing";
