@@ -2,6 +2,8 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it, onTestFinished } from "vitest";
+import { examine } from "../../src/agent/doctor/doctor-command.ts";
+import { systemClock } from "../../src/base/clock.ts";
 import { startAgentProcess } from "../support/agent.ts";
 import { startAgentMesh } from "../support/agent-mesh.ts";
 import { call, tally } from "../support/calls.ts";
@@ -78,6 +80,9 @@ describe.skipIf(!canMount)("an agent whose disk is full", () => {
       /there is no room for the certificate in .*make room on that disk/.test(agent.log()),
     );
     expect(await istiod.metric("citadel_server_csr_count")).toBe(0);
+    const host = { baseDir: disk, env: {}, type: "sidecar" as const, hostname: "cart", interfaces: [], version: "1.30.0", print() {} };
+    const disks = (await examine(host, systemClock)).filter(({ about }) => about === "disk");
+    expect(disks).toMatchObject([{ says: expect.stringContaining(`no room left in ${disk}`), fix: "make room on that disk" }]);
     await agent.stop("SIGKILL");
     for (const name of readdirSync(disk)) if (name.startsWith("filler-")) rmSync(join(disk, name));
     agent.start();

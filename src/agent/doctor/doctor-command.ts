@@ -11,7 +11,7 @@ const HELP = `istio-agent doctor: looks for what keeps this machine from joining
 
 usage: istio-agent doctor
 
-Looks at clock, token, roots, control plane, Envoy and iptables; changes nothing. Exits with 1 if something is wrong.
+Looks at clock, token, roots, control plane, disk, Envoy and iptables; changes nothing. Exits with 1 if something is wrong.
 `;
 
 /** `istio-agent doctor`: a line for each thing that was looked at, a second one with what to do where it is wrong. Gives the exit status. */

@@ -1,4 +1,4 @@
-import { readFile } from "node:fs/promises";
+import { readFile, statfs } from "node:fs/promises";
 import { dirname, join } from "node:path";
 import { EdgeError, messageOf } from "../../base/errors.ts";
 import { isOn } from "../../base/go-bool.ts";
@@ -25,6 +25,7 @@ export const EXAMINATIONS: readonly Examination[] = [
   tokenIsGood,
   rootsAreThere,
   serversAnswer,
+  diskHasRoom,
   envoyFits,
   interceptionIsSetUp,
 ];
@@ -148,6 +149,22 @@ async function serversAnswer({ servers, config }: Patient): Promise<Finding> {
         : `take the root of that control plane into ${config.baseDir}/etc/certs/root-cert.pem (or XDS_ROOT_CA, CA_ROOT_CA), or set ISTIOD_SAN to the name its certificate is for`,
     };
   return { about, says: `${servers.map(({ address }) => address).join(", ")} ${servers.length === 1 ? "answers" : "answer"}` };
+}
+
+/** What the agent writes is small: Envoy's bootstrap, the certificate, what Envoy accepted last. */
+const LEAST_ROOM_BYTES = 1024 * 1024;
+
+/** Where it writes; these may be on disks of their own. */
+const WRITTEN = ["", "etc/certs", "etc/istio/proxy", "var/lib/istio/envoy"];
+
+async function diskHasRoom({ config: { baseDir } }: Patient): Promise<Finding> {
+  const about = "disk";
+  for (const directory of WRITTEN.map((name) => join(baseDir, name))) {
+    const room = await statfs(directory).catch(() => undefined);
+    if (room !== undefined && room.bavail * room.bsize < LEAST_ROOM_BYTES)
+      return { about, says: `there is no room left in ${directory}: what is to be kept there cannot be`, fix: "make room on that disk" };
+  }
+  return { about, says: `there is room in ${baseDir}` };
 }
 
 async function envoyFits({ config, run }: Patient): Promise<Finding> {
