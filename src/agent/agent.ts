@@ -177,7 +177,8 @@ async function makeIdentity(options: AgentOptions, metrics: AgentMetric[]): Prom
   const earlier = paths.certificates === undefined ? undefined : await readEarlierCertificate(paths.certificates, clock);
   const signer = config.env.ISTIO_META_CERT_SIGNER ?? "";
   const signing = countSigning((csr, ttlMs) => signAtCa(dialer, { csr, ttlMs, signer }), clock);
-  const copies = settings.fileMountedCerts ? undefined : paths.certificates;
+  const copies =
+    settings.fileMountedCerts || paths.certificates === undefined ? undefined : { directory: paths.certificates, forAll: config.inPod };
   const sign: typeof signing.sign = async (csr, ttlMs) => {
     if (copies !== undefined && identity.current === undefined) await assertRoomForCopies(copies);
     return signing.sign(csr, ttlMs);
@@ -198,7 +199,7 @@ async function makeIdentity(options: AgentOptions, metrics: AgentMetric[]): Prom
   });
   const way = { targets: config.ca, namedRoots: settings.caRoots || settings.xdsRoots, headers: config.headers.ca };
   const dialer = createDialer({ ...dialOptions(options, identity), ...way });
-  if (copies !== undefined) copyCertificates(identity, { directory: copies, forAll: config.inPod, clock, log });
+  if (copies !== undefined) copyCertificates(identity, { ...copies, clock, log });
   return identity;
 }
 

@@ -36,7 +36,7 @@ export function copyCertificates(identity: WorkloadIdentity, { directory, forAll
     const files = [file(roots, identity.roots(), 0o644), file(key, current.key.reveal()), file(chain, current.chain)];
     writing = writing.then(async () => {
       try {
-        await mkdir(directory, { recursive: true, mode: forAll ? 0o755 : 0o700 });
+        await makePlace({ directory, forAll });
         await writeWholeFiles(files);
       } catch (error) {
         log.error({ directory, reason: messageOf(error), retryMs: AGAIN_MS }, "copies of the certificate cannot be written");
@@ -52,10 +52,10 @@ export function copyCertificates(identity: WorkloadIdentity, { directory, forAll
 }
 
 /** Rejects where a disk is full: who asks then for a certificate with a token that is good for one has neither after the next start. */
-export async function assertRoomForCopies(directory: string): Promise<void> {
+export async function assertRoomForCopies({ directory, forAll }: Pick<Copies, "directory" | "forAll">): Promise<void> {
   const probe = join(directory, ".room");
   try {
-    await mkdir(directory, { recursive: true, mode: 0o700 });
+    await makePlace({ directory, forAll });
     await writeFile(probe, Buffer.alloc(COPIES_BYTES), { mode: 0o600 });
   } catch (error) {
     if (!FULL.includes((error as NodeJS.ErrnoException).code ?? "")) return; // Copying will say what is wrong.
@@ -67,6 +67,9 @@ export async function assertRoomForCopies(directory: string): Promise<void> {
     await rm(probe, { force: true }).catch(() => {});
   }
 }
+
+const makePlace = ({ directory, forAll }: Pick<Copies, "directory" | "forAll">): Promise<unknown> =>
+  mkdir(directory, { recursive: true, mode: forAll ? 0o755 : 0o700 });
 
 const COPIES_BYTES = 32 * 1024;
 const FULL: readonly string[] = ["ENOSPC", "EDQUOT"];
