@@ -33,8 +33,7 @@ export const QUICK_PEER: PeerExtent = {
 };
 
 const MODES = {
-  // Twice idle: in the first five seconds what was put off is done, such as to keep what a restart would need.
-  plain: "init,route-change:5,endpoint-change:5,noop-change:3,null-change:4,churn,idle,idle",
+  plain: "init,route-change:5,endpoint-change:5,noop-change:3,null-change:4,churn,idle,idle,idle",
   vhds: "init,route-change:5",
   restart: "init,restart",
 } as const satisfies Record<Exclude<RunName, "csr">, string>;
@@ -143,7 +142,15 @@ const proxiesFlags = (name: keyof typeof MODES, { client, contestant, scene, sha
 
 const pidOf = ({ pidFile }: Contestant): string => readFileSync(pidFile, "utf8");
 
-const byMode = (lines: readonly LoadLine[]): ReadonlyMap<string, LoadLine> => new Map(lines.map((line) => [line.mode, line]));
+/**
+ * The last line of each mode; of doing nothing that with the least CPU: what was put off, such as to keep what a restart would need or to collect the heap, falls into
+ * one of them, and is not what doing nothing takes.
+ */
+export function byMode(lines: readonly LoadLine[]): ReadonlyMap<string, LoadLine> {
+  const cpu = ({ srv_cpu_s = Number.POSITIVE_INFINITY }: LoadLine): number => srv_cpu_s;
+  const [idle] = lines.filter(({ mode }) => mode === "idle").toSorted((a, b) => cpu(a) - cpu(b));
+  return new Map([...lines, ...(idle === undefined ? [] : [idle])].map((line) => [line.mode, line]));
+}
 
 /** The JSON line of a row. */
 export const comparedLine = (row: Compared, bench = "peer"): string =>

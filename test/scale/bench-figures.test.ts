@@ -4,7 +4,7 @@ import { describe, it } from "vitest";
 import { againstFloor, FLOORED } from "../../bench/floors.ts";
 import { growthFaults, growthOf } from "../../bench/growth.ts";
 import { listeningProcess } from "../../bench/listening-process.ts";
-import { comparedTable, middleOf } from "../../bench/peer.ts";
+import { byMode, comparedTable, middleOf } from "../../bench/peer.ts";
 import { compare, FIGURES, type Figure, type Run, type RunName } from "../../bench/peer-figures.ts";
 import { overTls, overTlsTable } from "../../bench/peer-tls.ts";
 import { plot, plotFile } from "../../bench/plot.ts";
@@ -75,6 +75,12 @@ describe("floors", () => {
       ["ms of the floor", 2, false],
     ]);
     assert.deepEqual(ratios("churn", { mode: "churn", srv_cpu_s: 1.25 }), [["CPU s of the floor", 1.25, true]]);
+  });
+
+  it("take for doing nothing the least of what was seen, since what was put off is not part of it", () => {
+    const lines = [0.3, 0.02, 0.1].map((srv_cpu_s) => ({ mode: "idle", srv_cpu_s }));
+    assert.equal(byMode([{ mode: "init" }, ...lines]).get("idle")?.srv_cpu_s, 0.02);
+    assert.deepEqual([...byMode([{ mode: "init" }]).keys()], ["init"]);
   });
 
   it("are not held against what ours takes for doing nothing while a change is waited for", () => {
