@@ -45,6 +45,7 @@ export class SeenResources {
   readonly #unversioned = new Map<string, { readonly any: Buffer; readonly seen: SeenResource }>();
   readonly #responses = new Map<string, SeenResponse>();
   readonly #assemblies = new Map<string, Assembly>();
+  readonly #room = new Room();
   /** What came after a resource the last time; the first of a response comes after none. */
   readonly #followers = new Map<SeenResource | undefined, Follower>();
   #marker: Marker | undefined;
@@ -71,7 +72,7 @@ export class SeenResources {
   assembly(version: string, size: number): Assembly {
     const open = this.#assemblies.get(version);
     if (open !== undefined && open.size === size) return open;
-    const assembly = new Assembly(size, (bytes) => {
+    const assembly = new Assembly(size, this.#room, (bytes) => {
       this.#assemblies.delete(version);
       return this.take(bytes, [0, size]);
     });
@@ -128,14 +129,16 @@ export class SeenResources {
  */
 export class Assembly {
   readonly size: number;
+  readonly #room: Room;
   readonly #bytes: Buffer;
   readonly #whole: (bytes: Buffer) => SeenResource;
   #filled = 0;
   #resource: SeenResource | undefined;
 
-  constructor(size: number, whole: (bytes: Buffer) => SeenResource) {
+  constructor(size: number, room: Room, whole: (bytes: Buffer) => SeenResource) {
     this.size = size;
-    this.#bytes = Buffer.allocUnsafe(size);
+    this.#room = room;
+    this.#bytes = room.take(size);
     this.#whole = whole;
   }
 
@@ -146,9 +149,28 @@ export class Assembly {
     this.#filled = offset + bytes.length;
   }
 
+  /** To be asked for when all of it is there: its bytes are needed no more then. */
   get resource(): SeenResource {
-    this.#resource ??= this.#whole(this.#bytes);
+    if (this.#resource === undefined) {
+      this.#resource = this.#whole(this.#bytes);
+      this.#room.giveBack(this.#bytes);
+    }
     return this.#resource;
+  }
+}
+
+/** What resources are put together in, one after the other: to make it anew for each would have the whole heap collected for every other change. */
+class Room {
+  readonly #free: Buffer[] = [];
+
+  take(size: number): Buffer {
+    const fitting = this.#free.findIndex((bytes) => bytes.length >= size);
+    const [found = Buffer.allocUnsafeSlow(2 ** Math.ceil(Math.log2(size)))] = fitting < 0 ? [] : this.#free.splice(fitting, 1);
+    return found;
+  }
+
+  giveBack(bytes: Buffer): void {
+    this.#free.push(bytes);
   }
 }
 
