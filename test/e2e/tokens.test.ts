@@ -22,6 +22,12 @@ spec: {jwtRules: [${rules.join(", ")}]}
     const unsigned = `${Buffer.from('{"alg":"none"}').toString("base64url")}.${good.token({ aud: "shop" }).split(".")[1]}.`;
     const table: readonly [title: string, change: Partial<Call>, status: number][] = [
       ["none", {}, 200],
+      ["none, beside a claim of the caller's own", { headers: { "x-group": "buyers" } }, 200],
+      [
+        "good, beside a claim of the caller's own",
+        { headers: { ...bearer(good.token({ aud: "shop" })).headers, "x-group": "buyers" } },
+        200,
+      ],
       ["good", bearer(good.token({ aud: ["shop"], group: "buyers" })), 200],
       ["good of the other issuer", bearer(other.token({})), 200],
       ["expired", bearer(good.token({ aud: "shop", exp: 1 })), 401],
@@ -33,8 +39,8 @@ spec: {jwtRules: [${rules.join(", ")}]}
       ["garbage", bearer("garbage"), 401],
     ];
     for (const [title, change, status] of table) expect([title, await statusOf(shop, change)]).toEqual([title, status]);
-    expect(shop.v1.hits.map(({ headers }) => headers["x-group"])).toEqual([undefined, "buyers", undefined]);
-    expect(shop.v1.hits.map(({ headers }) => headers.authorization)).toEqual([undefined, undefined, undefined]);
+    expect(shop.v1.hits.map(({ headers }) => headers["x-group"])).toEqual([undefined, undefined, undefined, "buyers", undefined]);
+    expect(shop.v1.hits.map(({ headers }) => headers.authorization)).toEqual(Array(5).fill(undefined));
     await shop.proxy.assertNothingRejected();
   });
 
