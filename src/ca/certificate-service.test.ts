@@ -24,11 +24,10 @@ interface RigOptions {
   readonly caller?: Caller | AuthnError;
   readonly isTrusted?: boolean;
   readonly fails?: boolean;
-  readonly trustDomain?: string;
 }
 
 /** A service whose signer notes what it is asked. */
-function rig({ caller = { identity: CART, by: "token" }, isTrusted = false, fails = false, trustDomain }: RigOptions) {
+function rig({ caller = { identity: CART, by: "token" }, isTrusted = false, fails = false }: RigOptions) {
   const signed: SignRequest[] = [];
   const counted: string[] = [];
   const count = (name: keyof CaMetrics) => (): void => void counted.push(name);
@@ -37,7 +36,6 @@ function rig({ caller = { identity: CART, by: "token" }, isTrusted = false, fail
       if (caller instanceof AuthnError) throw caller;
       return caller;
     },
-    trustDomain: trustDomain === undefined ? undefined : () => trustDomain,
     actingFault: () => (isTrusted ? undefined : "not trusted"),
     signer: {
       async sign(request) {
@@ -91,14 +89,6 @@ describe("CreateCertificate", () => {
     expect(await ask()).toEqual([formatSpiffeId(CART), "middle", "roots"]);
     expect(signed).toMatchObject([{ identity: CART, ttlMs: 60_000 }]);
     expect(counted).toEqual(["request", "issued"]);
-  });
-
-  it("gives who shows a certificate of an alias the next one in the mesh's own trust domain, but nobody whom a caller speaks for", async () => {
-    const { ask } = rig({ caller: { identity: STRANGER, by: "certificate" }, isTrusted: true, trustDomain: "cluster.local" });
-    expect((await ask())[0]).toBe(formatSpiffeId({ ...STRANGER, trustDomain: "cluster.local" }));
-    expect((await ask({ actsFor: formatSpiffeId(STRANGER) }))[0]).toBe(formatSpiffeId(STRANGER));
-    const elsewhere = rig({ caller: { identity: STRANGER, by: "certificate" } });
-    expect((await elsewhere.ask())[0]).toBe(formatSpiffeId(STRANGER));
   });
 
   it.for([

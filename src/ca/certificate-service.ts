@@ -23,11 +23,6 @@ export interface CertificateServiceOptions {
   authenticate(peer: Peer): Promise<Caller>;
   /** Why this caller may not ask for a certificate of another of its trust domain; undefined where it may. */
   actingFault(caller: Caller, holder: WorkloadIdentity): string | undefined;
-  /**
-   * The mesh's own trust domain: who shows a certificate of an alias gets the next one there, or it would stay in a domain that is to be given up. Undefined where
-   * others sign, who hold the name in the request against the one that was proved.
-   */
-  readonly trustDomain: (() => string) | undefined;
   readonly clock: Clock;
   readonly log: Log;
   readonly metrics: CaMetrics;
@@ -66,10 +61,10 @@ export function certificateService(options: CertificateServiceOptions): UnaryMet
 function holderOf(
   request: CertificateCall | undefined,
   { caller, peer }: { readonly caller: Caller; readonly peer: Peer },
-  { actingFault, trustDomain, log, metrics }: CertificateServiceOptions,
+  { actingFault, log, metrics }: CertificateServiceOptions,
 ): WorkloadIdentity {
   const asked = request?.actsFor;
-  if (asked === undefined) return trustDomain === undefined ? caller.identity : { ...caller.identity, trustDomain: trustDomain() };
+  if (asked === undefined) return caller.identity;
   const holder = typeof asked === "string" ? parseSpiffeId(asked) : undefined;
   const reason = holder === undefined ? "what is asked for is no identity" : faultOf(holder);
   if (holder !== undefined && reason === undefined) return holder;

@@ -8,7 +8,7 @@ import type { Log } from "../base/log.ts";
 import { together } from "../base/together.ts";
 import type { Signer } from "../ca/authority.ts";
 import type { CertificateApi } from "../ca/certificate-api.ts";
-import { type CertificateServiceOptions, CREATE_CERTIFICATE, certificateService } from "../ca/certificate-service.ts";
+import { CREATE_CERTIFICATE, certificateService } from "../ca/certificate-service.ts";
 import type { RootStore } from "../ca/root-store.ts";
 import type { LoadedMesh } from "../config/mesh/load-mesh.ts";
 import { bundlePem, mergeBundles } from "../pki/chain.ts";
@@ -97,7 +97,6 @@ export async function startIdentity(options: IdentityOptions): Promise<Identity>
   const server = shown;
   ca?.follow(rootsChanged);
   const signer = delegated ?? ca;
-  const trustDomain = delegated === undefined ? () => callers.mesh.mesh.trustDomain : undefined;
   const roots = (): string => delegated?.roots() ?? (ca?.authority === undefined ? "" : bundlePem(ca.authority.material.roots));
   return {
     get tls() {
@@ -107,7 +106,7 @@ export async function startIdentity(options: IdentityOptions): Promise<Identity>
       return server.isAwaited;
     },
     whenComplete: server.whenThere,
-    methods: signer === undefined ? {} : { [CREATE_CERTIFICATE]: signingMethod(options, signer, { ...callers, trustDomain }) },
+    methods: signer === undefined ? {} : { [CREATE_CERTIFICATE]: signingMethod(options, signer, callers.authenticate) },
     authenticate: callers.authenticate,
     joinTokens,
     roots,
@@ -237,7 +236,7 @@ async function startSigning(options: IdentityOptions, { signs, rootsChanged }: S
 function signingMethod(
   { mesh, clock, log, metrics, objects }: IdentityOptions,
   signer: Signer,
-  { authenticate, trustDomain }: Pick<CertificateServiceOptions, "authenticate" | "trustDomain">,
+  authenticate: (peer: Peer) => Promise<Caller>,
 ): UnaryMethod {
   const { trustedNodeAccounts: nodeAccounts, trustedControlPlanes: controlPlanes, clusterId } = mesh.settings;
   return certificateService({
@@ -251,7 +250,6 @@ function signingMethod(
         throw error;
       }
     },
-    trustDomain,
     clock,
     log: limitedLog(log, clock, REFUSALS_PER_SECOND),
     metrics: metrics.ca,
